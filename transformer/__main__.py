@@ -1,0 +1,471 @@
+"""The command line: transformer train | evaluate | translate | attend | demo."""
+
+import dataclasses
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from transformer.model import PRESETS, TransformerConfig, write_file
+from transformer.training import Interrupted, TrainingConfig
+
+
+RECIPES = {
+    "bundled": dict(
+        model=TransformerConfig.preset("tiny", vocab_size=2000),
+        training=TrainingConfig(minutes=2.5, updates=20_000, batch_tokens=2048, warmup=800, factor=1.0, save_every=100)),
+    "multi30k": dict(
+        model=TransformerConfig.preset("tiny", vocab_size=4000, N=4, P_drop=0.2),
+        training=TrainingConfig(minutes=60, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5, save_every=250)),
+    "files": dict(
+        model=TransformerConfig.preset("small", vocab_size=8000),
+        training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
+}
+
+
+@dataclass
+class Train:
+    """Train a model on sentence pairs and save it in a folder.
+
+    Without further options the recipe that suits the corpus is used; every option shown here replaces one
+    setting of it. Ctrl-C saves; --resume goes on from there.
+    """
+
+    corpus: str = "bundled"
+    """bundled (comes with the package) or multi30k (downloaded)"""
+    source_file: Path | None = None
+    """your own sentences, one a line, UTF-8, instead of a corpus"""
+    target_file: Path | None = None
+    """their translations, line by line"""
+    folder: Path | None = None
+    """where the run is kept (runs/<corpus> where not given)"""
+    preset: str | None = None
+    """model size: tiny, small, base or big"""
+    resume: bool = False
+    """go on with the run in the folder, with its own settings"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+    model: TransformerConfig = field(default_factory=lambda: RECIPES["bundled"]["model"])
+    training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
+
+
+@dataclass
+class Evaluate:
+    """Translate a test set with beam search and print BLEU with its signature; saves scores.json beside the model."""
+
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    corpus: str | None = None
+    """bundled or multi30k (the one the model was trained on where not given)"""
+    split: str = "test"
+    """test, validation, or for the bundled corpus hard"""
+    source_file: Path | None = None
+    """your own sentences, one a line, instead of a corpus"""
+    target_file: Path | None = None
+    """their translations, line by line"""
+    beam: int = 4
+    """hypotheses kept alive; 1 is greedy"""
+    alpha: float = 0.6
+    """length penalty"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+
+
+@dataclass
+class Translate:
+    """Translate a sentence given as an argument, or standard input line by line."""
+
+    sentence: tyro.conf.Positional[str | None] = None
+    """the sentence, in quotes; without it, lines are read from standard input"""
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    beam: int = 4
+    """hypotheses kept alive; 1 is greedy"""
+    alpha: float = 0.6
+    """length penalty"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+
+
+@dataclass
+class Attend:
+    """Translate a sentence and draw where every head looks, as PNG pictures."""
+
+    sentence: tyro.conf.Positional[str]
+    """the sentence, in quotes"""
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    output: Path = Path("attention")
+    """folder for the pictures"""
+
+
+@dataclass
+class Demo:
+    """Train on the bundled corpus for a few minutes, then translate, score and draw."""
+
+    folder: Path = Path("runs/demo")
+    """where everything is saved"""
+    minutes: float = 2.5
+    """minutes of training"""
+
+
+COMMANDS = {"train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend, "demo": Demo}
+
+
+# Reading the command line
+
+def peek(arguments, name, default=None):
+    """The value of --name among the arguments, before they are parsed."""
+    for i, argument in enumerate(arguments):
+        if argument == f"--{name}" and i + 1 < len(arguments):
+            return arguments[i + 1]
+        if argument.startswith(f"--{name}="):
+            return argument.split("=", 1)[1]
+    return default
+
+
+def defaults_of_train(arguments):
+    """What `train` uses where no option says otherwise: the resumed run's settings, or its corpus's recipe."""
+    files = peek(arguments, "source-file") or peek(arguments, "target-file")
+    corpus = peek(arguments, "corpus", "bundled")
+    folder = Path(peek(arguments, "folder", f"runs/{'files' if files else corpus}"))
+    if "--resume" in arguments:
+        return load_run(folder)
+    recipe = RECIPES["files" if files else corpus if corpus in RECIPES else "bundled"]
+    preset = peek(arguments, "preset")
+    model = recipe["model"] if preset is None else TransformerConfig.preset(preset, vocab_size=recipe["model"].vocab_size)
+    return Train(corpus=corpus, folder=folder, model=model, training=recipe["training"])
+
+
+def load_run(folder):
+    """The settings of the run in a folder, ready to resume."""
+    path = folder / "run.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
+    saved = json.loads(path.read_text(encoding="utf8"))
+    files = {name: Path(saved[name]) if saved[name] else None for name in ("source_file", "target_file")}
+    return Train(corpus=saved["corpus"], **files, folder=folder, resume=True,
+                 model=TransformerConfig(**saved["model"]), training=TrainingConfig(**saved["training"]))
+
+
+def parse(arguments):
+    """The command's dataclass, filled from the arguments."""
+    defaults = {"train": defaults_of_train(arguments[1:])} if arguments[:1] == ["train"] else {}
+    commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
+                else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
+    union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
+    return tyro.cli(union, prog="transformer", description=__doc__, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+
+
+# What the commands share
+
+def device_of(name):
+    """A torch device from its name; auto is cuda, else mps, else cpu."""
+    import torch
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"no device {name!r} here ({str(error).splitlines()[0]}): choose cpu, cuda or mps") from None
+    return torch.device(name)
+
+
+def prepare_folder(folder):
+    """Make a folder and see that it can be written; OSError in one sentence otherwise."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "writable", lambda temporary: temporary.write_text(""))
+        (folder / "writable").unlink()
+    except OSError as error:
+        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with --folder") from None
+
+
+def write_json(path, content):
+    """Write content as indented JSON, through a temporary name."""
+    write_file(path, lambda temporary: temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf8"))
+
+
+def bundled_folder():
+    """The folder of the model that comes with the package."""
+    from transformer.data import data_folder
+
+    return data_folder() / "models" / "bundled"
+
+
+def load(folder, device="cpu"):
+    """A trained model and its tokenizer."""
+    from transformer.data import Tokenizer
+    from transformer.model import Transformer
+
+    folder = folder or bundled_folder()
+    model = Transformer.from_pretrained(folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    if tokenizer.vocab_size != model.config.vocab_size:
+        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model {model.config.vocab_size}: "
+                         "use the tokenizer that was saved with this model")
+    return model.to(device), tokenizer
+
+
+def pairs_of(command, split):
+    """Sentence pairs of a command's own files, or of a split of its corpus."""
+    from transformer.data import read_corpus, read_parallel
+
+    if (command.source_file is None) != (command.target_file is None):
+        raise ValueError("--source-file and --target-file go together: give both, or a --corpus")
+    if command.source_file is not None:
+        return read_parallel(command.source_file, command.target_file)
+    return read_corpus(command.corpus, split)
+
+
+def show_progress(total, what):
+    """A progress bar and the function that moves it."""
+    from tqdm.auto import tqdm
+
+    bar = tqdm(total=total, desc=what, unit="sentence", mininterval=1.0)
+    return bar, bar.update
+
+
+def translate_all(model, tokenizer, sentences, beam, alpha, what):
+    """Translations of many sentences, with a progress bar."""
+    from transformer.decoding import translate
+
+    bar, move = show_progress(len(sentences), what)
+    with bar:
+        return translate(model, tokenizer, sentences, beam, alpha, progress=move)
+
+
+# The commands
+
+def train_command(command):
+    """`transformer train`: data, vocabulary, training, average of the last checkpoints."""
+    from transformer.data import Tokenizer
+    from transformer.model import Transformer, count_parameters, initialize
+
+    import torch
+
+    pairs = pairs_of(command, "train")
+    held_out = validation_pairs(command, pairs)
+    prepare_folder(command.folder)
+    if command.resume:
+        tokenizer = Tokenizer.load(command.folder / "tokenizer.json")
+        model = Transformer(command.model)
+    else:
+        if (command.folder / "checkpoint.safetensors").exists():
+            raise ValueError(f"{command.folder} already holds a run: go on with it (--resume), or name another --folder")
+        tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], command.model.vocab_size)
+        command.model = dataclasses.replace(command.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id,
+                                            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+        torch.manual_seed(command.training.seed)
+        model = Transformer(command.model)
+        initialize(model)
+        model.save_pretrained(command.folder, tokenizer)
+        write_json(command.folder / "run.json", run_settings(command))
+    print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, in {command.folder}")
+    fit(model.to(device_of(command.device)), tokenizer, pairs, held_out, command)
+    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {command.folder}")
+
+
+def validation_pairs(command, pairs):
+    """The corpus's validation split; of a user's own files the last hundredth (at most 1,000 pairs), taken out of pairs."""
+    if command.source_file is None:
+        return pairs_of(command, "validation")
+    count = max(1, min(1000, len(pairs) // 100))
+    if len(pairs) < 2:
+        raise ValueError(f"{command.source_file} has {len(pairs)} line: training needs at least 2, one of them to validate on")
+    held_out = pairs[-count:]
+    del pairs[-count:]
+    return held_out
+
+
+def run_settings(command):
+    """What run.json keeps, so that a run can be resumed and understood."""
+    return {"command": "transformer " + " ".join(sys.argv[1:]), "corpus": command.corpus,
+            "source_file": command.source_file and str(command.source_file),
+            "target_file": command.target_file and str(command.target_file),
+            "model": dataclasses.asdict(command.model), "training": dataclasses.asdict(command.training)}
+
+
+def fit(model, tokenizer, pairs, held_out, command):
+    """Train, average the last checkpoints, and save model.safetensors; returns the log."""
+    from transformer.data import encode_pairs
+    from transformer.decoding import average_checkpoints, bleu, translate
+    from transformer.model import load_parameters
+    from transformer.training import train, validation_loss
+
+    encoded_held_out = encode_pairs(tokenizer, held_out)
+    few = held_out[:200]
+
+    def validate(model):
+        translations = translate(model, tokenizer, [source for source, _ in few], beam=1)
+        return {**validation_loss(model, encoded_held_out), "bleu": bleu(translations, [target for _, target in few]).bleu}
+
+    try:
+        log = train(model, encode_pairs(tokenizer, pairs), command.training, command.folder, validate, command.resume)
+    except Interrupted as stop:
+        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {command.folder}") from None
+    paths = sorted((command.folder / "weights").glob("*.safetensors"))[-command.training.keep:]
+    load_parameters(model, average_checkpoints(paths), command.folder)
+    model.save_pretrained(command.folder, tokenizer)
+    return log
+
+
+def evaluate_command(command):
+    """`transformer evaluate`: beam search over a split, BLEU, scores.json."""
+    from transformer.decoding import bleu, exact_match
+
+    folder = command.folder or bundled_folder()
+    model, tokenizer = load(folder, device_of(command.device))
+    if command.corpus is None:
+        run = folder / "run.json"
+        command.corpus = json.loads(run.read_text(encoding="utf8"))["corpus"] if run.is_file() else "bundled"
+    pairs = pairs_of(command, command.split)
+    started = time.monotonic()
+    references = [target for _, target in pairs]
+    outputs = translate_all(model, tokenizer, [source for source, _ in pairs], command.beam, command.alpha, command.split)
+    cased, lower = bleu(outputs, references), bleu(outputs, references, lowercase=True)
+    corpus = command.corpus if command.source_file is None else str(command.source_file)
+    result = {"corpus": corpus, "split": command.split, "sentences": len(pairs), "beam": command.beam, "alpha": command.alpha,
+              "bleu": round(cased.bleu, 2), "signature": cased.signature,
+              "bleu_lowercased": round(lower.bleu, 2), "signature_lowercased": lower.signature,
+              "exact_match": round(exact_match(outputs, references), 4), "seconds": round(time.monotonic() - started, 1)}
+    print(json.dumps(result, indent=2))
+    if command.folder:
+        write_json(folder / f"scores.{command.split}.json", result)
+
+
+def translate_command(command):
+    """`transformer translate`: one sentence, or standard input."""
+    from transformer.decoding import translate
+
+    model, tokenizer = load(command.folder, device_of(command.device))
+    lines = [command.sentence] if command.sentence is not None else read_standard_input()
+    for line in translate(model, tokenizer, lines, command.beam, command.alpha) if lines else []:
+        print(line)
+
+
+def read_standard_input():
+    """Lines of standard input; ValueError, with the line's number, where one is not UTF-8."""
+    lines = sys.stdin.buffer.read().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            lines[number - 1] = line.decode("utf8").removesuffix("\r")
+        except UnicodeDecodeError:
+            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for example with iconv -f latin1 -t utf8") from None
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def attend_command(command):
+    """`transformer attend`: pictures of every head for one sentence."""
+    from transformer.decoding import translate
+
+    prepare_folder(command.output)
+    model, tokenizer = load(command.folder)
+    translation = translate(model, tokenizer, [command.sentence])[0]
+    print(translation)
+    for path in draw_heads(model, tokenizer, command.sentence, translation, command.output):
+        print(path)
+
+
+def draw_heads(model, tokenizer, source, target, folder):
+    """One picture a kind of attention, every layer and head in it; returns the paths."""
+    from transformer import plotting
+    from transformer.visualization import attention_maps
+
+    maps = attention_maps(model, tokenizer, [(source, target)])[0]
+    axes = {"encoder": (maps.source, maps.source), "decoder": (["<s>", *maps.target[:-1]], maps.target),
+            "cross": (maps.source, maps.target)}
+    paths = []
+    for kind, (columns, rows) in axes.items():
+        weights = getattr(maps, kind)
+        panels = [(f"layer {n + 1}, head {i + 1}", weights[n, i], columns, rows)
+                  for n in range(weights.shape[0]) for i in range(weights.shape[1])]
+        size = max(2.4, 0.22 * max(len(columns), len(rows)) + 0.8)
+        grid = plotting.heatmaps(panels, across=weights.shape[1], width=size, height=size, largest=1.0)
+        path = folder / f"{kind}.png"
+        plotting.save(grid, path)
+        paths.append(path)
+    return paths
+
+
+def demo_command(command):
+    """`transformer demo`: train, translate, score and draw on the bundled corpus."""
+    from transformer.data import read_bundled
+    from transformer.decoding import bleu, exact_match
+    from transformer.visualization import score_attention
+
+    started = time.monotonic()
+    recipe = RECIPES["bundled"]
+    prepare_folder(command.folder)
+    for old in ("checkpoint.safetensors", "log.jsonl"):
+        (command.folder / old).unlink(missing_ok=True)
+    for old in (command.folder / "weights").glob("*.safetensors"):
+        old.unlink()
+    print("A Transformer learns to translate English to German from the bundled corpus.")
+    train_command(Train(folder=command.folder, model=recipe["model"],
+                        training=dataclasses.replace(recipe["training"], minutes=command.minutes)))
+    model, tokenizer = load(command.folder)
+    report = {"minutes_of_training": command.minutes}
+    for split in ("test", "hard"):
+        examples = read_bundled(split)
+        references = [e.target for e in examples]
+        outputs = translate_all(model, tokenizer, [e.source for e in examples], 4, 0.6, split)
+        score = bleu(outputs, references)
+        report[split] = {"bleu": score.bleu, "signature": score.signature, "exact_match": exact_match(outputs, references)}
+        if split == "test":
+            samples = list(zip(examples, outputs))[::len(examples) // 6]
+    report.update(score_attention(model, tokenizer, read_bundled("validation"), read_bundled("test")))
+    picture = next(e for e in read_bundled("test") if e.pronouns)
+    draw_heads(model, tokenizer, picture.source, picture.target, command.folder)
+    report["seconds"] = time.monotonic() - started
+    write_json(command.folder / "demo.json", report)
+    print(demo_text(report, samples, command.folder))
+
+
+def demo_text(report, samples, folder):
+    """The demo's closing page."""
+    alignment, pronoun = report["alignment"], report["pronoun"]
+    rows = ["", "Held-out sentences, translated:"]
+    for example, output in samples:
+        rows += [f"  {example.source}", f"    {output}" + ("" if output == example.target else f"      (should be: {example.target})")]
+    for split, name in (("test", "test set"), ("hard", "harder test set")):
+        part = report[split]
+        rows.append(f"{name}: BLEU {part['bleu']:.1f}, exact match {part['exact_match']:.1%}   [{part['signature']}]")
+    rows += [f"word alignment, cross-attention layer {alignment['layer']} head {alignment['head']} (chosen on validation): "
+             f"error {alignment['error']:.3f} on test; the diagonal has {alignment['diagonal']:.3f}",
+             f"pronoun to antecedent, {pronoun['attention']} layer {pronoun['layer']} head {pronoun['head']} (chosen on validation): "
+             f"accuracy {pronoun['accuracy']:.3f} on test; nearest noun {pronoun['nearest noun']:.3f}, chance {pronoun['chance']:.3f}",
+             f"pictures and figures: {folder}  ({report['seconds']:.0f} s in all)"]
+    return "\n".join(rows)
+
+
+def main():
+    """Run a command; a mistake in the input gives one sentence on standard error and exit status 2."""
+    command = None
+    try:
+        command = parse(sys.argv[1:])
+        run = {Train: train_command, Evaluate: evaluate_command, Translate: translate_command,
+               Attend: attend_command, Demo: demo_command}[type(command)]
+        run(command)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (Interrupted, OSError, ValueError) as error:
+        sys.exit(fail(str(error)))
+    except KeyboardInterrupt:
+        sys.exit(fail("stopped by Ctrl-C; nothing that was saved is lost"))
+
+
+def fail(sentence):
+    """Print one sentence to standard error; return the exit status for it, 2."""
+    print(f"transformer: {sentence}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Drawing primitives: one call a picture. Nothing here knows the model; what is drawn is passed in."""
+
+import math
+
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]  # Okabe and Ito: readable without colour vision
+STYLES = ["-", "--", "-.", ":"]
+
+
+def new_axes(width=6.0, height=3.5, rows=1, columns=1, **options):
+    """A figure's axes (one, or an array of rows x columns); sizes in inches a panel."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(rows, columns, figsize=(width * columns, height * rows), layout="constrained", **options)
+    return axes
+
+
+def heatmap(weights, columns=None, rows=None, title="", ax=None, values=False, largest=None,
+            column_label="", row_label="", cell=0.35):
+    """A matrix (R, C) as colours, row by row from the top; columns and rows are labels, values prints the numbers."""
+    R, C = len(weights), len(weights[0])
+    ax = new_axes(max(2.5, 1.2 + cell * C), max(2.0, 1.0 + cell * R)) if ax is None else ax
+    weights = [[float(w) for w in row] for row in weights]
+    top = largest or max(max(row) for row in weights) or 1.0
+    lowest = min(0.0, min(min(row) for row in weights))
+    ax.imshow(weights, cmap="viridis" if lowest == 0 else "coolwarm", vmin=lowest if lowest == 0 else -top, vmax=top, aspect="auto")
+    ax.set_title(title, fontsize=10)
+    ax.set_xlabel(column_label)
+    ax.set_ylabel(row_label)
+    tick_labels(ax.xaxis, columns, C, rotation=90)
+    tick_labels(ax.yaxis, rows, R)
+    if values:
+        for r, row in enumerate(weights):
+            for c, value in enumerate(row):
+                ax.text(c, r, f"{value:.2f}", ha="center", va="center", fontsize=8, color="white" if value < 0.6 * top else "black")
+    return ax
+
+
+def tick_labels(axis, labels, count, rotation=0):
+    """A label at every place of an axis, or none at all."""
+    if labels is None:
+        axis.set_ticks([])
+        return
+    if len(labels) != count:
+        raise ValueError(f"{len(labels)} labels for {count} places of an axis")
+    axis.set_ticks(range(count), [str(label) for label in labels], rotation=rotation, fontsize=8)
+
+
+def heatmaps(panels, across=4, width=2.6, height=2.6, **options):
+    """Several heat maps in a grid: panels is a list of (title, weights, columns, rows)."""
+    down = math.ceil(len(panels) / across)
+    axes = new_axes(width, height, down, min(across, len(panels)), squeeze=False).flatten()
+    for ax, (title, weights, columns, rows) in zip(axes, panels):
+        heatmap(weights, columns, rows, title, ax, **options)
+    for ax in axes[len(panels):]:
+        ax.set_axis_off()
+    return axes
+
+
+def lines(x, curves, xlabel="", ylabel="", title="", logx=False, logy=False, ax=None, markers=False):
+    """Curves over the same x: curves maps a label to its values. Each has its own colour and its own dash."""
+    ax = new_axes() if ax is None else ax
+    for i, (label, y) in enumerate(curves.items()):
+        ax.plot(list(x), [float(value) for value in y], label=label, color=COLOURS[i % len(COLOURS)],
+                linestyle=STYLES[i % len(STYLES)], marker="o" if markers else None, markersize=4)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
+    ax.grid(alpha=0.3)
+    if len(curves) > 1:
+        ax.legend(fontsize=8)
+    return ax
+
+
+def bars(heights, xlabel="", ylabel="", title="", ax=None):
+    """One bar a name: heights maps a label to its value, written above it."""
+    ax = new_axes() if ax is None else ax
+    ax.bar(range(len(heights)), [float(value) for value in heights.values()], color=COLOURS[0])
+    tick_labels(ax.xaxis, list(heights), len(heights))
+    for i, value in enumerate(heights.values()):
+        ax.annotate(f"{float(value):.3g}", (i, float(value)), ha="center", va="bottom", fontsize=8)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.margins(y=0.15)
+    return ax
+
+
+def histograms(samples, xlabel="", title="", ax=None, bins=40):
+    """Outlines of several distributions over the same bins: samples maps a label to its values."""
+    ax = new_axes() if ax is None else ax
+    for i, (label, values) in enumerate(samples.items()):
+        ax.hist([float(v) for v in values], bins=bins, histtype="step", label=label, density=True,
+                color=COLOURS[i % len(COLOURS)], linestyle=STYLES[i % len(STYLES)])
+    ax.set(xlabel=xlabel, ylabel="density", title=title)
+    ax.legend(fontsize=8)
+    return ax
+
+
+def save(ax, path):
+    """Write the figure of these axes (or of the first of an array of them) as a PNG, and close it."""
+    import matplotlib.pyplot as plt
+
+    figure = (ax if hasattr(ax, "figure") else ax.flat[0]).figure
+    figure.savefig(path, dpi=130, bbox_inches="tight", format="png")
+    plt.close(figure)
