@@ -1,0 +1,179 @@
+"""The bundled corpus: its size, its coverage, its alignments and antecedents, and that the grammar still writes it."""
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+BUNDLED = DATA / "bundled"
+
+
+def load_grammar():
+    spec = importlib.util.spec_from_file_location("corpus_grammar", DATA / "grammar.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+grammar = load_grammar()
+
+
+@pytest.fixture(scope="module")
+def lexicon():
+    return grammar.read_lexicon()
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return {name: grammar.read_pairs(BUNDLED / f"{name}.tsv") for name in grammar.SIZES}
+
+
+def words(text):
+    return grammar.WORD.findall(text)
+
+
+def test_grammar_writes_the_same_bytes(tmp_path):
+    grammar.write_corpus(tmp_path, seed=2017)
+    for name in grammar.SIZES:
+        assert (tmp_path / f"{name}.tsv").read_bytes() == (BUNDLED / f"{name}.tsv").read_bytes(), name
+
+
+def test_sizes_and_lengths(corpus):
+    assert {name: len(pairs) for name, pairs in corpus.items()} == grammar.SIZES
+    assert (BUNDLED / "train.tsv").stat().st_size < 4_400_000
+    lengths = [len(words(p.english)) for p in corpus["train"]]
+    assert min(lengths) == 4 and max(lengths) == grammar.LONGEST
+    assert sum(lengths) / len(lengths) >= 9
+    assert sum(n > 15 for n in lengths) >= 0.15 * len(lengths)
+    assert max(len(words(p.english)) for name in ("validation", "test") for p in corpus[name]) <= grammar.LONGEST
+
+
+def test_no_sentence_twice(corpus):
+    for side in ("english", "german"):
+        sentences = Counter(getattr(p, side) for pairs in corpus.values() for p in pairs)
+        assert max(sentences.values()) == 1
+
+
+def test_lemmas_and_constructions(lexicon, corpus):
+    english = {(kind, lemma) for kind, lemma, _ in grammar.lemma_forms(lexicon)}
+    german = {(kind, entry.german) for kind, entries in lexicon.items() for entry in entries}
+    assert len(english) >= 450 and len(german) >= 450
+    assert min(grammar.lemma_counts(lexicon, corpus["train"]).values()) >= 30
+    names = Counter(name for p in corpus["train"] for name in p.constructions)
+    assert len(names) >= 12 and min(names.values()) >= 200
+
+
+def test_alignments(corpus):
+    free, total = 0, 0
+    for pairs in corpus.values():
+        for p in pairs:
+            english, german = words(p.english), words(p.german)
+            assert all(i < len(english) and j < len(german) for i, j in p.alignment)
+            assert {i for i, _ in p.alignment} == set(range(len(english))), p.english
+            unaligned = set(range(len(german))) - {j for _, j in p.alignment}
+            assert {german[j] for j in unaligned} <= {",", "Sie"}, p.german
+            assert (len(english) - 1, len(german) - 1) in p.alignment
+            free, total = free + len(unaligned), total + len(german)
+    assert free < 0.1 * total
+
+
+def test_antecedents(corpus, lexicon):
+    nouns = {form for n in lexicon["noun"] + lexicon["name"] + lexicon["city"] for form in n.english}
+    for pairs in corpus.values():
+        for p in pairs:
+            english, german = words(p.english), words(p.german)
+            for (e, a, candidates), (g, b, german_candidates) in zip(p.pronouns, p.german_pronouns, strict=True):
+                assert english[e].lower() in ("his", "her", "its", "their") and german[g].lower().startswith(
+                    ("sein", "ihr")
+                )
+                assert a in candidates and b in german_candidates and len(candidates) == len(german_candidates)
+                assert (e, g) in p.alignment and (a, b) in p.alignment
+                heads = {i for i, w in enumerate(english) if w in nouns}
+                assert set(candidates) <= heads
+
+
+def test_pronouns_need_their_antecedent(corpus, lexicon):
+    gender = {form: n.gender for n in lexicon["noun"] for form in n.english[:1]}
+    pronouns = [(p, item) for p in corpus["train"] for item in zip(p.pronouns, p.german_pronouns)]
+    assert sum(bool(p.pronouns) for p in corpus["train"]) >= 0.15 * len(corpus["train"])
+    assert sum(len(e[2]) > 1 for _, (e, _) in pronouns) >= 0.9 * len(pronouns)
+    assert sum(grammar.nearest(e) == e[1] for _, (e, _) in pronouns) < 0.5 * len(pronouns)
+    stems = Counter()
+    for p, (e, g) in pronouns:
+        if words(p.english)[e[0]] == "its":
+            owner, stem = words(p.english)[e[1]], words(p.german)[g[0]][:3]
+            assert (stem == "ihr") == (gender[owner] == "f")
+            stems[stem] += 1
+    assert min(stems["ihr"], stems["sei"]) >= 300
+
+
+def test_hard_set_is_new(corpus):
+    kinds = Counter(
+        kind for p in corpus["hard"] for kind in ("unseen-combination", "longer") if kind in p.constructions
+    )
+    assert kinds == {"unseen-combination": 700, "longer": 300}
+    for p in corpus["hard"]:
+        n = len(words(p.english))
+        low, high = grammar.LONGER if "longer" in p.constructions else (4, grammar.LONGEST)
+        assert low <= n <= high
+    assert not any(
+        {"longer", "unseen-combination"} & set(p.constructions)
+        for name in ("train", "validation", "test")
+        for p in corpus[name]
+    )
+
+
+def test_held_out_pairs_are_not_in_train(corpus, lexicon):
+    """Adjective before noun is easy to see in the text: no such pair of the held-out tenth stands in train."""
+    adjectives = {a.english: a for a in lexicon["adjective"]}
+    nouns = {form: n for n in lexicon["noun"] for form in n.english}
+
+    def held_out(pairs):
+        seen = [
+            (adjectives[a], nouns[b])
+            for p in pairs
+            for a, b in zip(words(p.english), words(p.english)[1:])
+            if a in adjectives and b in nouns
+        ]
+        return sum(grammar.held_out_pair(a, b) for a, b in seen), len(seen)
+
+    for name in ("train", "validation", "test"):
+        hits, total = held_out(corpus[name])
+        assert hits == 0 and total > 100
+    assert held_out(corpus["hard"])[0] > 50
+
+
+@pytest.mark.parametrize(
+    "english, german",
+    [
+        (("feminine", "dat", "the"), "der alten Frau"),
+        (("masculine", "acc", "a"), "einen alten Jungen"),
+        (("neuter", "nom", "a"), "ein altes Haus"),
+        (("plural", "dat", "no"), "keinen alten Häusern"),
+        (("plural", "nom", "two"), "zwei alte Häuser"),
+        (("masculine", "dat", "my"), "meinem alten Jungen"),
+        (("neuter", "acc", "every"), "jedes alte Haus"),
+        (("masculine", "nom", "this"), "dieser alte Junge"),
+    ],
+)
+def test_noun_phrases(lexicon, english, german):
+    gender, case, determiner = english
+    head = {"feminine": "woman", "masculine": "boy", "neuter": "house", "plural": "house"}[gender]
+    phrase = grammar.Phrase(
+        1,
+        next(n for n in lexicon["noun"] if n.english[0] == head),
+        gender == "plural",
+        next(d for d in lexicon["determiner"] if d.english == determiner),
+        adjectives=[next(a for a in lexicon["adjective"] if a.english == "old")],
+    )
+    assert " ".join(w.text for w in grammar.German().phrase(phrase, case)) == german
+
+
+def test_word_for_word_baseline():
+    pytest.importorskip("sacrebleu")
+    score, _ = grammar.baseline(BUNDLED)
+    assert 5 < score < 20
