@@ -20,7 +20,7 @@ RECIPES = {
         model=TransformerConfig.preset("tiny", vocab_size=2000),
         training=TrainingConfig(minutes=2.5, updates=20_000, batch_tokens=2048, warmup=800, factor=1.0, save_every=100)),
     "multi30k": dict(
-        model=TransformerConfig.preset("tiny", vocab_size=4000, N=4, P_drop=0.2),
+        model=TransformerConfig.preset("tiny", vocab_size=4000, N=3, P_drop=0.15),
         training=TrainingConfig(minutes=60, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5, save_every=250)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
@@ -246,7 +246,7 @@ def translate_all(model, tokenizer, sentences, beam, alpha, what):
 def train_command(command):
     """`transformer train`: data, vocabulary, training, average of the last checkpoints."""
     from transformer.data import Tokenizer
-    from transformer.model import Transformer, count_parameters, initialize
+    from transformer.model import Transformer, count_parameters
 
     import torch
 
@@ -264,7 +264,6 @@ def train_command(command):
                                             bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
         torch.manual_seed(command.training.seed)
         model = Transformer(command.model)
-        initialize(model)
         model.save_pretrained(command.folder, tokenizer)
         write_json(command.folder / "run.json", run_settings(command))
     print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, in {command.folder}")

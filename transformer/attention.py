@@ -1,5 +1,23 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/04_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 3.2 Attention
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/04_attention.ipynb)
+#
+# A Transformer has one way for words to exchange information: attention. Each position asks a question, every
+# position offers an answer with a label on it, and what comes back is a mixture of the answers whose labels fit best.
+# This notebook builds that, from three numbers on paper to several heads with masks and a cache (Sections 3.2.1 to 3.2.3).
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 import math
@@ -8,8 +26,58 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# import torch.nn.functional as F
+#
+# from transformer import plotting
+#
+# torch.manual_seed(0);
+
+# %% [markdown] tags=["question-01"]
+# ## What are queries, keys and values?
+#
+# Think of a library. You come with an interest (the **query**). Each book has a label on its spine (the **key**) and
+# its contents (the **value**). A normal dictionary look-up takes the one book whose label matches exactly.
+# Attention is the soft version: it scores how well each label fits your interest, turns the scores into shares that
+# add up to 1, and hands you a blend of the contents in those shares.
+#
+# Three books, with labels for (cooking, history), and your interest, mostly cooking:
+
+# %% tags=["active-ipynb"]
+# query = torch.tensor([2.0, 0.0])                              # interested in cooking, not in history
+# keys = torch.tensor([[3.0, 0.0], [1.0, 2.0], [0.0, 3.0]])     # the labels of three books
+# values = torch.tensor([[100.0], [40.0], [0.0]])               # what is in them: pages with recipes
+# scores = keys @ query                                         # how well each label fits
+# weights = scores.softmax(dim=0)
+# print("scores ", scores.tolist())
+# print("weights", [round(w, 4) for w in weights.tolist()])
+# print("answer ", round((weights @ values).item(), 2), "pages")
+
+# %% [markdown]
+# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. Softmax gives the first book
+# $e^6 / (e^6 + e^2 + e^0) = 0.98$ of the vote, the second $0.018$, the third $0.002$. The answer is
+# $0.98 \cdot 100 + 0.018 \cdot 40 + 0.002 \cdot 0 \approx 98.7$: nearly all from the cookery book, a little from the
+# one beside it. Because shares change smoothly with the numbers, a gradient can teach the labels and the interests.
+
+# %% tags=["active-ipynb"]
+# by_hand = torch.tensor([math.exp(6), math.exp(2), math.exp(0)])
+# by_hand = (by_hand / by_hand.sum() * torch.tensor([100.0, 40.0, 0.0])).sum()
+# assert abs(by_hand - (weights @ values).item()) < 1e-4
+
+# %% [markdown]
+# In a Transformer nobody writes the labels. Every word has one vector; three learned matrices turn it into the
+# question it asks, the label it wears, and the content it gives away. In "the cat chased its tail", the word "its" may
+# ask for a noun that can own things; "cat" wears a label that says so; what it hands over may be its gender.
+
 # %% [markdown]
 # ## A score for each query and key
+#
+# Section 3.2.1 names two ways of scoring that were in use. The first is the inner product of query and key. With $T$
+# queries and $S$ keys it is one matrix product and gives a table of $T \times S$ scores.
 
 # %%
 def dot_product(q, k):
@@ -17,11 +85,18 @@ def dot_product(q, k):
     return q @ k.transpose(-2, -1)
 
 
+# %% [markdown]
+# The paper's own score divides it by $\sqrt{d_k}$, the square root of the width of a key. Why, we measure below.
+
 # %%
 def scaled_dot_product(q, k):
     """Compatibility q . k / sqrt(d_k), equation 1: q (..., T, d_k), k (..., S, d_k) -> (..., T, S)."""
     return dot_product(q, k) / math.sqrt(q.shape[-1])
 
+
+# %% [markdown]
+# The second, older way is a small network with one hidden layer: $w^\top \tanh(W q + U k)$. It is called additive
+# attention, because query and key meet in a sum.
 
 # %%
 class AdditiveScore(nn.Module):
@@ -43,6 +118,14 @@ class AdditiveScore(nn.Module):
 
 # %% [markdown]
 # ## From scores to weights
+#
+# Softmax turns a row of scores into positive shares that add up to 1. Some positions must get no share at all: padding
+# at the end of short sentences, and words that have not been written yet. A **mask** says which: True means "may be
+# looked at".
+#
+# The usual trick is to write $-\infty$ over forbidden scores. It has a trap: in a row where *everything* is
+# forbidden, softmax divides 0 by 0, and one NaN spreads through the whole model. So we write the lowest finite number,
+# and set forbidden weights to zero afterwards. An empty row then gives zeros, forwards and backwards.
 
 # %%
 def masked_softmax(logits, mask=None):
@@ -50,6 +133,7 @@ def masked_softmax(logits, mask=None):
 
     logits: (..., T, S); mask: boolean, broadcastable to it, True = may attend. A row with no
     allowed position becomes zeros (and passes zero gradient back), on every version of torch.
+    Raises TypeError for a mask that is not boolean.
     """
     if mask is None:
         return logits.softmax(dim=-1)
@@ -59,8 +143,23 @@ def masked_softmax(logits, mask=None):
     return logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
+# %% tags=["active-ipynb"]
+# logits = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
+# allowed = torch.tensor([[True, True, True], [True, True, False], [False, False, False]])
+# weights = masked_softmax(logits, allowed)
+# print(weights.detach())
+
+# %% tags=["active-ipynb"]
+# weights.square().sum().backward()
+# assert torch.allclose(weights[:2].sum(dim=1), torch.ones(2))      # rows are shares
+# assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()      # an empty row: zero, both ways
+# assert torch.allclose(weights[1, :2], torch.tensor([1.0, 2.0]).softmax(0))
+
 # %% [markdown]
 # ## Attention
+#
+# Everything so far in two lines: score, turn into weights, mix the values. The score is an argument, so every flavour
+# is the same function.
 
 # %%
 def attention(q, k, v, mask=None, score=scaled_dot_product):
@@ -76,14 +175,176 @@ def attention(q, k, v, mask=None, score=scaled_dot_product):
     return weights @ v, weights
 
 
+# %% [markdown]
+# Equation 1 of the paper is the scaled flavour:
+#
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
+
 # %%
 def scaled_dot_product_attention(q, k, v, mask=None):
     """softmax(Q K^T / sqrt(d_k)) V, equation 1. Shapes and results as in `attention`."""
     return attention(q, k, v, mask, scaled_dot_product)
 
 
+# %% tags=["active-ipynb"]
+# q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # d_k = 8, d_v = 6
+# mask = torch.rand(2, 1, 4, 5) < 0.7
+# mask[..., 0] = True                                           # at least one key for everybody
+# output, weights = scaled_dot_product_attention(q, k, v, mask)
+# print("output", tuple(output.shape), " weights", tuple(weights.shape))
+
+# %% [markdown]
+# Is it right? Two independent answers: torch's own function, and a loop that does one query at a time.
+
+# %% tags=["active-ipynb"]
+# assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), atol=1e-6)
+# one = torch.zeros(6)
+# e = [math.exp(q[1, 2, 3] @ k[1, 2, s] / math.sqrt(8)) if mask[1, 0, 3, s] else 0.0 for s in range(5)]
+# for s in range(5):
+#     one += e[s] / sum(e) * v[1, 2, s]
+# assert torch.allclose(one, output[1, 2, 3], atol=1e-5)
+
+# %% [markdown] tags=["question-03"]
+# ## Self-attention, multi-head, additive, dot-product: how do they relate?
+#
+# They answer different questions, and combine freely:
+#
+# | word | what it decides |
+# |---|---|
+# | dot-product, scaled, additive | how a query and a key are scored |
+# | self-attention, cross-attention | where queries, keys and values come from: one sequence, or two |
+# | causal (masked) | which keys a query may see |
+# | multi-head | how often it happens side by side, each time with other projections |
+#
+# One function, four settings, the same seven random vectors:
+
+# %% tags=["active-ipynb"]
+# x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
+# settings = {"dot-product": (x, dot_product, None), "scaled dot-product": (x, scaled_dot_product, None),
+#             "additive (untrained)": (x, additive, None), "scaled, over another sequence": (y, scaled_dot_product, None)}
+# panels = [(name, attention(x, other, other, m, score)[1].detach(), None, None) for name, (other, score, m) in settings.items()]
+# plotting.heatmaps(panels, across=4, largest=1.0, column_label="keys", row_label="queries");
+
+# %% [markdown]
+# Bright is a large weight. Unscaled dot products put nearly all weight on one key (a vector fits itself best: the
+# diagonal). Scaling keeps the choice soft. The additive score starts almost even, because its small network has
+# learned nothing yet. In the last panel the keys come from another sequence of five vectors: cross-attention.
+#
+# The paper prefers dot products because they are one matrix product. What does that save?
+
+# %% tags=["active-ipynb"]
+# from torch.utils.benchmark import Timer
+#
+# q, k = torch.randn(8, 200, 64), torch.randn(8, 200, 64)
+# additive = AdditiveScore(64, 64)
+# with torch.no_grad():
+#     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.5).median
+#                for name, f in [("scaled dot-product", scaled_dot_product), ("additive", additive)]}
+# print(", ".join(f"{name}: {1e3 * s:.2f} ms" for name, s in seconds.items()))
+# print(f"numbers held at once: {8 * 200 * 200:,} against {8 * 200 * 200 * 64:,}")
+
+# %% [markdown] tags=["question-05"]
+# ## Why divide by $\sqrt{d_k}$?
+#
+# If the numbers in $q$ and $k$ are independent with mean 0 and variance 1, then $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$
+# is a sum of $d_k$ terms of variance 1: its variance is $d_k$. Wider heads give larger scores. Softmax of large scores
+# is nearly all-or-nothing, and there its gradient vanishes: nothing can be learned. Let us measure both, with and
+# without the division.
+
+# %% tags=["active-ipynb"]
+# def score_variance_and_gradient(score, d_k, n=64):
+#     q, k = torch.randn(200, n, d_k, dtype=torch.float64), torch.randn(200, n, d_k, dtype=torch.float64)
+#     logits = score(q, k).requires_grad_()
+#     weights = logits.softmax(dim=-1)
+#     gradient = torch.autograd.grad(weights[..., 0].sum(), logits)[0]       # how much scores still move a weight
+#     return logits.var().item(), gradient.norm(dim=-1).mean().item()
+
+# %% tags=["active-ipynb"]
+# sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512]
+# plain = [score_variance_and_gradient(dot_product, d) for d in sizes]
+# scaled = [score_variance_and_gradient(scaled_dot_product, d) for d in sizes]
+# left, right = plotting.new_axes(5, 3.2, columns=2)
+# plotting.lines(sizes, {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]},
+#                "d_k", "variance of the scores", logx=True, logy=True, ax=left)
+# plotting.lines(sizes, {"q·k": [g for _, g in plain], "q·k / √d_k": [g for _, g in scaled]},
+#                "d_k", "gradient of a weight", logx=True, ax=right);
+
+# %% tags=["active-ipynb"]
+# assert all(abs(v / d - 1) < 0.1 for (v, _), d in zip(plain, sizes))       # variance d_k without the scale
+# assert all(abs(v - 1) < 0.1 for v, _ in scaled)                           # 1 with it
+# assert plain[-1][1] < 0.5 * scaled[-1][1]                                 # gradient lost without it
+
+# %% [markdown]
+# Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
+# shrinks as heads get wider, with it it stays where it is.
+#
+# And why **softmax**? It makes shares: positive, adding up to 1, so that the output stays as large as one value however
+# many keys there are. It is smooth, so it can be learned. And it can come as close to "take exactly that one" as it
+# likes, by making one score larger than the rest. Dividing by the plain sum would do only the first, and could divide by 0.
+
+# %% [markdown] tags=["question-04"]
+# ## If attention is only a weighted sum, what makes it powerful?
+#
+# That the weights depend on the content. A convolution or a linear layer is a weighted sum too, but its weights are
+# the same for every input. Here is a task that needs more: the input is eight pairs of a random name (a key) and a number (a
+# value), in random order; the query is one of the names; the answer is the number beside it.
+
+# %% tags=["active-ipynb"]
+# names = F.normalize(torch.randn(4000, 8, 32), dim=-1)
+# numbers, wanted = torch.randn(4000, 8, 1), torch.randint(0, 8, (4000,))
+# answer = numbers[torch.arange(4000), wanted]
+# asked = names[torch.arange(4000), wanted][:, None]                       # (4000, 1, 32)
+# best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution       # the best eight weights for all inputs
+# fixed_error = (numbers[:, :, 0] @ best_fixed - answer).square().mean().item()
+# found, _ = attention(20 * asked, names, numbers, score=dot_product)
+# content_error = (found[:, 0] - answer).square().mean().item()
+# print(f"mean squared error: best fixed weights {fixed_error:.3f}, weights from content {content_error:.5f}")
+
+# %% tags=["active-ipynb"]
+# assert fixed_error > 0.8 * answer.var().item()        # no fixed weights do better than guessing the mean
+# assert content_error < 0.05 * fixed_error
+
+# %% [markdown]
+# Fixed weights cannot know where the wanted name stands. The best they can do is to give each place one eighth, hardly
+# better than always answering 0 (an error of 1). The same sum, with weights computed from the names, finds it. One attention layer is a
+# look-up in a table that was made up a moment ago.
+
+# %% [markdown] tags=["question-06"]
+# ## If the token vectors themselves were Q, K and V, would anything be learned?
+#
+# Then each score would be $x_i \cdot x_j$. Nothing in it can be trained, except the vectors themselves. Two things are
+# wrong with it: scores are symmetric, so "its" looks at "cat" as much as "cat" at "its"; and a vector fits itself best,
+# so everything looks at itself. $W_Q$ and $W_K$ break both. A task: six kinds of token stand in random order, and each
+# must fetch the content of the next kind (0 from 1, ..., 5 from 0). We fit $W_Q$, $W_K$, or nothing.
+
+# %% tags=["active-ipynb"]
+# kinds = torch.stack([torch.randperm(6) for _ in range(500)])
+# partner = (kinds[:, :, None] + 1) % 6 == kinds[:, None, :]                # where each should look
+# x = torch.randn(6, 24)[kinds]                                             # (500, 6, 24)
+# W_Q, W_K = (torch.nn.Parameter(torch.randn(24, 24) / 24**0.5) for _ in range(2))
+# optimizer = torch.optim.Adam([W_Q, W_K], lr=0.02)
+# for _ in range(150):
+#     learned = (scaled_dot_product(x @ W_Q, x @ W_K)).softmax(dim=-1)
+#     loss = -learned[partner].log().mean()
+#     optimizer.zero_grad(), loss.backward(), optimizer.step()
+# without = attention(x, x, x)[1]
+# print(f"weight on the right token: without matrices {without[partner].mean():.2f}, with them {learned[partner].mean():.2f}")
+
+# %% tags=["active-ipynb"]
+# order = kinds[0].argsort()
+# plotting.heatmaps([(title, w[0][order][:, order].detach(), range(6), range(6)) for title, w in
+#                    [("no matrices", without), ("with W_Q and W_K", learned)]], largest=1.0, row_label="token", column_label="looks at")
+# assert torch.allclose(scaled_dot_product(x, x), scaled_dot_product(x, x).transpose(1, 2), atol=1e-6)   # symmetric
+# assert learned[partner].mean() > 0.9 > 0.3 > without[partner].mean()
+
+# %% [markdown]
+# The values have a matrix too, $W_V$: what a token gives away need not be what it is found by.
+
 # %% [markdown]
 # ## Masks
+#
+# Sentences in a batch are padded to the same length. Nobody may look at padding: a mask over keys, the same for every
+# head and every query.
 
 # %%
 def padding_mask(tokens, pad_id):
@@ -91,14 +352,35 @@ def padding_mask(tokens, pad_id):
     return (tokens != pad_id)[:, None, None, :]
 
 
+# %% [markdown]
+# While training, the decoder sees the whole target at once, and must not peek: position $t$ may look at positions up to
+# and including $t$ (Section 3.2.3). The paper calls it masking out illegal connections; the field says causal.
+
 # %%
 def causal_mask(T, device=None):
     """True where the key is not later than the query: (T, T), a lower triangle (Section 3.2.3)."""
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()
 
 
+# %% tags=["active-ipynb"]
+# tokens = torch.tensor([[5, 8, 2, 0, 0], [7, 7, 3, 9, 2]])                 # 0 is padding
+# both = padding_mask(tokens, pad_id=0) & causal_mask(5)                    # (2, 1, 5, 5)
+# plotting.heatmaps([("padding", padding_mask(tokens, 0)[0, 0].expand(5, 5), range(5), range(5)),
+#                    ("causal", causal_mask(5), range(5), range(5)), ("both", both[0, 0], range(5), range(5))],
+#                   row_label="query", column_label="key")
+# assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
+
+# %% [markdown]
+# Yellow is allowed. One convention everywhere in this package: **True = may attend**, as in
+# `F.scaled_dot_product_attention`. Beware: `torch.nn.MultiheadAttention` means the opposite.
+
 # %% [markdown]
 # ## Keys and values of earlier steps
+#
+# When the decoder writes a translation word by word, the keys and values of earlier words never change, because
+# nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
+# The paper does not mention it; every implementation does it. The module keeps two kinds: one that grows (self-attention)
+# and one that is filled once (attention over the encoder's output).
 
 # %%
 class KeyValueCache:
@@ -123,6 +405,7 @@ class KeyValueCache:
         return self.static and self.k is not None
 
     def append(self, k, v):
+        """Add the keys and values of new positions; return all that are held."""
         if self.k is not None:
             k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
         self.k, self.v = k, v
@@ -135,6 +418,15 @@ class KeyValueCache:
 
 # %% [markdown]
 # ## Several heads
+#
+# One attention gives each position one blend. But a verb may need its subject *and* its object. So the paper runs $h$
+# attentions side by side (Section 3.2.2), each with its own projections to a smaller width, and joins the results:
+#
+# $$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O, \qquad
+# \mathrm{head}_i = \mathrm{Attention}(QW_i^Q, KW_i^K, VW_i^V)$$
+#
+# With $d_k = d_v = d_{model} / h$ this costs about as much as one wide head. The $h$ projections are stored as one
+# matrix and cut apart after the product.
 
 # %%
 class MultiHeadAttention(nn.Module):
@@ -175,7 +467,21 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
+# The three uses of Section 3.2.3 are three ways of calling it:
+
+# %% tags=["active-ipynb"]
+# heads = MultiHeadAttention(d_model=32, h=4)
+# source, target = torch.randn(2, 6, 32), torch.randn(2, 5, 32)
+# encoder_self = heads(source, source, source)
+# decoder_self = heads(target, target, target, causal_mask(5))
+# encoder_decoder = heads(target, source, source)
+# print(tuple(encoder_self.shape), tuple(decoder_self.shape), tuple(encoder_decoder.shape))
+
+# %% [markdown]
 # ## Looking at the weights
+#
+# The weights are what people want to see, but a model that always kept them would fill its memory. So modules hand them
+# out only inside a `with` block.
 
 # %%
 @contextmanager
@@ -192,3 +498,96 @@ def record_attention(model):
     finally:
         for module in heads.values():
             module.record = None
+
+# %% tags=["active-ipynb"]
+# with record_attention(heads) as record:
+#     heads(target, target, target, causal_mask(5))
+# weights = record[""][0][0]                                    # the module itself, first call, first sentence
+# plotting.heatmaps([(f"head {i + 1}", weights[i], range(5), range(5)) for i in range(4)], largest=1.0,
+#                   row_label="position", column_label="looks at");
+
+# %% [markdown]
+# An untrained model looks at everything it may, almost evenly: the first row has one choice, the last has five.
+
+# %% [markdown]
+# ## Checks
+#
+# **Multi-head attention equals torch's** `nn.MultiheadAttention` with the same weights, forwards and in the gradient.
+# Torch's mask means the opposite, hence the `~`.
+
+# %% tags=["active-ipynb"]
+# theirs = torch.nn.MultiheadAttention(32, 4, bias=False, batch_first=True)
+# theirs.in_proj_weight.data = torch.cat([heads.W_Q.weight, heads.W_K.weight, heads.W_V.weight]).detach()
+# theirs.out_proj.weight.data = heads.W_O.weight.detach().clone()
+# ours_out, theirs_out = heads(target, target, target, causal_mask(5)), theirs(target, target, target, attn_mask=~causal_mask(5))[0]
+# (ours_out**2).sum().backward(), (theirs_out**2).sum().backward()
+# gradient = torch.cat([heads.W_Q.weight.grad, heads.W_K.weight.grad, heads.W_V.weight.grad])
+# print(f"largest differences: output {(ours_out - theirs_out).abs().max():.1e}, gradient {(gradient - theirs.in_proj_weight.grad).abs().max():.1e}")
+
+# %% tags=["active-ipynb"]
+# assert torch.allclose(ours_out, theirs_out, atol=1e-5)
+# assert torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
+
+# %% [markdown]
+# **Step by step with a cache equals all at once.** One position at a time, each seeing only the past, gives what the
+# causal mask gives in one go.
+
+# %% tags=["active-ipynb"]
+# cache, steps = KeyValueCache(), []
+# for t in range(5):
+#     new = target[:, t:t + 1]
+#     steps.append(heads(new, new, new, cache=cache))
+# assert torch.allclose(torch.cat(steps, dim=1), decoder_self, atol=1e-6) and cache.length == 5
+
+# %% [markdown]
+# **Causal means causal.** Changing the last position changes no earlier output, not even by rounding.
+
+# %% tags=["active-ipynb"]
+# changed = torch.cat([target[:, :4], torch.randn(2, 1, 32)], dim=1)
+# assert torch.equal(heads(changed, changed, changed, causal_mask(5))[:, :4], heads(target, target, target, causal_mask(5))[:, :4])
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** Self-attention without positions does not know word order. If the words are permuted, what comes out? Write the
+# output of `heads` on the permuted words with the help of `encoder_self`, the output on the words in order.
+
+# %% tags=["active-ipynb"]
+# permutation = torch.tensor([3, 1, 5, 0, 2, 4])
+# permuted = source[:, permutation]
+# your_answer = ...
+# if your_answer is not ...:
+#     assert torch.allclose(heads(permuted, permuted, permuted), your_answer, atol=1e-6)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_answer = encoder_self[:, permutation]`: the same outputs in the new order, and nothing else. "Dog bites man" and
+# "man bites dog" look alike to this layer. Notebook 07 adds positions to the embeddings to mend that.
+# </details>
+#
+# **2.** Which mask lets each position see itself and the two before it, and nothing else? (Section 4 of the paper calls
+# this restricted self-attention.) Build a (T, T) mask for a window of r positions.
+
+# %% tags=["active-ipynb"]
+# def window_mask(T, r):
+#     return ...
+#
+# distance = torch.arange(8)[:, None] - torch.arange(8)[None, :]
+# if window_mask(8, 3) is not ...:
+#     assert torch.equal(window_mask(8, 3), (distance >= 0) & (distance < 3))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `return causal_mask(T) & ~causal_mask(T).tril(-r)`: the lower triangle without the part that lies r or more places back.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [05 Position-wise networks](05_feed_forward.ipynb) does the thinking between two rounds of attention. In Colab the next
+# notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
+# with `pip install -e .`.

@@ -1,5 +1,23 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/10_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 5.1 Training data and batching
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/10_data.ipynb)
+#
+# A translation model learns from pairs of sentences. Before it sees them, they become numbers: text is cut into
+# tokens, tokens become ids, and sentences of similar length are put together into batches. This notebook covers
+# Section 5.1 of the paper: where the pairs come from, how byte-pair encoding cuts them, and what a batch is.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 import gzip
@@ -7,6 +25,8 @@ import hashlib
 import os
 import random
 import re
+import zlib
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +34,21 @@ import torch
 
 from transformer.model import write_file
 
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# import tempfile
+# from collections import Counter
+#
+# from transformer import plotting
+
 # %% [markdown]
 # ## Where data lies
+#
+# A corpus comes with the package, so that everything here runs without a network. It lies in the checkout's `data/`,
+# or, where the package was installed, inside it. Downloads have a folder of their own, which you can move.
 
 # %%
 def data_folder():
@@ -35,10 +68,90 @@ def download_folder():
 
 
 # %% [markdown]
+# ## Files of one sentence a line
+#
+# The plainest corpus is two text files: line $n$ of one translates line $n$ of the other. Only a newline byte ends a
+# line. Python's own `splitlines` also splits at rarer characters, such as U+2028, and one of those inside a sentence
+# would shift all lines after it against their translations.
+
+# %%
+def read_bytes(path):
+    """The bytes of a file, unpacked where its name ends in .gz; errors name the file."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}: check the name, or give the full path")
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error):
+        raise ValueError(f"{path} is not a whole gzip file: copy or download it again") from None
+
+
+# %%
+def decode_line(line, path, number):
+    """The text of one line's bytes, without a carriage return at its end; ValueError where it is not UTF-8."""
+    try:
+        return line.decode("utf8").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}, line {number}, is not UTF-8: convert the file, for example with "
+                         "iconv -f latin1 -t utf8") from None
+
+
+# %%
+def read_lines(path):
+    """The lines of a UTF-8 text file, plain or .gz; only a newline ends one. ValueError where there are none."""
+    lines = read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n")  # without a byte order mark
+    if lines[-1] == b"":
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{path} is empty: it should hold one sentence a line")
+    return [decode_line(line, path, number) for number, line in enumerate(lines, 1)]
+
+
+# %%
+def read_parallel(source_file, target_file):
+    """[(source sentence, target sentence), ...] from two files whose lines correspond."""
+    source, target = read_lines(source_file), read_lines(target_file)
+    if len(source) != len(target):
+        raise ValueError(f"{source_file} has {len(source)} lines and {target_file} has {len(target)}: "
+                         "line n of one must translate line n of the other")
+    return list(zip(source, target))
+
+
+# %% [markdown]
+# Two files of your own, with everything that editors on other systems leave in them: a byte order mark, carriage
+# returns, a U+2028 inside a sentence, no newline at the end.
+
+# %% tags=["active-ipynb"]
+# with tempfile.TemporaryDirectory() as folder:
+#     english, german = Path(folder, "my.en"), Path(folder, "my.de")
+#     english.write_bytes(b"\xef\xbb\xbfGood morning.\r\nThank you.\r\n")
+#     german.write_bytes("Guten\u2028Morgen.\nDanke.".encode())
+#     own = read_parallel(english, german)
+#     german.write_bytes("Guten Morgen.\nDanke schön.".encode("latin1"))
+#     try:
+#         read_parallel(english, german)
+#     except ValueError as error:
+#         print(str(error).replace(str(german), german.name))
+
+# %% tags=["active-ipynb"]
+# assert own == [("Good morning.", "Guten\u2028Morgen."), ("Thank you.", "Danke.")]
+
+# %% [markdown]
+# The first pair of files is read as meant. The second holds an "ö" in an older encoding; the message says where, and
+# what to do. On the command line these are `--source-file` and `--target-file`.
+
+# %% [markdown]
 # ## The bundled corpus
+#
+# `data/bundled/` holds 20,000 English-German pairs for training, and 1,000 each for validation, test and a harder
+# test. A grammar writes both sides at once, so it also knows what people must annotate by hand elsewhere: which word
+# translates which, and what each pronoun refers to. A word is a run of letters and digits, or one punctuation mark.
 
 # %%
 WORD = re.compile(r"\w+|[^\w\s]")
+BUNDLED_SPLITS = ("train", "validation", "test", "hard")
 
 
 # %%
@@ -86,45 +199,50 @@ def parse_example(line):
 # %%
 def read_bundled(split):
     """The `Example`s of one split of the bundled corpus: train, validation, test or hard."""
+    if split not in BUNDLED_SPLITS:
+        raise ValueError(f"bundled has no split {split!r}: choose one of {', '.join(BUNDLED_SPLITS)}")
     return [parse_example(line) for line in read_lines(data_folder() / "bundled" / f"{split}.tsv")]
 
 
+# %% tags=["active-ipynb"]
+# examples = [parse_example(line) for line in (
+#     "He has opened the bottle.\tEr hat die Flasche geöffnet.\t0-0 1-1 2-4 3-2 4-3 5-5\t\tperfect",
+#     "The cat lost its ball.\tDie Katze verlor ihren Ball.\t0-0 1-1 2-2 3-3 4-4 5-5\t3:1:1/3:1:1\tpossessive")]
+# separable = next(e for e in read_bundled("test") if {"separable", "subordinate"} <= set(e.constructions))
+# for example in [*examples, separable]:
+#     print(f"{example.source}  |  {example.target}  |  {', '.join(example.constructions)}")
+
+# %% tags=["active-ipynb"]
+# panels = []
+# for e in [*examples, separable]:
+#     english, german = WORD.findall(e.source), WORD.findall(e.target)
+#     panels.append(("", [[(i, j) in e.alignment for i in range(len(english))] for j in range(len(german))], english, german))
+# plotting.heatmaps(panels, across=3, width=4.4, height=4);
+
 # %% [markdown]
-# ## Files of one sentence a line
+# Yellow joins words that translate each other. The first two pairs were written for this page: in the first the verb
+# waits at the end of the German sentence, so the diagonal breaks; in the second it does not. The third is the first
+# pair of the test split that has a subordinate clause and a separable verb. Later notebooks ask whether attention
+# finds these squares.
+#
+# How long are the sentences?
 
-# %%
-def read_lines(path):
-    """The lines of a UTF-8 text file, plain or .gz; errors name the file and the line."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}: check the name, or give the full path")
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    if not lines:
-        raise ValueError(f"{path} is empty: it should hold one sentence a line")
-    for number, line in enumerate(lines, 1):
-        try:
-            lines[number - 1] = line.decode("utf8").removesuffix("\r")
-        except UnicodeDecodeError:
-            raise ValueError(f"{path}, line {number}, is not UTF-8: convert the file, for example with "
-                             "iconv -f latin1 -t utf8") from None
-    return lines
+# %% tags=["active-ipynb"]
+# pairs = [(example.source, example.target) for example in read_bundled("train")]
+# lengths = {side: [len(WORD.findall(pair[i])) for pair in pairs] for i, side in enumerate(("English", "German"))}
+# plotting.histograms(lengths, xlabel="words in a sentence, punctuation included", bins=range(1, 26));
 
-
-# %%
-def read_parallel(source_file, target_file):
-    """[(source sentence, target sentence), ...] from two files whose lines correspond."""
-    source, target = read_lines(source_file), read_lines(target_file)
-    if len(source) != len(target):
-        raise ValueError(f"{source_file} has {len(source)} lines and {target_file} has {len(target)}: line n of one must "
-                         "translate line n of the other")
-    return list(zip(source, target))
-
+# %% tags=["active-ipynb"]
+# assert len(pairs) == 20_000 and sum(lengths["English"]) / len(pairs) >= 9
+# assert all(0 <= i < len(WORD.findall(e.source)) and 0 <= j < len(WORD.findall(e.target))
+#            for e in read_bundled("hard") for i, j in e.alignment)
 
 # %% [markdown]
 # ## Corpora with an address
+#
+# Real corpora are downloaded when they are first asked for. The registry knows for each its address, its files, what
+# may be done with it, and the checksum of every file. The checksum is what makes a result repeatable: a file that
+# changed, or half arrived, is refused.
 
 # %%
 @dataclass(frozen=True)
@@ -141,7 +259,8 @@ class Corpus:
 
 
 # %%
-MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/{file}"
+MULTI30K = ("https://raw.githubusercontent.com/multi30k/dataset/"
+            "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/{file}")
 
 CORPORA = {
     "multi30k": Corpus(
@@ -164,6 +283,11 @@ def sha256_of(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+# %% [markdown]
+# A file is looked for in three places: a **mirror** (a folder of yours that holds `<corpus>/<file>`, named in
+# `TRANSFORMER_MIRROR`; useful where many machines share a disk or have no network), the download folder, and the
+# official address.
+
 # %%
 def corpus_file(name, file):
     """The path of one file of a registered corpus: from $TRANSFORMER_MIRROR, from earlier, or downloaded.
@@ -178,7 +302,8 @@ def corpus_file(name, file):
     if not path.is_file():
         download(name, file, own)
     if sha256_of(path) != CORPORA[name].sha256[file]:
-        raise ValueError(f"{path} is damaged (its SHA-256 is not the registered one): delete it and run the command again")
+        raise ValueError(f"{path} is damaged (its SHA-256 is not the registered one): "
+                         "delete it and run the command again")
     return path
 
 
@@ -194,8 +319,9 @@ def download(name, file, path):
     try:
         write_file(path, lambda temporary: fetch(url, str(temporary), None))
     except requests.RequestException as error:
-        raise OSError(f"could not download the corpus {name} from {url} ({type(error).__name__}): check the network, or set "
-                      "TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; --corpus bundled always works") from None
+        raise OSError(f"could not download the corpus {name} from {url} ({type(error).__name__}): check the network, "
+                      "or set TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; "
+                      "--corpus bundled always works") from None
 
 
 # %%
@@ -211,42 +337,106 @@ def read_corpus(name, split):
 
 
 # %% [markdown]
+# Multi30k describes photographs: 29,000 pairs for training, 1,014 for validation, and the 1,000 of the 2016 test. The
+# paper used WMT 2014, 4.5 million pairs, which is not for a laptop. **Deviation: the notebooks learn from the bundled
+# corpus and Multi30k.** The next cell asks for things that do not exist.
+
+# %% tags=["active-ipynb"]
+# print(f"multi30k: {CORPORA['multi30k'].licence}")
+# for wrong in (("multi31k", "train"), ("multi30k", "exam"), ("bundled", "exam")):
+#     try:
+#         read_corpus(*wrong)
+#     except ValueError as error:
+#         print(error)
+
+# %% [markdown]
 # ## Byte-pair encoding
+#
+# Should a token be a word? Then there are too many of them, and new ones turn up all the time. A letter? Then
+# sentences get very long. Byte-pair encoding (Sennrich et al., 2016) lies between. Start from single characters. Count
+# which two neighbours occur together most often. Merge them into one new symbol. Repeat. Frequent words become one
+# token; rare ones stay in parts. Five merges on five words, with the number of times each occurs:
+
+# %% tags=["active-ipynb"]
+# NBVAL_CHECK_OUTPUT
+# words = {"l a n d": 6, "l a n d s": 2, "h a n d": 4, "h a n d s": 3, "m a n": 2}
+# for _ in range(5):
+#     count = Counter()
+#     for word, times in words.items():
+#         symbols = word.split()
+#         for neighbours in zip(symbols, symbols[1:]):
+#             count[neighbours] += times
+#     (left, right), times = count.most_common(1)[0]
+#     words = {re.sub(rf"\b{left} {right}\b", left + right, word): n for word, n in words.items()}
+#     print(f"{left + right:6}{times:3} times   {'   '.join(words)}")
+
+# %% [markdown]
+# "an" is most frequent (in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare to
+# get a symbol of its own, and stays "land" + "s"; so would "mans" become "m" + "an" + "s", although it never occurred.
+#
+# The paper shares **one vocabulary** of about 37,000 types between both languages. That allows one embedding matrix
+# for both, and names and numbers are the same tokens on both sides.
+
+# %% [markdown]
+# The library `tokenizers` does the same quickly, and on **bytes** instead of characters: every text is a sequence of
+# 256 possible bytes, so nothing is ever unknown. Three ids are marks: padding, begin and end.
+#
+# Merges must not cross words, so the text is first cut at `PRE_TOKEN`: a word (or one punctuation mark) with the space
+# before it, or leftover white space. This agrees with `WORD`, so each piece lies in one word.
 
 # %%
 SPECIALS = ("<pad>", "<s>", "</s>")
+PRE_TOKEN = r" ?[\p{L}\p{N}_]+| ?[^\s\p{L}\p{N}_]|\s+(?!\S)|\s+"
 
 
 # %%
-class Tokenizer:
-    """Byte-pair encoding over UTF-8 bytes (Sennrich et al., 2016), one vocabulary for both languages.
+def train_bpe(sentences, vocab_size):
+    """A byte-level BPE of the `tokenizers` library, learned from sentences, each with a space before it."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    Every text can be encoded, and decode(encode(text)) == text. A word's first piece carries the
-    space before it; the text's first word is given one, which `decode` takes away again.
-    """
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(PRE_TOKEN), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False,
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
+    return bpe
+
+
+# %%
+def load_bpe(path):
+    """The BPE in a tokenizer.json; FileNotFoundError or ValueError where it is missing or damaged."""
+    from tokenizers import Tokenizer
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no file {path}: a model's folder needs the tokenizer it was trained with")
+    try:
+        bpe = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise ValueError(f"{path} is not a tokenizer ({error}): copy it again from the trained model") from None
+    if any(bpe.token_to_id(token) is None for token in SPECIALS):
+        raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: copy it again from the trained model")
+    return bpe
+
+
+# %% [markdown]
+# A tokenizer then goes from text to ids and back. Each text is given one space before its first word, so that a word
+# is the same token at the start of a sentence and inside it; `decode` takes the space away again.
+
+# %%
+class BytePairs:
+    """Texts to token ids and back: decode(encode(text)) == text for every text."""
 
     def __init__(self, bpe):
         self.bpe = bpe
+        self.bpe.encode_special_tokens = True  # "</s>" typed in a text is text, not an end mark
         self.pad_id, self.bos_id, self.eos_id = (bpe.token_to_id(token) for token in SPECIALS)
-
-    @classmethod
-    def train(cls, sentences, vocab_size):
-        """Learn merges from sentences (of the training split only) until there are vocab_size types."""
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-        if vocab_size < 256 + len(SPECIALS):
-            raise ValueError(f"vocab_size must be at least {256 + len(SPECIALS)} (256 bytes and {len(SPECIALS)} marks), not {vocab_size}")
-        bpe = Tokenizer(models.BPE())
-        bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        bpe.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False,
-                                      initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-        bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
-        bpe.encode_special_tokens = True  # "</s>" typed in a text is text, not an end mark
-        return cls(bpe)
 
     @property
     def vocab_size(self):
+        """Number of types: bytes, merges and marks."""
         return self.bpe.get_vocab_size()
 
     def encode(self, text):
@@ -259,40 +449,97 @@ class Tokenizer:
 
     def decode(self, ids):
         """The text of token ids; marks (padding, begin, end) are left out."""
-        return self.bpe.decode(list(ids), skip_special_tokens=True)[1:]
+        return self.bpe.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
 
-    def pieces(self, text):
-        """The text cut into its tokens, as strings."""
-        return [(" " + text)[start:end] for start, end in self.bpe.encode(" " + text).offsets]
 
-    def word_of_each_piece(self, text):
-        """For each token of a text the index of the word (as `WORD` finds them) that it belongs to."""
-        word_at = {}
-        for index, match in enumerate(WORD.finditer(" " + text)):
-            word_at.update(dict.fromkeys(range(*match.span()), index))
-        return [word_at[end - 1] for _, end in self.bpe.encode(" " + text).offsets]
+# %% [markdown]
+# The class that everybody uses adds learning, files, and what pictures of attention need: the pieces as strings, and
+# the word that each piece belongs to.
+
+# %%
+class Tokenizer(BytePairs):
+    """Byte-pair encoding over UTF-8 bytes (Sennrich et al., 2016), one vocabulary for both languages."""
+
+    @classmethod
+    def train(cls, sentences, vocab_size):
+        """Learn merges (from the training split only) up to vocab_size types, or until no two neighbours are left."""
+        if vocab_size < 256 + len(SPECIALS):
+            raise ValueError(f"vocab_size must be at least {256 + len(SPECIALS)} (256 bytes and {len(SPECIALS)} marks), "
+                             f"not {vocab_size}")
+        return cls(train_bpe(sentences, vocab_size))
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` wrote; FileNotFoundError or ValueError where it is missing or damaged."""
+        return cls(load_bpe(path))
 
     def save(self, path):
         """Write tokenizer.json."""
         self.bpe.save(str(path))
 
-    @classmethod
-    def load(cls, path):
-        """Read what `save` wrote; FileNotFoundError or ValueError where it is missing or damaged."""
-        from tokenizers import Tokenizer
+    def pieces(self, text):
+        """The text cut into its tokens, as strings; a token that is only a part of a character shows as U+FFFD."""
+        return [self.bpe.decode([i]) for i in self.encode(text)]
 
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"no file {path}: a model's folder needs the tokenizer it was trained with")
-        try:
-            tokenizer = cls(Tokenizer.from_file(str(path)))
-        except Exception as error:  # the library raises plain Exception
-            raise ValueError(f"{path} is not a tokenizer ({error}): copy it again from the trained model") from None
-        tokenizer.bpe.encode_special_tokens = True
-        return tokenizer
+    def word_of_each_piece(self, text):
+        """For each token the index of its word, as `WORD` finds them.
 
+        White space with a token of its own belongs to the word after it; at the end of the text that
+        is the number of words, the place of the end mark.
+        """
+        ends = [match.end() for match in WORD.finditer(" " + text)]
+        return [bisect_right(ends, end - 1) for _, end in self.bpe.encode(" " + text).offsets]
+
+
+# %% tags=["active-ipynb"]
+# tokenizer = Tokenizer.train((sentence for pair in pairs for sentence in pair), vocab_size=2000)
+# for sentence in ("The gardener opened the bottle.", "Der Gärtner öffnete die Flasche.", "unbelievably"):
+#     print(" | ".join(tokenizer.pieces(sentence)), "   words", tokenizer.word_of_each_piece(sentence))
 
 # %% [markdown]
-# ## Batches counted in tokens
+# Frequent words are one token each, with the space before them. Rarer ones are cut, and a word that never occurred
+# falls into short pieces, but it can be written. The numbers say which word each piece belongs to.
+#
+# How large should the vocabulary be? More types make shorter sentences but larger matrices.
+
+# %% tags=["active-ipynb"]
+# sizes, held_out = (259, 300, 400, 600, 1000, 2000), [text for pair in read_corpus("bundled", "test") for text in pair]
+# sample = [text for pair in pairs[:5000] for text in pair]
+# trained = {V: Tokenizer.train(sample, V) for V in sizes}
+# mean = {V: sum(map(len, bpe.encode_all(held_out))) / len(held_out) for V, bpe in trained.items()}
+# plotting.lines(sizes, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a sentence of the test split", markers=True);
+
+# %% [markdown]
+# On the left, 259 types: only bytes and marks, one token a letter. The first few hundred merges shorten sentences
+# most. How much of the vocabulary do the languages share?
+
+# %% tags=["active-ipynb"]
+# used = [{i for ids in tokenizer.encode_all([pair[side] for pair in pairs]) for i in ids} for side in (0, 1)]
+# parts = {"English only": used[0] - used[1], "both": used[0] & used[1], "German only": used[1] - used[0]}
+# plotting.bars({name: len(types) for name, types in parts.items()}, ylabel="types");
+
+# %% [markdown]
+# In this corpus mainly pieces of words, punctuation and names are shared. German needs more types of its own, because
+# its words change their endings more.
+#
+# **Lossless.** Whatever you type comes back, even what the training data never held, and even a mark typed as text.
+
+# %% tags=["active-ipynb"]
+# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé", "e\u0301 \u2028 \x00", "</s> <pad>", "don't ... _x_"]
+# for text in nasty:
+#     print(f"{len(tokenizer.encode(text)):3} tokens for {text!r}")
+
+# %% tags=["active-ipynb"]
+# assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in nasty)
+# assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & set(tokenizer.encode("</s> <pad> <s>"))
+# assert all(set(range(len(WORD.findall(text)))) <= set(tokenizer.word_of_each_piece(text)) for text in nasty)
+
+# %% [markdown]
+# ## Marks and batches
+#
+# A source ends with the end mark. A target begins with the begin mark and ends with the end mark; the decoder reads
+# all of it but the last token, and must answer with all of it but the first. So each position's answer is the token
+# that it reads next.
 
 # %%
 @dataclass(frozen=True)
@@ -324,11 +571,17 @@ def encode_pairs(tokenizer, pairs):
     return [([*source, eos], [bos, *target, eos]) for source, target in zip(sources, targets)]
 
 
+# %% [markdown]
+# Rows of a tensor are equally long, so shorter sentences are filled up with the padding id. Masks (notebook 04) and
+# the loss (notebook 13) ignore it.
+
 # %%
 def pad(rows, pad_id):
-    """Lists of ids, filled up with pad_id to the longest: (B, length), int64."""
+    """Lists of ids, filled up with pad_id to the longest: (B, length), int64. ValueError for no rows at all."""
+    if not rows:
+        raise ValueError("a batch needs at least one sentence")
     longest = max(map(len, rows))
-    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows])
+    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.long)
 
 
 # %%
@@ -337,13 +590,33 @@ def collate(encoded, pad_id=0):
     return Batch(pad([source for source, _ in encoded], pad_id), pad([target for _, target in encoded], pad_id))
 
 
+# %% tags=["active-ipynb"]
+# batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."), ("Go!", "Geh!")]))
+# show = lambda row: " | ".join(tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row.tolist())
+# for name, rows in (("source", batch.source), ("decoder reads", batch.decoder_input), ("should answer", batch.gold)):
+#     print(f"{name:14}{show(rows[0])}\n{'':14}{show(rows[1])}")
+
+# %% [markdown]
+# An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
+# the answer is the input moved by one.
+
+# %% [markdown]
+# ## How many tokens are in a batch?
+#
+# Section 5.1 puts sentences of about the same length together, about 25,000 source tokens and as many target tokens a
+# batch. The paper does not say whether padding counts. Here it does, because places cost memory and time whether or
+# not they are padding: the number of sentences times the longest sentence of either side is at most `batch_tokens`.
+
 # %%
 def token_batches(encoded, batch_tokens, seed=0):
     """Indices of encoded pairs in batches of similar length, at most batch_tokens a side with padding.
 
     The same seed gives the same batches in the same order; pairs of equal length are mixed anew by
-    each seed, so that the epoch's number can serve as one. A pair longer than batch_tokens stands alone.
+    each seed, so that the epoch's number can serve as one. A pair longer than batch_tokens stands
+    alone. Raises ValueError where there are no pairs.
     """
+    if not encoded:
+        raise ValueError("no sentence pairs to make batches of")
     chance = random.Random(seed)
     order = list(range(len(encoded)))
     chance.shuffle(order)
@@ -365,3 +638,107 @@ def padding_share(encoded, batches):
     real = sum(len(side) for pair in encoded for side in pair)
     places = sum(len(batch) * max(len(encoded[i][side]) for i in batch) for batch in batches for side in (0, 1))
     return 1 - real / places
+
+# %% tags=["active-ipynb"]
+# encoded = encode_pairs(tokenizer, pairs)
+# batches = token_batches(encoded, batch_tokens=2048)
+# for rows in batches[:4]:
+#     shapes = [tuple(side.shape) for side in (collate([encoded[i] for i in rows]).source, collate([encoded[i] for i in rows]).target)]
+#     print(f"{len(rows):4} sentences: source {shapes[0]}, target {shapes[1]}")
+
+# %% [markdown]
+# Short sentences come in large batches, long ones in small batches, and the work of each is about the same. The
+# batches themselves are in random order, otherwise training would go from short to long again and again.
+#
+# What does sorting save? Three ways with as many sentences a batch: similar lengths together; any sentences together;
+# everything padded to the longest sentence of the corpus.
+
+# %% tags=["active-ipynb"]
+# mixed = random.Random(0).sample(range(len(encoded)), len(encoded))
+# cuts = [0] + [sum(map(len, batches[:n])) for n in range(1, len(batches) + 1)]
+# longest = [max(len(pair[side]) for pair in encoded) for side in (0, 1)]
+# share = {"similar lengths": padding_share(encoded, batches),
+#          "random": padding_share(encoded, [mixed[a:b] for a, b in zip(cuts, cuts[1:])]),
+#          "fixed length": 1 - sum(len(s) + len(t) for s, t in encoded) / (len(encoded) * sum(longest))}
+# plotting.bars({name: 100 * value for name, value in share.items()}, ylabel="padding, per cent of all places");
+
+# %% tags=["active-ipynb"]
+# assert share["similar lengths"] < 0.1 < share["random"] < share["fixed length"]
+
+# %% [markdown]
+# With similar lengths only a few places in a hundred are wasted; mixed batches waste a good third or more. Fixed
+# length wastes most, and it also tempts people to cut long sentences, end mark included; such a model never learns to stop.
+
+# %% [markdown]
+# ## Checks
+#
+# **Every pair is in exactly one batch, no batch is too large, and the seed decides everything.**
+
+# %% tags=["active-ipynb"]
+# assert sorted(i for rows in batches for i in rows) == list(range(len(encoded)))
+# assert all(max(len(side) for i in rows for side in encoded[i]) * len(rows) <= 2048 for rows in batches)
+# assert token_batches(encoded, 2048, seed=7) == token_batches(encoded, 2048, seed=7) != token_batches(encoded, 2048, seed=8)
+
+# %% [markdown]
+# **Padding really is what `padding_share` says.** Build the tensors and count.
+
+# %% tags=["active-ipynb"]
+# built = [collate([encoded[i] for i in rows]) for rows in batches]
+# places = torch.cat([side.flatten() for batch in built for side in (batch.source, batch.target)])
+# assert abs((places == tokenizer.pad_id).double().mean().item() - share["similar lengths"]) < 1e-12
+
+# %% [markdown]
+# **The library merges as we did by hand.** Encode a word by applying its own merges in the order they were learned.
+
+# %% tags=["active-ipynb"]
+# import json
+#
+# symbols, merges = ["Ġ", *"unbelievably"], json.loads(tokenizer.bpe.to_str())["model"]["merges"]
+# for left, right in (merge if isinstance(merge, list) else merge.split(" ") for merge in merges):
+#     for i in range(len(symbols) - 1, 0, -1):
+#         if symbols[i - 1:i + 1] == [left, right]:
+#             symbols[i - 1:i + 1] = [left + right]
+# assert symbols == tokenizer.bpe.encode(" unbelievably").tokens
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** The bundled corpus has no emoji. How many tokens does the text "🙂" become? Think before you count.
+
+# %% tags=["active-ipynb"]
+# your_answer = ...
+# if your_answer is not ...:
+#     assert len(tokenizer.encode("🙂")) == your_answer
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_answer = 5`: the space that each text begins with, and the four bytes of the emoji in UTF-8. No merge joins
+# them, because the training data never held them side by side.
+# </details>
+#
+# **2.** All sources have 10 tokens and all targets 16, marks included. How many pairs fit in a batch of `batch_tokens`?
+
+# %% tags=["active-ipynb"]
+# def pairs_in_a_batch(batch_tokens):
+#     return ...
+#
+# alike = [([5] * 10, [5] * 16)] * 1000
+# if pairs_in_a_batch(2048) is not ...:
+#     assert all(len(token_batches(alike, n)[0]) in (pairs_in_a_batch(n), 1000 % pairs_in_a_batch(n)) for n in (100, 2048, 5000))
+#     assert max(map(len, token_batches(alike, 2048))) == pairs_in_a_batch(2048)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `return batch_tokens // 16`: the longer side decides. The source side of such a batch is only 10/16 full.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [11 Hardware](11_hardware.ipynb) or, if you want to go on learning, [12 Optimizer](12_optimizer.ipynb): how weights
+# follow the gradient. In Colab the next notebook imports this module from the installed package; to try changes of
+# your own, clone the repository and install it with `pip install -e .`.

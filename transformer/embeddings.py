@@ -1,5 +1,23 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/06_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 3.4 Embeddings and softmax
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
+#
+# A model computes with vectors; a text consists of words, here *tokens* from a fixed vocabulary. At the bottom each
+# token becomes a vector, at the top each vector becomes a probability for every token. Section 3.4 does both, and for both
+# languages, with one matrix. This notebook builds it, and asks what sharing brings and what the factor $\sqrt{d_{model}}$ is for.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 import math
@@ -7,6 +25,39 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from transformer import plotting
+#
+# torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
+
+# %% [markdown]
+# ## From a token to a vector
+#
+# The vocabulary has $V$ types, numbered from 0. A matrix $E$ has a row of $d_{model}$ numbers for each. To embed
+# a token is to take its row. One can also write it as a product: a row of zeros with a 1 at the token's
+# place (*one-hot*), times $E$. Nobody computes it that way, but it shows that embedding is a linear layer.
+
+# %%
+def one_hot_product(tokens, weight):
+    """Rows of an embedding matrix as a product: tokens (...), weight (V, d_model) -> (..., d_model).
+
+    What a look-up computes, with V times the work: the definition that `Embedding` is checked against.
+    """
+    one_hot = (tokens[..., None] == torch.arange(len(weight), device=weight.device)).to(weight.dtype)  # (..., V)
+    return one_hot @ weight
+
+
+# %% [markdown]
+# The other way round, the product of a vector with every row of $E$ gives $V$ scores, the *logits*: how well does each
+# type fit? So the same matrix serves at the top, transposed. The paper uses it three times: for the source, for the
+# target, and for the logits (Press and Wolf, 2017, had tied the last two). That is possible because both languages share one vocabulary (notebook 10).
+#
+# At the bottom, rows are multiplied by $\sqrt{d_{model}}$. We see below why.
 
 # %%
 class Embedding(nn.Module):
@@ -33,3 +84,173 @@ class Embedding(nn.Module):
 
     def logits(self, x):
         return F.linear(x, self.weight)
+
+
+# %% tags=["active-ipynb"]
+# embedding, tokens = Embedding(vocab_size=1000, d_model=64), torch.tensor([[5, 17, 999], [17, 2, 0]])
+# x = embedding(tokens)
+# print("tokens", tuple(tokens.shape), " vectors", tuple(x.shape), " logits", tuple(embedding.logits(x).shape))
+# assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight)) and torch.equal(x[0, 1], x[1, 0])
+# assert torch.equal(embedding.logits(x).argmax(dim=-1), tokens)
+
+# %% [markdown]
+# Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same vector
+# in both sentences: a look-up knows no context. The last line sends the vectors straight
+# back to the top: each token's own row fits best. An untrained tied model is a copying machine, to begin with.
+#
+# A token that does not exist gets a sentence instead of a crash somewhere deep inside:
+
+# %% tags=["active-ipynb"]
+# try:
+#     embedding(torch.tensor([[5, 1000]]))
+# except ValueError as error:
+#     print(error)
+
+# %% [markdown]
+# ## Why times $\sqrt{d_{model}}$?
+#
+# The matrix has two jobs that want two sizes. At the top, $E$ meets vectors $x$ whose numbers have variance 1 (LayerNorm,
+# notebook 03). A logit is a sum of $d_{model}$ products; to have variance 1, the numbers in $E$ need
+# variance $1/d_{model}$. At the bottom, a row is added to a positional encoding of sines and cosines (07), whose mean
+# square is 1/2. A row with variance $1/d_{model}$ would be drowned by it. Times $\sqrt{d_{model}}$ its variance is 1.
+#
+# **Not in the paper:** it names no initialisation. Rows from $N(0, 1/d_{model})$ are this project's choice.
+
+# %% tags=["active-ipynb"]
+# widths, sizes = [32, 64, 128, 256, 512], {"row of E": [], "row times √d_model": [], "logits": []}
+# for d_model in widths:
+#     e, x = Embedding(2000, d_model), torch.randn(100, d_model)
+#     for values, numbers in zip(sizes.values(), (e.weight, e(torch.arange(2000)), e.logits(x))):
+#         values.append(numbers.var().item())
+# plotting.lines(widths, {**sizes, "positions (mean square)": [0.5] * 5}, "d_model", "variance", logy=True, markers=True)
+# assert all(abs(v - 1) < 0.1 for v in sizes["row times √d_model"] + sizes["logits"])
+
+# %% [markdown]
+# At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled rows and the
+# logits stay at 1 for every width.
+
+# %% [markdown]
+# ## From scores to probabilities
+#
+# Softmax makes probabilities of the $V$ logits: all positive, adding up to 1.
+#
+# $$p_i = \frac{e^{z_i}}{\sum_{j=1}^{V} e^{z_j}}$$
+#
+# The largest logit is subtracted first. It cancels in the fraction, and without it $e^{z}$ overflows: in float32
+# already $e^{89}$ is infinite.
+
+# %%
+def softmax(logits):
+    """exp(z_i) / sum_j exp(z_j) over the last axis, (..., V) -> (..., V) (Section 3.4).
+
+    The largest logit is subtracted first, so that no exponential overflows. Equal logits give 1 / V
+    each, whatever their size.
+    """
+    powers = torch.exp(logits - logits.amax(dim=-1, keepdim=True))
+    return powers / powers.sum(dim=-1, keepdim=True)
+
+
+# %% tags=["active-ipynb"]
+# z = torch.tensor([[2.0, 1.0, 0.0, -1.0], [1002.0, 1001.0, 1000.0, 999.0]])
+# print([round(p, 3) for p in softmax(z)[0].tolist()])
+# assert torch.allclose(softmax(z), z.softmax(dim=-1)) and torch.allclose(softmax(z)[0], softmax(z)[1])
+
+# %% [markdown]
+# A logit that is larger by 1 means a probability $e = 2.7$ times as large. The second row has the same differences, so the
+# same probabilities.
+#
+# The loss of a prediction is $-\log p$ of the right token. A model that knows nothing should answer $1/V$ for all, a loss
+# of $\log V$. How far is the start from that, with rows of variance $1/d_{model}$, and with variance 1 (torch's default)?
+
+# %% tags=["active-ipynb"]
+# x, gold = torch.randn(500, 512), torch.randint(0, 2000, (500,))
+# start, too_large = (F.cross_entropy(f * Embedding(2000, 512).logits(x), gold).item() for f in (1, math.sqrt(512)))
+# print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; with variance 1: {too_large:.2f}")
+# assert abs(start - math.log(2000)) < 1 and too_large > 3 * start
+
+# %% [markdown]
+# With rows of variance 1 the model begins by being sure of wrong answers, many times worse than knowing nothing.
+
+# %% [markdown]
+# ## What sharing saves
+#
+# The paper's vocabulary has about 37,000 types, its base model 63.0 million parameters. Training with Adam keeps four
+# numbers for each: the weight, its gradient, and two averages (notebook 12).
+
+# %% tags=["active-ipynb"]
+# one = 37_000 * 512
+# print(f"one matrix: {one:,} parameters; three: {3 * one:,}; saved: {2 * one:,}, while training {2 * one * 4 * 4 / 1e6:.0f} MB")
+
+# %% [markdown]
+# Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
+
+# %% [markdown]
+# ## One matrix, three gradients
+#
+# Sharing also means learning from three places. If a matrix is used three times, its gradient is the sum of what each
+# use alone would give. To see them apart, the loss below takes three matrices; all three may be the same one.
+
+# %%
+def three_uses(source, target, gold, E_source, E_target, E_output):
+    """A loss in which embeddings are used three times, without the model between them: for tests and pictures.
+
+    source, target, gold: token ids (B, T). The mean of the source is added to each target vector, then
+    scored; cross-entropy with gold, in nats.
+    """
+    scale = math.sqrt(E_source.shape[1])
+    x = (E_target[target] + E_source[source].mean(dim=1, keepdim=True)) * scale
+    return F.cross_entropy((x @ E_output.T).flatten(0, 1), gold.flatten())
+
+# %% tags=["active-ipynb"]
+# E = (Embedding(20, 16).weight / 2).detach().requires_grad_()                       # halved, so that no answer is sure yet
+# batch = torch.tensor([[[1, 2, 3]], [[10, 11, 12]], [[11, 12, 13]]])                # source, target, gold
+# tied, = torch.autograd.grad(three_uses(*batch, E, E, E), E)
+# copies = [E.detach().clone().requires_grad_() for _ in range(3)]
+# parts = torch.autograd.grad(three_uses(*batch, *copies), copies)
+# plotting.heatmap([part.norm(dim=1) for part in (*parts, tied)], range(20), ["source", "target", "output", "sum"], "gradient norm of each row", column_label="token")
+# assert torch.allclose(tied, sum(parts), atol=1e-6) and parts[2].norm(dim=1).min() > 0
+
+# %% [markdown]
+# Source and target reach only the rows of tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the
+# right tokens' rows are pulled towards $x$, all others pushed a little away. So with tying, even a
+# word that is missing from this batch learns something: that it was not the answer.
+
+# %% [markdown]
+# ## Checks
+#
+# **Equal to torch's** `nn.Embedding` and `nn.Linear` with the same weights, in values and gradients.
+
+# %% tags=["active-ipynb"]
+# ours, weight = Embedding(1000, 16).double(), torch.randn(2, 3, 1000, dtype=torch.float64)
+# table, linear = nn.Embedding(1000, 16).double(), nn.Linear(16, 1000, bias=False).double()
+# table.weight = linear.weight = nn.Parameter(ours.weight.detach().clone())
+# pair = ours.logits(ours(tokens).tanh()), linear((4 * table(tokens)).tanh())
+# gradients = [torch.autograd.grad((z * weight).sum(), e.weight)[0] for z, e in zip(pair, (ours, table))]
+# assert torch.allclose(*pair, rtol=0, atol=1e-9) and torch.allclose(*gradients, rtol=0, atol=1e-9)
+
+# %% [markdown]
+# ## Exercise
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# The gradient of the loss $-\log p_{gold}$ with respect to the logits $z$ has a simple form. Write it with `softmax(z)`
+# and `F.one_hot(gold, 4)`.
+
+# %% tags=["active-ipynb"]
+# z, gold, your_answer = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 3, 1]), ...
+# if your_answer is not ...:
+#     assert torch.allclose(torch.autograd.grad(-softmax(z)[range(3), gold].log().sum(), z)[0], your_answer, atol=1e-6)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `softmax(z) - F.one_hot(gold, 4)` (in place of the last `...` of the first line, as a line of its own below it):
+# what was predicted minus what was right. It is zero where the prediction is certain and correct.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [07 Positional encoding](07_positions.ipynb) tells the words where they stand. In Colab the next notebook imports this
+# module from the installed package; to try changes of your own, clone the repository and install it with
+# `pip install -e .`.

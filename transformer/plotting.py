@@ -20,7 +20,7 @@ def heatmap(weights, columns=None, rows=None, title="", ax=None, values=False, l
     R, C = len(weights), len(weights[0])
     ax = new_axes(max(2.5, 1.2 + cell * C), max(2.0, 1.0 + cell * R)) if ax is None else ax
     weights = [[float(w) for w in row] for row in weights]
-    top = largest or max(max(row) for row in weights) or 1.0
+    top = largest or max(abs(w) for row in weights for w in row) or 1.0
     lowest = min(0.0, min(min(row) for row in weights))
     ax.imshow(weights, cmap="viridis" if lowest == 0 else "coolwarm", vmin=lowest if lowest == 0 else -top, vmax=top, aspect="auto")
     ax.set_title(title, fontsize=10)
@@ -31,18 +31,20 @@ def heatmap(weights, columns=None, rows=None, title="", ax=None, values=False, l
     if values:
         for r, row in enumerate(weights):
             for c, value in enumerate(row):
-                ax.text(c, r, f"{value:.2f}", ha="center", va="center", fontsize=8, color="white" if value < 0.6 * top else "black")
+                dark = value < 0.6 * top if lowest == 0 else abs(value) > 0.6 * top
+                ax.text(c, r, f"{value:.2f}".replace("-0.00", "0.00"), ha="center", va="center", fontsize=8, color="white" if dark else "black")
     return ax
 
 
 def tick_labels(axis, labels, count, rotation=0):
-    """A label at every place of an axis, or none at all."""
+    """A label at every place of an axis (an empty one leaves its place bare), or none at all."""
     if labels is None:
         axis.set_ticks([])
         return
     if len(labels) != count:
         raise ValueError(f"{len(labels)} labels for {count} places of an axis")
-    axis.set_ticks(range(count), [str(label) for label in labels], rotation=rotation, fontsize=8)
+    places = [i for i in range(count) if str(labels[i])]
+    axis.set_ticks(places, [str(labels[i]) for i in places], rotation=rotation, fontsize=8)
 
 
 def heatmaps(panels, across=4, width=2.6, height=2.6, **options):
@@ -89,6 +91,36 @@ def histograms(samples, xlabel="", title="", ax=None, bins=40):
                 color=COLOURS[i % len(COLOURS)], linestyle=STYLES[i % len(STYLES)])
     ax.set(xlabel=xlabel, ylabel="density", title=title)
     ax.legend(fontsize=8)
+    return ax
+
+
+def flow(boxes, arrows, frames=(), ax=None):
+    """Boxes joined by arrows: boxes maps a name to (x, y, text, colour number or None).
+
+    arrows: (from, to, side): straight where side is 0, otherwise leaving above `from` and going round at x + side.
+    frames: (x, lowest y, highest y, text), grey behind boxes that belong together.
+    """
+    ax = new_axes(7.5, 5.5) if ax is None else ax
+    for x, low, high, text in frames:
+        ax.fill_between([x - 0.48, x + 0.48], low, high, color="#eeeeee")
+        ax.text(x + 0.46, high - 0.1, text, ha="right", va="top", fontsize=9)
+    patches = {}
+    for name, (x, y, text, colour) in boxes.items():
+        face = "white" if colour is None else COLOURS[colour] + "50"
+        box = ax.text(x, y, text, ha="center", va="center", fontsize=9, zorder=3,
+                      bbox={"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#555555"})
+        box.get_bbox_patch().set_facecolor(face)
+        patches[name] = box.get_bbox_patch()
+    ax.set(xlim=(min(b[0] for b in boxes.values()) - 0.6, max(b[0] for b in boxes.values()) + 0.6),
+           ylim=(min(b[1] for b in boxes.values()) - 0.4, max(b[1] for b in boxes.values()) + 0.4))
+    for start, end, side in arrows:
+        (x, y), (x_end, y_end), leaves = boxes[start][:2], boxes[end][:2], patches[start]
+        if side:
+            ax.plot([x, x + side, x + side], [y + 0.45, y + 0.45, y_end], color="#333333", linewidth=1)
+            x, y, leaves = x + side, y_end, None
+        style = {"arrowstyle": "-|>", "color": "#333333", "patchA": leaves, "patchB": patches[end], "shrinkA": 0, "shrinkB": 1}
+        ax.annotate("", (x_end, y_end), (x, y), arrowprops=style)
+    ax.set_axis_off()
     return ax
 
 

@@ -1,13 +1,72 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/03_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 3.1 Encoder and decoder stacks
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/03_stacks.ipynb)
+#
+# The Transformer is two towers of equal floors. Section 3.1 says what a floor looks like from outside: a few
+# sub-layers, each with a path around it and a normalisation after it. This notebook builds floors and towers. What goes on inside the
+# sub-layers comes in 04 and 05; until then simple stand-ins take their place, because the frame does not care.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from transformer import experiments, plotting
+#
+# torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
+
+# %% [markdown]
+# ## The two towers
+#
+# Every word is a vector of `d_model` numbers (512 in the paper's base model), and keeps that width from bottom to top.
+# There are two kinds of sub-layer. **Attention** lets positions exchange information (notebook 04). The
+# **position-wise network** works on each position by itself (05). The encoder reads the whole source sentence. The
+# decoder reads the target words written so far, looks at the encoder's result, and scores the next word. Drawn after
+# Figure 1, bottom to top:
+
+# %% tags=["active-ipynb"]
+# norm, network, words = ("add, LayerNorm", 2), ("position-wise network (05)", 1), ("words as vectors (06, 07)", None)
+# towers = [[words, ("self-attention (04)", 0), norm, network, norm],
+#           [words, ("masked self-attention (04)", 0), norm, ("attention to encoder (04)", 0), norm, network, norm,
+#            ("a score for every possible next word (06)", None)]]
+# boxes = {(x, i): (1.2 * x, [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3][i], *box) for x, tower in enumerate(towers) for i, box in enumerate(tower)}
+# upwards = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+# around = [((x, i), (x, i + 2), 0.43 * (2 * x - 1)) for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
+# plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(0, 0.6, 6, "N = 6 times"), (1.2, 0.6, 8.6, "N = 6 times")]);
+
+# %% [markdown]
+# Grey is one floor; there are six of each. The lines at the sides are the paths around the sub-layers: they meet the
+# sub-layer's output in "add, LayerNorm". The slanted arrow leaves the *top* floor of the encoder and goes to *every*
+# floor of the decoder. We build from the small to the large: normalisation, path, floor, tower.
+
 # %% [markdown]
 # ## Layer normalization
+#
+# Sums grow. LayerNorm brings a vector back to a standard size: subtract its mean, divide by its standard deviation,
+# then let two learned vectors, a gain $g$ and a bias $b$, choose another size where that helps. For one vector $x$ of $d$ numbers
+#
+# $$\mathrm{LayerNorm}(x) = g \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b, \qquad
+# \mu = \frac{1}{d}\sum_i x_i, \quad \sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2$$
+#
+# Every position of every sentence is treated by itself. The tiny $\epsilon$ prevents a division by zero.
 
 # %%
 def layer_norm(x, gain, bias, eps=1e-5):
@@ -20,6 +79,23 @@ def layer_norm(x, gain, bias, eps=1e-5):
     variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)
     return gain * (x - mean) / torch.sqrt(variance + eps) + bias
 
+
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# words = torch.tensor([[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0], [7.0, 7.0, 7.0, 7.0]])
+# for row in layer_norm(words, 1, 0):
+#     print([round(value, 3) + 0.0 for value in row.tolist()])
+
+# %% [markdown]
+# The first row by hand: mean 3, differences $-2, -1, 0, 3$, variance $(4 + 1 + 0 + 9)/4 = 3.5$; divided by
+# $\sqrt{3.5} = 1.871$ they are $-1.069, -0.535, 0, 1.604$. The second row is 5 times the first plus 100: the same pattern,
+# so the same result. The third has no pattern at all, and gives zeros, thanks to $\epsilon$.
+
+# %% tags=["active-ipynb"]
+# assert torch.equal(layer_norm(words[2], torch.randn(4), words[0]), words[0])     # a constant row gives the bias
+
+# %% [markdown]
+# The module learns the gain and the bias. For the formula itself it calls torch's version, which is faster.
 
 # %%
 class LayerNorm(nn.Module):
@@ -36,7 +112,39 @@ class LayerNorm(nn.Module):
 
 
 # %% [markdown]
+# Some well-known implementations differ in two places: they divide the variance by $d - 1$, and they add $\epsilon$
+# *outside* the root. How much does it change?
+
+# %% tags=["active-ipynb"]
+# def others(x, eps=1e-5):
+#     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)      # torch's std divides by d - 1
+#
+# for d in (4, 512):
+#     x = torch.randn(d, dtype=torch.float64)
+#     print(f"d = {d}: theirs is {(others(x) / layer_norm(x, 1, 0)).mean():.4f} of ours")
+# nearly = 7 + 1e-9 * torch.randn(512, dtype=torch.float64)                        # a row with almost no pattern
+# slopes = [torch.autograd.functional.jacobian(f, nearly).abs().max().item() for f in (lambda x: layer_norm(x, 1, 0), others)]
+# print("largest slope on a flat row: ours {:,.0f}, theirs {:,.0f}".format(*slopes))
+
+# %% [markdown]
+# The first is a factor of $\sqrt{(d-1)/d}$: a seventh less at $d = 4$, a thousandth at $d = 512$, where the gain can make
+# up for it. The second matters for a row with almost no pattern. The steepest slope there is $1/\sqrt{\epsilon} = 316$
+# for the formula above, and $1/\epsilon = 100{,}000$ with $\epsilon$ outside: such a row would blow the gradient up.
+
+# %% [markdown]
 # ## A path around every sub-layer
+#
+# Section 3.1 wraps each sub-layer: its output is *added* to its input, and the sum is normalised.
+#
+# $$\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$$
+#
+# So a sub-layer does not replace a word's vector; it corrects it. Dropout (Section 5.4, notebook 13) zeroes a random
+# tenth of the sub-layer's output while training, before the sum. This order is called **post-norm**. Later
+# models often normalise what goes *into* the sub-layer and leave the path itself alone:
+#
+# $$x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x))$$
+#
+# **Deviation (a switch, off by default):** `norm_first=True` gives this **pre-norm** order.
 
 # %%
 class Residual(nn.Module):
@@ -58,7 +166,70 @@ class Residual(nn.Module):
 
 
 # %% [markdown]
+# If the sub-layer says nothing (zeros), post-norm passes on the normalised input, and pre-norm the input itself.
+
+# %% tags=["active-ipynb"]
+# x, post, pre = torch.randn(2, 5, 32), Residual(32), Residual(32, norm_first=True)
+# assert torch.equal(post(x, torch.zeros_like), post.norm(x)) and torch.equal(pre(x, torch.zeros_like), x)
+
+# %% [markdown] tags=["question-10"]
+# ## Why is there a path around every sub-layer?
+#
+# Training sends a gradient from the top to the bottom. Through a sub-layer $F$ alone it is multiplied by the slope
+# $F'$ at every floor; if that is a little below 1, little is left after many floors. With the path the
+# slope is that of $x + F(x)$, which is $1 + F'(x)$: the 1 carries the gradient past any sub-layer.
+#
+# We stack 16 small networks, each two matrices with a ReLU between them, in four ways:
+
+# %% tags=["active-ipynb"]
+# ways = {"no path": lambda f: f, "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
+#         "post-norm (the paper)": lambda f: experiments.Floor(Residual(32, 0.0), f),
+#         "pre-norm": lambda f: experiments.Floor(Residual(32, 0.0, norm_first=True), f)}
+
+# %% [markdown]
+# Two measurements at every height before training: how large are the vectors, and how large is the gradient that
+# arrives there from the top? Then each tower is trained for 80 steps on a simple wish: put out the 32 input numbers in
+# another, fixed order. (The loops stand in `transformer/experiments.py`.)
+
+# %% tags=["active-ipynb"]
+# sizes, gradients, losses = {}, {}, {}
+# for way, build in ways.items():
+#     torch.manual_seed(0)
+#     floors = [build(experiments.small_network(32)) for _ in range(16)]
+#     sizes[way], gradients[way] = experiments.sizes_and_gradients(floors, 32)
+#     losses[way] = experiments.learn_to_reorder(floors, 32, steps=80, lr=3e-3)
+
+# %% tags=["active-ipynb"]
+# left, middle, right = plotting.new_axes(4, 3.4, columns=3)
+# plotting.lines(range(17), gradients, "height (0 is the input)", "gradient, top = 1", logy=True, ax=left)
+# plotting.lines(range(17), sizes, "height (0 is the input)", "standard deviation of the vectors", logy=True, ax=middle)
+# plotting.lines(range(80), losses, "training step", "mean squared error", ax=right);
+
+# %% tags=["active-ipynb"]
+# no_path, only_norm, post_norm, pre_norm = (sum(losses[way][-20:]) / 20 for way in ways)
+# assert gradients["no path"][0] < 0.01 and 0.1 < gradients["post-norm (the paper)"][0] < 10
+# assert min(no_path, only_norm) > 0.94 and max(post_norm, pre_norm) < 0.9
+
+# %% [markdown]
+# Left: without a path the gradient fades by orders of magnitude; with one it arrives. Middle: so does the
+# signal on its way up. LayerNorm alone keeps both at a good size. Yet (right) almost nothing is learned: both towers without a path
+# stay near an error of 1, that of always answering 0. Size is not enough: what arrives at the top has been mixed 16 times
+# and hardly says any more what came in. The path keeps the input readable, and both towers with a path learn.
+
+# %% [markdown]
+# ## Post-norm or pre-norm?
+#
+# The same pictures show how the two differ. In post-norm every floor rescales the path too: the vectors keep size 1, and
+# the input's part in them shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
+# addition, and gradients add up on the way down. So its error starts higher, and it gets one more LayerNorm at
+# its top; but it learns faster. Xiong et al. (2020) trace to this why post-norm needs a slow start, the warm-up
+# of Section 5.3 (notebook 12). With it, the paper's order trains well at six floors.
+
+# %% [markdown]
 # ## The encoder's layer
+#
+# One floor of the encoder has two sub-layers (Section 3.1): self-attention, where query, key and value all come from
+# the same place (what these words mean is the subject of 04), then the position-wise network. Both are handed in. The mask says who may look at whom.
 
 # %%
 class EncoderLayer(nn.Module):
@@ -81,7 +252,23 @@ class EncoderLayer(nn.Module):
 
 
 # %% [markdown]
+# The stand-in for attention is a plain average: every position gets the mean of the values it may see. Real attention
+# is an average too, with weights that depend on the words. The small network stands in for the position-wise one. Is the
+# layer what the formula says, step by step?
+
+# %% tags=["active-ipynb"]
+# layer = EncoderLayer(experiments.Average(), experiments.small_network(32), d_model=32, P_drop=0.0)
+# x = torch.randn(2, 5, 32)
+# after_attention = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))        # the formula, written out
+# assert torch.allclose(layer(x), F.layer_norm(after_attention + layer.feed_forward(after_attention), (32,)), atol=1e-5)
+
+# %% [markdown]
 # ## The decoder's layer
+#
+# The decoder's floor has a third sub-layer between the two: attention whose queries come from the decoder and whose
+# keys and values come from the encoder's output, called `memory` here. Its self-attention is masked, so that position $t$ sees
+# only positions up to $t$. The caches are for generating word by word: the attentions remember there what they have
+# computed (04).
 
 # %%
 class DecoderLayer(nn.Module):
@@ -106,7 +293,27 @@ class DecoderLayer(nn.Module):
 
 
 # %% [markdown]
-# ## Stacks of N
+# Who can see whom? Ask the gradient: does the output at position $t$ change with an input at position $s$?
+
+# %% tags=["active-ipynb"]
+# layer = DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(32), d_model=32, P_drop=0.0)
+# x, memory = torch.randn(1, 5, 32, requires_grad=True), torch.randn(1, 6, 32, requires_grad=True)
+# so_far = torch.ones(5, 5, dtype=torch.bool).tril()                            # position t sees positions up to t
+# y = layer(x, memory, target_mask=so_far)[0]
+# seen = [torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True) for t in range(5)]
+# own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))    # (5, 5), (5, 6)
+# plotting.heatmaps([("target positions", own, range(5), range(5)), ("source positions", source, range(6), range(5))],
+#                   row_label="output", column_label="depends on", largest=1.0)
+# assert torch.equal(own, so_far) and source.all()
+
+# %% [markdown]
+# Yellow is "depends on". The output at each target position depends on the target up to there, never on later words, and on the whole source.
+
+# %% [markdown]
+# ## Towers of six
+#
+# The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. The pre-norm variant gets its
+# last LayerNorm here; the paper's post-norm needs none.
 
 # %%
 class Encoder(nn.Module):
@@ -123,6 +330,9 @@ class Encoder(nn.Module):
         return self.final_norm(x)
 
 
+# %% [markdown]
+# The decoder hands the *same* memory, the top of the encoder, to each of its layers.
+
 # %%
 class Decoder(nn.Module):
     """N decoder layers; caches: None, or one pair a layer (see `DecoderLayer`)."""
@@ -136,3 +346,83 @@ class Decoder(nn.Module):
         for layer, cache in zip(self.layers, caches or [(None, None)] * len(self.layers)):
             x = layer(x, memory, source_mask, target_mask, cache)
         return self.final_norm(x)
+
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# encoder = Encoder([EncoderLayer(experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
+# decoder = Decoder([DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
+# source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
+# memory = encoder(source)
+# output = decoder(target, memory, target_mask=so_far)
+# print("memory", tuple(memory.shape), " output", tuple(output.shape))
+
+# %% [markdown]
+# Seven source words, five target words, two sentences: the memory has one vector for each source word, the output one for each target
+# word, all 512 wide. The two lengths never meet in one shape, because attention takes any number of either.
+
+# %% [markdown]
+# ## Checks
+#
+# **LayerNorm equals torch's**, in the output and in all three gradients, at float64.
+
+# %% tags=["active-ipynb"]
+# x, gain, bias, weight = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in [(3, 4, 64), (64,), (64,), (3, 4, 64)])
+# ours, theirs = layer_norm(x, gain, bias), F.layer_norm(x, (64,), gain, bias)
+# pairs = [(ours, theirs), *zip(*(torch.autograd.grad((out * weight).sum(), (x, gain, bias)) for out in (ours, theirs)))]
+# print(f"largest difference {max((a - b).abs().max().item() for a, b in pairs):.1e}")
+# assert all(torch.allclose(a, b, rtol=0, atol=1e-9) for a, b in pairs)
+
+# %% [markdown]
+# **A tower is its layers in order**, and post-norm leaves every vector with mean 0 and variance 1. That a whole layer,
+# with real attention inside, equals torch's own `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer` is
+# checked in `tests/test_stacks.py`.
+
+# %% tags=["active-ipynb"]
+# encoder.eval()                                                                # dropout off
+# by_hand = source
+# for layer in encoder.layers:
+#     by_hand = layer(by_hand)
+# assert torch.equal(encoder(source), by_hand)
+# assert by_hand.mean(-1).abs().max() < 1e-5 and (by_hand.var(-1, correction=0) - 1).abs().max() < 1e-3
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** Write the output of `pre`, the pre-norm wrapper from above, with `pre.norm`, `sublayer` and `x` (without dropout).
+
+# %% tags=["active-ipynb"]
+# x, sublayer = torch.randn(2, 5, 32), experiments.small_network(32)
+# your_answer = ...
+# if your_answer is not ...:
+#     assert torch.allclose(pre.eval()(x, sublayer), your_answer, atol=1e-6)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_answer = x + sublayer(pre.norm(x))`. Only the sub-layer sees the normalised vectors.
+# </details>
+#
+# **2.** In a pre-norm tower, suppose the input has variance 1 and every sub-layer adds something independent with
+# variance 1/2. What is the standard deviation after `n` floors? Compare the curve in the middle picture.
+
+# %% tags=["active-ipynb"]
+# def your_deviation(n):
+#     return ...
+#
+# if your_deviation(0) is not ...:
+#     assert all(abs(sizes["pre-norm"][n] / your_deviation(n) - 1) < 0.25 for n in range(17))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `return (1 + n / 2) ** 0.5`: variances of independent parts add. After 16 floors it is 3. The square root flattens, so late
+# floors change the vector little. With post-norm it is 1 at every height.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [04 Attention](04_attention.ipynb) fills the first kind of sub-layer. In Colab the next notebook imports this
+# module from the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.

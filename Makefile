@@ -1,0 +1,62 @@
+# `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
+.DEFAULT_GOAL := help
+.PHONY: help demo test lab sync notebooks stamp mutants test-oldest clean
+
+CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
+PYTHON ?= $(shell for p in $(CANDIDATES); do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+# torchtext's last release has wheels for these two and no newer one
+PYTHON_OLDEST ?= $(shell for p in python3.11 python3.12 python3 $(PYTHON); do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
+# test processes side by side; each computes with one thread
+JOBS ?= 2
+PYTEST = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+
+help:  ## what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: .venv/.installed  ## a Transformer learns to translate, in about four minutes (results in runs/demo/)
+	.venv/bin/transformer demo
+
+test: .venv/.installed  ## the house's rules, the unit tests, every notebook
+	.venv/bin/python -m ruff check .
+	$(call PYTEST,.venv) tests
+
+lab: .venv/.installed  ## JupyterLab; saving either side of a pair updates the other
+	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)"
+
+sync: .venv/.installed  ## both sides of each pair equal; the newer one wins
+	.venv/bin/python tools/pairs.py sync
+
+notebooks: .venv/.installed  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
+	.venv/bin/python tools/pairs.py execute $(NAMES)
+
+stamp: .venv/.installed  ## carry the repository's address from pyproject.toml to badges and install cells
+	.venv/bin/python tools/stamp.py
+
+mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?
+	.venv/bin/python tools/mutants.py
+
+test-oldest: .venv-oldest/.installed  ## unit tests and notebooks 03-08 with torch 2.3.1
+	NOTEBOOKS=03-08 $(call PYTEST,.venv-oldest) tests
+
+clean:  ## remove both environments
+	rm -rf .venv .venv-oldest
+
+.venv/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "This needs Python 3.11 or newer, and '$(or $(PYTHON),python3)' is not. Install one, or name it: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || { \
+	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
+	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test]'
+	@touch $@
+
+.venv-oldest/.installed: pyproject.toml constraints-oldest.txt
+	@test -n "$(PYTHON_OLDEST)" && $(PYTHON_OLDEST) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' || { \
+	  echo "The oldest torch supported, 2.3.1, needs Python 3.11 or 3.12. Install one, or name it: make $(MAKECMDGOALS) PYTHON_OLDEST=python3.12" >&2; exit 1; }
+	@$(PYTHON_OLDEST) -m venv .venv-oldest || { \
+	  echo "$(PYTHON_OLDEST) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@echo 'Setting up .venv-oldest, once: some minutes, this torch brings CUDA along on Linux (5 GB) ...'
+	@.venv-oldest/bin/python -m pip install --quiet -c constraints-oldest.txt -e '.[notebooks,test,torchtext]'
+	@touch $@

@@ -1,0 +1,328 @@
+"""Attention, masks, heads and caches, against torch's own and against loops."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.attention import (
+    AdditiveScore,
+    KeyValueCache,
+    MultiHeadAttention,
+    attention,
+    causal_mask,
+    dot_product,
+    masked_softmax,
+    padding_mask,
+    record_attention,
+    scaled_dot_product,
+    scaled_dot_product_attention,
+)
+
+B, H, T, S, D_K, D_V, D = 2, 3, 4, 5, 8, 6, 12
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def close(a, b):
+    return torch.allclose(a, b, rtol=0, atol=1e-9)
+
+
+@pytest.fixture
+def qkv():
+    return random(B, H, T, D_K), random(B, H, S, D_K), random(B, H, S, D_V)
+
+
+def some_mask(*shape):
+    """Random, with at least one key allowed in every row."""
+    mask = torch.rand(*shape) < 0.6
+    mask[..., 0] = True
+    return mask
+
+
+# Scores
+
+@pytest.mark.parametrize("score, scale", [(dot_product, 1.0), (scaled_dot_product, 1 / math.sqrt(D_K))])
+def test_scores_equal_a_loop(qkv, score, scale):
+    q, k, _ = qkv
+    scores = score(q, k)
+    assert scores.shape == (B, H, T, S)
+    for t in range(T):
+        for s in range(S):
+            assert close(scores[:, :, t, s], scale * (q[:, :, t] * k[:, :, s]).sum(dim=-1))
+
+
+def test_additive_score_equals_a_loop(qkv):
+    q, k, _ = qkv
+    score = AdditiveScore(D_K, 7).double()
+    assert [p.shape for p in score.parameters()] == [(7, D_K), (7, D_K), (1, 7)], "W, U, w and no bias"
+    scores = score(q, k)
+    for t in range(T):
+        for s in range(S):
+            hidden = torch.tanh(score.W.weight @ q[1, 2, t] + score.U.weight @ k[1, 2, s])
+            assert close(scores[1, 2, t, s], score.w.weight[0] @ hidden)
+
+
+def test_flavours_are_one_function(qkv):
+    """Whatever the score, the weights are its softmax and the output is their blend of the values."""
+    q, k, v = qkv
+    for score in (dot_product, scaled_dot_product, AdditiveScore(D_K, 7).double()):
+        output, weights = attention(q, k, v, score=score)
+        assert close(weights, score(q, k).softmax(dim=-1)) and close(output, weights @ v)
+    for ours, default in zip(scaled_dot_product_attention(q, k, v), attention(q, k, v)):
+        assert torch.equal(ours, default)
+
+
+# Softmax with a mask
+
+def test_masked_softmax_equals_softmax_over_the_allowed():
+    logits, mask = random(3, 6), some_mask(3, 6)
+    weights = masked_softmax(logits, mask)
+    for row in range(3):
+        assert close(weights[row][mask[row]], logits[row][mask[row]].softmax(dim=0))
+        assert weights[row][~mask[row]].eq(0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_rows_sum_to_1_in_every_precision(dtype):
+    logits = (30 * torch.randn(8, 6, 6)).to(dtype)
+    sums = masked_softmax(logits, some_mask(8, 6, 6)).double().sum(dim=-1)
+    assert (sums - 1).abs().max() < {torch.float64: 1e-9, torch.float32: 1e-5}.get(dtype, 0.02)
+
+
+def test_large_logits_do_not_overflow():
+    logits = torch.tensor([[1e4, 1e4, -1e4]])
+    assert masked_softmax(logits, torch.tensor([[True, True, True]])).tolist() == [[0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("mask", [torch.ones(2, 3), torch.ones(2, 3, dtype=torch.uint8), torch.zeros(2, 3).long()])
+def test_a_mask_that_is_not_boolean_is_refused(mask):
+    with pytest.raises(TypeError, match=r"mask must be boolean \(True = may attend\), not torch\.\w+$"):
+        masked_softmax(torch.randn(2, 3), mask)
+
+
+# Attention
+
+@pytest.mark.parametrize("shape", [None, (T, S), (B, 1, 1, S), (B, H, T, S)])
+def test_attention_equals_torch(qkv, shape):
+    mask = None if shape is None else some_mask(*shape)
+    direction = torch.randn(B, H, T, D_V, dtype=torch.float64)
+    ours, theirs = scaled_dot_product_attention(*qkv, mask)[0], F.scaled_dot_product_attention(*qkv, mask)
+    assert close(ours, theirs)
+    for a, b in zip(*(torch.autograd.grad((y * direction).sum(), qkv) for y in (ours, theirs))):
+        assert close(a, b)
+
+
+def test_attention_equals_torch_at_float32(qkv):
+    q, k, v = (x.detach().float() for x in qkv)
+    mask = some_mask(B, 1, T, S)
+    output = scaled_dot_product_attention(q, k, v, mask)[0]
+    assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), rtol=0, atol=1e-5)
+
+
+def test_attention_equals_a_loop(qkv):
+    q, k, v = qkv
+    mask = some_mask(B, 1, T, S)
+    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    for b in range(B):
+        for t in range(T):
+            scores = [(q[b, 1, t] @ k[b, 1, s]).item() / math.sqrt(D_K) for s in range(S)]
+            powers = [math.exp(score) if mask[b, 0, t, s] else 0.0 for s, score in enumerate(scores)]
+            shares = [power / sum(powers) for power in powers]
+            assert weights[b, 1, t].tolist() == pytest.approx(shares, abs=1e-9)
+            assert close(output[b, 1, t], sum(share * v[b, 1, s] for s, share in enumerate(shares)))
+
+
+def test_weights_are_shares(qkv):
+    _, weights = scaled_dot_product_attention(*qkv, some_mask(T, S))
+    assert weights.ge(0).all() and close(weights.sum(dim=-1), torch.ones(B, H, T, dtype=torch.float64))
+
+
+def test_a_fully_masked_row_is_zero_everywhere(qkv):
+    q, k, v = qkv
+    mask = some_mask(T, S)
+    mask[2] = False
+    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    assert output[:, :, 2].eq(0).all() and weights[:, :, 2].eq(0).all()
+    gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), qkv)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert gradients[0][:, :, 2].eq(0).all() and gradients[0][:, :, 1].ne(0).any()
+
+
+def test_with_every_row_masked_no_gradient_flows(qkv):
+    output, weights = scaled_dot_product_attention(*qkv, torch.zeros(T, S, dtype=torch.bool))
+    assert output.eq(0).all() and weights.eq(0).all()
+    assert all(gradient.eq(0).all() for gradient in torch.autograd.grad(output.sum() + weights.sum(), qkv))
+
+
+def test_a_masked_key_changes_nothing(qkv):
+    q, k, v = qkv
+    mask = torch.tensor([True, True, False, True, True])
+    other_k, other_v = k.detach().clone(), v.detach().clone()
+    other_k[:, :, 2], other_v[:, :, 2] = 100.0, -100.0
+    for a, b in zip(attention(q, k, v, mask), attention(q, other_k, other_v, mask)):
+        assert torch.equal(a, b)
+
+
+def test_each_key_needs_a_value(qkv):
+    q, k, v = qkv
+    with pytest.raises(ValueError, match="each key needs one value: 5 keys, 4 values"):
+        attention(q, k, v[:, :, :4])
+
+
+# Masks
+
+def test_padding_mask():
+    mask = padding_mask(torch.tensor([[5, 8, 9], [7, 9, 9]]), pad_id=9)
+    assert mask.shape == (2, 1, 1, 3) and mask.dtype == torch.bool
+    assert mask[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_causal_mask(n):
+    mask = causal_mask(n)
+    assert mask.dtype == torch.bool
+    assert mask.tolist() == [[key <= query for key in range(n)] for query in range(n)]
+
+
+# Several heads
+
+def both(bias=False):
+    """Our heads and torch's with the same weights, at float64."""
+    ours = MultiHeadAttention(D, H, bias=bias).double()
+    theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True).double()
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight]))
+        theirs.out_proj.weight.copy_(ours.W_O.weight)
+        if bias:
+            theirs.in_proj_bias.copy_(torch.cat([ours.W_Q.bias, ours.W_K.bias, ours.W_V.bias]))
+            theirs.out_proj.bias.copy_(ours.W_O.bias)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", ["self", "masked self", "cross", "three sources"])
+def test_heads_equal_torch(kind, bias):
+    ours, theirs = both(bias)
+    x, memory, values = random(B, T, D), random(B, S, D), random(B, S, D)
+    inputs = {"cross": (x, memory, memory), "three sources": (x, memory, values)}.get(kind, (x, x, x))
+    mask = causal_mask(T) if kind == "masked self" else None
+    output, (expected, _) = ours(*inputs, mask), theirs(*inputs, attn_mask=None if mask is None else ~mask)
+    assert output.shape == (B, T, D) and close(output, expected)
+    direction, leaves = torch.randn_like(output), list(dict.fromkeys(inputs))
+    of_inputs = [torch.autograd.grad((y * direction).sum(), leaves, retain_graph=True) for y in (output, expected)]
+    assert all(close(a, b) for a, b in zip(*of_inputs))
+    (output * direction).sum().backward()
+    (expected * direction).sum().backward()
+    projections = torch.cat([ours.W_Q.weight.grad, ours.W_K.weight.grad, ours.W_V.weight.grad])
+    assert close(projections, theirs.in_proj_weight.grad) and close(ours.W_O.weight.grad, theirs.out_proj.weight.grad)
+
+
+def test_heads_equal_torch_with_padding():
+    ours, theirs = both()
+    x, tokens = random(B, S, D), torch.tensor([[3, 4, 5, 6, 7], [3, 4, 0, 0, 0]])
+    expected, weights = theirs(x, x, x, key_padding_mask=tokens == 0, average_attn_weights=False)
+    with record_attention(ours) as record:
+        assert close(ours(x, x, x, padding_mask(tokens, 0)), expected)
+    assert close(record[""][0], weights)
+
+
+@pytest.mark.parametrize("d_k, d_v", [(None, None), (5, None), (None, 7), (5, 7)])
+def test_widths_of_keys_and_values_are_free(d_k, d_v):
+    """Each head on its own, from its rows of the matrices, joined: Concat(head_1, ..., head_h) W_O."""
+    heads, x, memory = MultiHeadAttention(D, H, d_k, d_v).double(), random(B, T, D), random(B, S, D)
+    d_k, d_v = d_k or D // H, d_v or D // H
+    assert [tuple(p.shape) for p in heads.parameters()] == [(H * d_k, D), (H * d_k, D), (H * d_v, D), (D, H * d_v)]
+    parts = []
+    for i in range(H):
+        q, k = x @ heads.W_Q.weight[i * d_k:(i + 1) * d_k].T, memory @ heads.W_K.weight[i * d_k:(i + 1) * d_k].T
+        parts.append(F.scaled_dot_product_attention(q, k, memory @ heads.W_V.weight[i * d_v:(i + 1) * d_v].T))
+    assert close(heads(x, memory, memory), torch.cat(parts, dim=-1) @ heads.W_O.weight.T)
+
+
+def test_an_indivisible_width_is_refused():
+    with pytest.raises(ValueError, match="d_model=12 does not divide by h=5: give d_k and d_v"):
+        MultiHeadAttention(12, 5)
+    assert MultiHeadAttention(12, 5, d_k=4, d_v=3)(*[torch.randn(1, 2, 12)] * 3).shape == (1, 2, 12)
+
+
+def test_permuted_words_give_permuted_outputs():
+    heads, x, order = MultiHeadAttention(D, H).double(), random(B, S, D), torch.randperm(S)
+    assert close(heads(x[:, order], x[:, order], x[:, order]), heads(x, x, x)[:, order])
+
+
+def test_a_later_word_changes_no_earlier_output():
+    heads, x = MultiHeadAttention(D, H).double(), random(B, S, D)
+    changed = torch.cat([x[:, :3], random(B, 2, D)], dim=1)
+    before, after = (heads(y, y, y, causal_mask(S)) for y in (x, changed))
+    assert torch.equal(before[:, :3], after[:, :3]) and not torch.equal(before[:, 3:], after[:, 3:])
+
+
+# Keys and values of earlier steps
+
+@pytest.mark.parametrize("steps", [[1, 1, 1, 1, 1], [3, 1, 1], [2, 3]])
+def test_growing_cache_equals_all_at_once(steps):
+    heads, x, cache = MultiHeadAttention(D, H).double(), random(B, S, D), KeyValueCache()
+    outputs, mask = [], causal_mask(S)
+    for n in steps:
+        start = cache.length
+        new = x[:, start:start + n]
+        outputs.append(heads(new, new, new, mask[start:start + n, :start + n], cache))
+        assert cache.length == start + n and not cache.filled
+    assert close(torch.cat(outputs, dim=1), heads(x, x, x, mask))
+
+
+def test_static_cache_keeps_what_it_was_first_given():
+    heads, cache = MultiHeadAttention(D, H).double(), KeyValueCache(static=True)
+    x, memory = random(B, T, D), random(B, S, D)
+    assert not cache.filled and cache.length == 0
+    for t in range(T):
+        again = memory if t == 0 else torch.full_like(memory, math.nan)  # not looked at any more
+        assert close(heads(x[:, t:t + 1], again, again, cache=cache), heads(x[:, t:t + 1], memory, memory))
+        assert cache.filled and cache.length == S
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_selected_rows_of_a_cache(static):
+    heads, x, cache = MultiHeadAttention(D, H).double(), random(3, 2, D), KeyValueCache(static)
+    heads(x[:, :1], x[:, :1], x[:, :1], cache=cache)
+    rows = torch.tensor([2, 0, 0, 1])
+    k, v = cache.k.clone(), cache.v.clone()
+    cache.select(rows)
+    assert torch.equal(cache.k, k[rows]) and torch.equal(cache.v, v[rows]) and cache.length == 1
+    new = x[rows, 1:]
+    seen = x[rows, :1] if static else x[rows]
+    assert close(heads(new, new, new, cache=cache), heads(new, seen, seen))
+
+
+# Recording
+
+def test_recording_changes_nothing_and_leaves_nothing():
+    model = nn.ModuleDict({"first": MultiHeadAttention(D, H), "second": MultiHeadAttention(D, H)}).double()
+    x, memory = random(B, T, D), random(B, S, D)
+    before = model["first"](x, memory, memory)
+    with record_attention(model) as record:
+        assert torch.equal(model["first"](x, memory, memory), before)
+        model["first"](x, x, x)
+    assert {name: [tuple(w.shape) for w in calls] for name, calls in record.items()} == {
+        "first": [(B, H, T, S), (B, H, T, T)], "second": []}
+    assert all(not w.requires_grad for w in record["first"])
+    assert close(record["first"][0].sum(dim=-1), torch.ones(B, H, T, dtype=torch.float64))
+    model["first"](x, x, x)
+    assert len(record["first"]) == 2 and all(heads.record is None for heads in model.values())
+
+
+def test_recording_ends_with_an_error_too():
+    heads = MultiHeadAttention(D, H)
+    with pytest.raises(RuntimeError), record_attention(heads):
+        heads(torch.randn(1, 2, D + 1), torch.randn(1, 2, D), torch.randn(1, 2, D))
+    assert heads.record is None

@@ -1,0 +1,85 @@
+"""One matrix for input and output, against torch's nn.Embedding and nn.Linear."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.embeddings import Embedding, one_hot_product, softmax, three_uses
+
+V, D = 50, 16
+
+
+@pytest.fixture
+def embedding():
+    torch.manual_seed(0)
+    return Embedding(V, D).double()
+
+
+def test_equals_torch_in_values_and_gradient(embedding):
+    table, linear = nn.Embedding(V, D).double(), nn.Linear(D, V, bias=False).double()
+    table.weight = linear.weight = nn.Parameter(embedding.weight.detach().clone())
+    tokens, direction = torch.randint(0, V, (2, 3)), torch.randn(2, 3, V, dtype=torch.float64)
+    ours = embedding.logits(embedding(tokens).tanh())
+    theirs = linear((math.sqrt(D) * table(tokens)).tanh())
+    assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
+    expected, = torch.autograd.grad((theirs * direction).sum(), table.weight)
+    gradient, = torch.autograd.grad((ours * direction).sum(), embedding.weight)
+    assert torch.allclose(gradient, expected, rtol=0, atol=1e-9)
+
+
+def test_equals_a_one_hot_product(embedding):
+    tokens = torch.randint(0, V, (2, 3))
+    rows = one_hot_product(tokens, embedding.weight)
+    assert torch.allclose(embedding(tokens), math.sqrt(D) * rows, rtol=0, atol=1e-9)
+
+
+def test_equals_a_loop(embedding):
+    tokens = torch.tensor([[3, 0], [49, 3]])
+    for b in range(2):
+        for t in range(2):
+            assert torch.equal(embedding(tokens)[b, t], embedding.weight[tokens[b, t]] * 4.0)
+
+
+def test_there_is_one_matrix(embedding):
+    assert [tuple(p.shape) for p in embedding.parameters()] == [(V, D)]
+
+
+@pytest.mark.parametrize("d_model", [64, 512])
+def test_sizes_at_the_start(d_model):
+    """Scaled rows and the logits of vectors with variance 1 have variance 1, whatever the width."""
+    torch.manual_seed(0)
+    embedding = Embedding(2000, d_model)
+    assert embedding.weight.var().item() == pytest.approx(1 / d_model, rel=0.05)
+    assert embedding(torch.arange(2000)).var().item() == pytest.approx(1, rel=0.05)
+    assert embedding.logits(torch.randn(100, d_model)).var().item() == pytest.approx(1, rel=0.1)
+
+
+def test_tied_gradient_is_the_sum_of_three_uses():
+    torch.manual_seed(0)
+    source, target, gold = torch.randint(0, V, (3, 2, 4))
+    E = torch.randn(V, D, dtype=torch.float64, requires_grad=True)
+    copies = [E.detach().clone().requires_grad_() for _ in range(3)]
+    parts = torch.autograd.grad(three_uses(source, target, gold, *copies), copies)
+    tied, = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
+    assert torch.allclose(tied, sum(parts), rtol=0, atol=1e-9)
+    for part, tokens in zip(parts, (source, target)):
+        assert part.norm(dim=1).nonzero().flatten().tolist() == tokens.unique().tolist()
+    assert parts[2].norm(dim=1).gt(0).all()
+
+
+@pytest.mark.parametrize("token", [V, -1, 10_000])
+def test_a_token_outside_the_vocabulary_is_named(embedding, token):
+    message = rf"token id {token} is outside the vocabulary of 50 types \(0 to 49\): .*tokenizer saved beside"
+    with pytest.raises(ValueError, match=message):
+        embedding(torch.tensor([[1, 2], [token, 3]]))
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0, -1000.0])
+def test_softmax_equals_torch(shift):
+    torch.manual_seed(0)
+    logits = torch.randn(2, 3, V, dtype=torch.float64) + shift
+    assert torch.allclose(softmax(logits), F.softmax(logits, dim=-1), rtol=0, atol=1e-9)
+    assert torch.allclose(softmax(logits).sum(dim=-1), torch.ones(2, 3, dtype=torch.float64))

@@ -1,0 +1,65 @@
+"""The position-wise network, against equation 2 and against two convolutions."""
+
+import pytest
+import torch
+
+from transformer.attention import MultiHeadAttention
+from transformer.feed_forward import FeedForward, active_share, as_convolutions, parameter_counts
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return FeedForward(6, 10).double()
+
+
+def test_equals_a_loop_over_positions_and_units(network):
+    x = torch.randn(2, 3, 6, dtype=torch.float64)
+    y = network(x)
+    for b in range(2):
+        for t in range(3):
+            expected = network.W_2.bias.clone()
+            for j in range(10):
+                unit = sum(x[b, t, i] * network.W_1.weight[j, i] for i in range(6)) + network.W_1.bias[j]
+                expected = expected + max(unit.item(), 0.0) * network.W_2.weight[:, j]
+            assert torch.allclose(y[b, t], expected, rtol=0, atol=1e-9)
+
+
+def test_equals_two_convolutions_of_kernel_size_1(network):
+    x = torch.randn(2, 3, 6, dtype=torch.float64)
+    convolutions = as_convolutions(network)
+    assert [c.kernel_size for c in convolutions if hasattr(c, "kernel_size")] == [(1,), (1,)]
+    assert torch.allclose(convolutions(x.transpose(1, 2)).transpose(1, 2), network(x), rtol=0, atol=1e-9)
+    convolutions[0].weight.data.zero_()
+    assert network.W_1.weight.abs().min() > 0, "the weights were copied"
+
+
+def test_permuted_positions_give_permuted_outputs(network):
+    x, order = torch.randn(2, 5, 6, dtype=torch.float64), torch.randperm(5)
+    assert torch.allclose(network(x[:, order]), network(x)[:, order], rtol=0, atol=1e-9)
+
+
+def test_no_position_sees_another(network):
+    x = torch.randn(1, 4, 6, dtype=torch.float64, requires_grad=True)
+    gradient, = torch.autograd.grad(network(x)[0, 2].sum(), x)
+    assert gradient[0].norm(dim=-1).gt(0).tolist() == [False, False, True, False]
+
+
+def test_two_units_compute_the_absolute_value():
+    network = FeedForward(1, 2)
+    numbers = ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])
+    network.load_state_dict(dict(zip(network.state_dict(), map(torch.tensor, numbers))))
+    assert network(torch.tensor([[-3.0], [0.0], [2.0]])).flatten().tolist() == [3.0, 0.0, 2.0]
+
+
+def test_parameters_of_the_papers_base_model():
+    counts = parameter_counts(attention=MultiHeadAttention(512, 8), feed_forward=FeedForward(512, 2048))
+    assert counts == {"attention": 4 * 512**2, "feed_forward": 2 * 512 * 2048 + 2048 + 512}
+
+
+def test_active_share_counts_units_that_are_on(network):
+    x = torch.randn(4, 6, dtype=torch.float64)
+    hidden = (x @ network.W_1.weight.T + network.W_1.bias).relu()
+    assert active_share(network, x).tolist() == pytest.approx([(h != 0).sum().item() / 10 for h in hidden])
+    network.W_1.weight.data.zero_(), network.W_1.bias.data.fill_(-1.0)
+    assert active_share(network, x).tolist() == [0.0] * 4

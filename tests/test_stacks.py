@@ -1,0 +1,231 @@
+"""LayerNorm, residual connections, layers and stacks, against formulas and torch's own layers."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.experiments import Average, small_network
+from transformer.feed_forward import FeedForward
+from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm, Residual, layer_norm
+
+D, H, D_FF = 16, 4, 40
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+def close(a, b):
+    return torch.allclose(a, b, rtol=0, atol=1e-9)
+
+
+# LayerNorm
+
+def test_layer_norm_equals_torch():
+    x, gain, bias, direction = random(3, 5, D), random(D), random(D), random(3, 5, D)
+    ours, theirs = layer_norm(x, gain, bias), F.layer_norm(x, (D,), gain, bias)
+    assert close(ours, theirs)
+    for a, b in zip(*(torch.autograd.grad((y * direction).sum(), (x, gain, bias)) for y in (ours, theirs))):
+        assert close(a, b)
+
+
+def test_layer_norm_by_hand():
+    x = torch.tensor([1.0, 2.0, 3.0, 6.0], dtype=torch.float64)  # mean 3, variance 3.5
+    expected = 2 * torch.tensor([-2.0, -1.0, 0.0, 3.0], dtype=torch.float64) / (3.5 + 1e-5) ** 0.5 + 1
+    assert close(layer_norm(x, 2.0, 1.0), expected)
+
+
+def test_layer_norm_of_a_constant_row_is_the_bias():
+    bias = random(D)
+    assert torch.equal(layer_norm(torch.full((D,), 7.0, dtype=torch.float64), random(D), bias), bias)
+
+
+def test_module_equals_the_formula():
+    norm = LayerNorm(D, eps=1e-3).double()
+    assert torch.equal(norm.gain, torch.ones(D)) and torch.equal(norm.bias, torch.zeros(D))
+    nn.init.normal_(norm.gain), nn.init.normal_(norm.bias)
+    x = random(2, 3, D)
+    assert close(norm(x), layer_norm(x, norm.gain, norm.bias, eps=1e-3))
+
+
+# Residual
+
+def test_post_norm_is_the_default():
+    residual, x, sublayer = Residual(D, P_drop=0.0).double(), random(2, 3, D), nn.Linear(D, D).double()
+    assert not torch.equal(sublayer(x), x)
+    assert close(residual(x, sublayer), layer_norm(x + sublayer(x), 1, 0))
+
+
+def test_pre_norm_is_a_switch():
+    residual, x = Residual(D, P_drop=0.0, norm_first=True).double(), random(2, 3, D)
+    sublayer = nn.Linear(D, D).double()
+    assert close(residual(x, sublayer), x + sublayer(layer_norm(x, 1, 0)))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dropout_stands_on_the_sublayers_output(norm_first):
+    """With everything dropped only the path is left: normalised after the sum, or untouched."""
+    residual, x = Residual(D, P_drop=1.0, norm_first=norm_first).double(), random(2, 3, D)
+    assert close(residual(x, torch.ones_like), x if norm_first else layer_norm(x, 1, 0))
+    residual.eval()
+    assert not close(residual(x, torch.sin), x if norm_first else layer_norm(x, 1, 0))
+
+
+def test_dropout_is_a_tenth_by_default():
+    x = torch.zeros(1000, 64)
+    dropped = Residual(64, norm_first=True)(x, torch.ones_like).eq(0).float().mean()
+    assert 0.09 < dropped < 0.11
+
+
+# Whole layers against torch's
+
+def copy_attention(ours, theirs):
+    """Give torch's attention our weights; its biases become zero."""
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight]))
+        theirs.out_proj.weight.copy_(ours.W_O.weight)
+        theirs.in_proj_bias.zero_()
+        theirs.out_proj.bias.zero_()
+
+
+def copy_rest(ours, theirs):
+    """Give torch's layer our network's weights and our norms', which are made random first."""
+    with torch.no_grad():
+        for linear, name in [(ours.feed_forward.W_1, "linear1"), (ours.feed_forward.W_2, "linear2")]:
+            getattr(theirs, name).load_state_dict(linear.state_dict())
+        for i, residual in enumerate(ours.residuals, start=1):
+            norm = getattr(theirs, f"norm{i}")
+            norm.weight.copy_(residual.norm.gain.normal_())
+            norm.bias.copy_(residual.norm.bias.normal_())
+
+
+def layers(kind, norm_first):
+    """Our layer and torch's, with the same weights, at float64."""
+    attentions = [MultiHeadAttention(D, H) for _ in range(2)]
+    if kind == "encoder":
+        ours = EncoderLayer(attentions[0], FeedForward(D, D_FF), D, 0.0, norm_first)
+        theirs = nn.TransformerEncoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
+    else:
+        ours = DecoderLayer(*attentions, FeedForward(D, D_FF), D, 0.0, norm_first)
+        theirs = nn.TransformerDecoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
+        copy_attention(ours.cross_attention, theirs.multihead_attn)
+    copy_attention(ours.self_attention, theirs.self_attn)
+    copy_rest(ours, theirs)
+    return ours.double(), theirs.double()
+
+
+def gradients_of_ours(layer):
+    """Gradients of the parameters that our layer and torch's both have, by name."""
+    found = {f"{name}.{i}": p.grad for i, r in enumerate(layer.residuals, 1) for name, p in r.norm.named_parameters()}
+    for i, linear in enumerate((layer.feed_forward.W_1, layer.feed_forward.W_2), 1):
+        found |= {f"W_{i}": linear.weight.grad, f"b_{i}": linear.bias.grad}
+    for name in ("self_attention", "cross_attention"):
+        if a := getattr(layer, name, None):
+            found[name] = torch.cat([a.W_Q.weight.grad, a.W_K.weight.grad, a.W_V.weight.grad, a.W_O.weight.grad])
+    return found
+
+
+def gradients_of_theirs(layer):
+    """The same of torch's layer, under the same names."""
+    norms = [getattr(layer, f"norm{i}") for i in (1, 2, 3) if hasattr(layer, f"norm{i}")]
+    found = {f"gain.{i}": norm.weight.grad for i, norm in enumerate(norms, 1)}
+    found |= {f"bias.{i}": norm.bias.grad for i, norm in enumerate(norms, 1)}
+    for i, linear in enumerate((layer.linear1, layer.linear2), 1):
+        found |= {f"W_{i}": linear.weight.grad, f"b_{i}": linear.bias.grad}
+    for name, theirs in (("self_attention", "self_attn"), ("cross_attention", "multihead_attn")):
+        if a := getattr(layer, theirs, None):
+            found[name] = torch.cat([a.in_proj_weight.grad, a.out_proj.weight.grad])
+    return found
+
+
+def compare(ours, theirs, our_output, their_output, inputs):
+    """Outputs, gradients of the inputs, and gradients of every shared parameter."""
+    assert close(our_output, their_output)
+    direction, of_inputs = torch.randn_like(our_output), []
+    for y in (our_output, their_output):
+        of_inputs.append(torch.autograd.grad((y * direction).sum(), inputs, retain_graph=True))
+        (y * direction).sum().backward()
+    assert all(close(a, b) for a, b in zip(*of_inputs))
+    mine, other = gradients_of_ours(ours), gradients_of_theirs(theirs)
+    assert mine.keys() == other.keys()
+    for name, gradient in mine.items():
+        assert close(gradient, other[name]), name
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layer_equals_torch(norm_first):
+    ours, theirs = layers("encoder", norm_first)
+    x, real = random(2, 5, D), torch.tensor([[True] * 5, [True, True, True, False, False]])
+    compare(ours, theirs, ours(x, real[:, None, None]), theirs(x, src_key_padding_mask=~real), (x,))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_decoder_layer_equals_torch(norm_first):
+    ours, theirs = layers("decoder", norm_first)
+    x, memory, real = random(2, 4, D), random(2, 5, D), torch.tensor([[True] * 5, [True, True, True, False, False]])
+    mine = ours(x, memory, real[:, None, None], causal_mask(4))
+    compare(ours, theirs, mine, theirs(x, memory, ~causal_mask(4), memory_key_padding_mask=~real), (x, memory))
+
+
+# Stand-ins: who sees whom
+
+def test_decoder_layer_masks():
+    """No output depends on a later target position, or on a source position that is masked."""
+    layer = DecoderLayer(Average(), Average(), small_network(D), D, P_drop=0.0).double()
+    x, memory = random(1, 4, D), random(1, 5, D)
+    source_mask = torch.tensor([True, True, True, False, True]).expand(4, 5)
+    y = layer(x, memory, source_mask, causal_mask(4))[0]
+    for t in range(4):
+        own, source = torch.autograd.grad((y[t] * torch.randn(D)).sum(), (x, memory), retain_graph=True)
+        assert own[0].norm(dim=-1).gt(0).tolist() == [s <= t for s in range(4)]
+        assert source[0].norm(dim=-1).gt(0).tolist() == [True, True, True, False, True]
+
+
+def test_encoder_layer_uses_its_mask():
+    layer = EncoderLayer(Average(), small_network(D), D, P_drop=0.0).double()
+    x, mask = random(1, 4, D), torch.eye(4, dtype=torch.bool)
+    alone = torch.cat([layer(x[:, t:t + 1]) for t in range(4)], dim=1)
+    assert close(layer(x, mask), alone) and not close(layer(x), alone)
+
+
+def test_stacks_are_their_layers_in_order():
+    layers = [EncoderLayer(Average(), small_network(D), D, P_drop=0.0).double() for _ in range(3)]
+    x = random(2, 4, D)
+    assert torch.equal(Encoder(layers)(x), layers[2](layers[1](layers[0](x))))
+
+
+def test_every_decoder_layer_gets_the_same_memory():
+    layers = [DecoderLayer(Average(), Average(), small_network(D), D, P_drop=0.0).double() for _ in range(2)]
+    x, memory, mask = random(2, 4, D), random(2, 5, D), causal_mask(4)
+    by_hand = layers[1](layers[0](x, memory, None, mask), memory, None, mask)
+    assert torch.equal(Decoder(layers)(x, memory, None, mask), by_hand)
+
+
+@pytest.mark.parametrize("stack", [Encoder, Decoder])
+def test_final_norm_comes_last(stack):
+    x, norm = random(2, 4, D), LayerNorm(D).double()
+    arguments = (x,) if stack is Encoder else (x, random(2, 5, D))
+    assert close(stack([], norm)(*arguments), layer_norm(x, 1, 0))
+    assert torch.equal(stack([])(*arguments), x)
+
+
+class Remembers(Average):
+    """Keeps the cache it was given."""
+
+    def forward(self, query, key, value, mask=None, cache=None):
+        self.cache = cache
+        return super().forward(query, key, value, mask)
+
+
+def test_each_attention_gets_its_own_cache():
+    layers = [DecoderLayer(Remembers(), Remembers(), small_network(D), D, P_drop=0.0).double() for _ in range(2)]
+    Decoder(layers)(random(1, 2, D), random(1, 3, D), caches=[("own 0", "cross 0"), ("own 1", "cross 1")])
+    caches = [(layer.self_attention.cache, layer.cross_attention.cache) for layer in layers]
+    assert caches == [("own 0", "cross 0"), ("own 1", "cross 1")]

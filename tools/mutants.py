@@ -1,0 +1,211 @@
+"""Break the package on purpose, one line at a time, and see whether the unit tests notice.
+
+python tools/mutants.py                 every mutant (make mutants)
+python tools/mutants.py attention mask  those whose module or reason contains one of the words
+python tools/mutants.py --list          only check that each old text stands exactly once in its module
+
+Each mutant is tried on a copy of the package; the tests of its module run first, then all others. Exit status 1
+where one survives, or where its old text is no longer found exactly once.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_UNIT = ("test_house.py", "test_notebooks.py")       # the first would only notice that a pair differs
+
+# (module, old text on one line, new text, what is wrong then)
+MUTANTS = [
+    ("stacks", "variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)",
+     "variance = x.var(dim=-1, keepdim=True)", "LayerNorm's variance divides by n - 1"),
+    ("stacks", "torch.sqrt(variance + eps) + bias", "(torch.sqrt(variance) + eps) + bias", "eps outside the root"),
+    ("stacks", "P_drop=0.1, norm_first=False):", "P_drop=0.1, norm_first=True):", "pre-norm by default", "Residual"),
+    ("stacks", "return self.norm(x + self.dropout(sublayer(x)))",
+     "return self.norm(self.dropout(sublayer(x)))", "no path around the sub-layer"),
+    ("stacks", "return self.norm(x + self.dropout(sublayer(x)))",
+     "return self.dropout(self.norm(x + sublayer(x)))", "dropout after the norm"),
+    ("stacks", "return x + self.dropout(sublayer(self.norm(x)))",
+     "return self.norm(x + self.dropout(sublayer(x)))", "the pre-norm switch does nothing"),
+    ("stacks", "self.cross_attention(x, memory, memory, source_mask, cache[1])",
+     "self.cross_attention(x, memory, memory, None, cache[1])", "the decoder sees the source's padding"),
+    ("stacks", "self.self_attention(x, x, x, target_mask, cache[0])",
+     "self.self_attention(x, x, x, None, cache[0])", "the decoder sees later tokens"),
+    ("attention", "return dot_product(q, k) / math.sqrt(q.shape[-1])", "return dot_product(q, k)", "scale left out"),
+    ("attention", "return logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)",
+     "return logits.masked_fill(mask, lowest).softmax(dim=-1).masked_fill(mask, 0.0)", "mask flipped"),
+    ("attention", "return logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)",
+     "return logits.masked_fill(~mask, lowest).softmax(dim=-1)", "a fully masked row attends everywhere"),
+    ("attention", "dtype=torch.bool, device=device).tril()", "dtype=torch.bool, device=device).tril(1)",
+     "causal mask one too far"),
+    ("attention", "dtype=torch.bool, device=device).tril()", "dtype=torch.bool, device=device).tril(-1)",
+     "causal mask one too short"),
+    ("attention", "return (tokens != pad_id)[:, None, None, :]",
+     "return torch.ones_like(tokens, dtype=torch.bool)[:, None, None, :]", "padding mask ignored"),
+    ("attention", "return self.W_O(output.transpose(1, 2).flatten(2))",
+     "return self.W_O(output.flatten(1, 2).reshape(len(query), query.shape[1], -1))",
+     "heads joined in the wrong order"),
+    ("attention", "self.W_V = nn.Linear(d_model, h * d_v, bias)", "self.W_V = self.W_K", "values projected by W_K"),
+    ("attention", "torch.cat([self.k, k], dim=-2)", "torch.cat([k, self.k], dim=-2)", "cache grows at the wrong end"),
+    ("attention", "self.k, self.v = self.k[rows], self.v[rows]", "pass", "cache does not follow the beams"),
+    ("attention", "hidden = torch.tanh(self.W(q).unsqueeze(-2) + self.U(k).unsqueeze(-3))",
+     "hidden = self.W(q).unsqueeze(-2) + self.U(k).unsqueeze(-3)", "additive score without tanh"),
+    ("feed_forward", "return self.W_2(self.W_1(x).relu())", "return self.W_2(self.W_1(x))", "no ReLU"),
+    ("embeddings", "return F.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])",
+     "return F.embedding(tokens, self.weight)", "embeddings not scaled"),
+    ("embeddings", "torch.randn(vocab_size, d_model) / math.sqrt(d_model)", "torch.randn(vocab_size, d_model)",
+     "embeddings start too large"),
+    ("positions", "torch.stack([angle.sin(), angle.cos()], dim=-1)", "torch.stack([angle.cos(), angle.sin()], dim=-1)",
+     "sines and cosines swapped"),
+    ("positions", "torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)",
+     "torch.cat([angle.sin(), angle.cos()], dim=-1)", "sines first, cosines after them"),
+    ("positions", "return table[start:start + length]", "return table[:length]", "a cached step stands at position 0"),
+    ("positions", "if start + length > len(table):", "if start + length > len(table) + 1:",
+     "a sentence one too long is let through"),
+    ("model", "self.output = self.embedding if c.tie_embeddings", "self.output = self.embedding if False",
+     "output weights untied"),
+    ("model", "norm_first: bool = False", "norm_first: bool = True", "the config asks for pre-norm"),
+    ("model", "mask = causal_mask(n, target.device)[start:]", "mask = causal_mask(n, target.device)[:n - start]",
+     "mask rows of the wrong steps with a cache"),
+    ("model", "return self.encoder(x, padding_mask(source, self.config.pad_id))", "return self.encoder(x)",
+     "the encoder sees padding"),
+    ("model", "x = self.dropout(self.positions(self.embedding(source)))", "x = self.dropout(self.embedding(source))",
+     "the encoder does not know positions"),
+    ("model", "nn.init.xavier_uniform_(module.weight)", "nn.init.xavier_normal_(module.weight, 3.0)",
+     "another initialisation"),
+    ("data", "return self.target[:, 1:]", "return self.target[:, :-1]", "target not shifted"),
+    ("data", "return [([*source, eos], [bos, *target, eos])", "return [([*source, eos], [bos, *target])",
+     "target without end mark"),
+    ("data", "if batches[-1] and longest * (len(batches[-1]) + 1) > batch_tokens:",
+     "if batches[-1] and longest * len(batches[-1]) > batch_tokens:", "batches one sentence too large"),
+    ("data", "bpe.encode_special_tokens = True  #", "bpe.encode_special_tokens = False  #",
+     "a typed end mark ends the sentence"),
+    ("optimizer", "min(step**-0.5, step * warmup**-1.5)", "min(step**-0.5, step * warmup**-0.5)",
+     "warm-up by the wrong power"),
+    ("optimizer", "return factor * d_model**-0.5", "return factor * d_model**0.5", "learning rate grows with d_model"),
+    ("optimizer", "return torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)",
+     "return torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.999), eps=1e-9, fused=True)", "Adam's usual beta_2"),
+    ("regularization", "F.one_hot(gold, V) + epsilon / V", "F.one_hot(gold, V) + epsilon / (V - 2)",
+     "smoothing over V - 2"),
+    ("regularization", "return x * keep / (1 - P_drop)", "return x * keep", "dropout changes the mean"),
+    ("regularization", "gold.flatten(), ignore_index=pad_id,", "gold.flatten(),", "padding is trained on"),
+    ("training", 'rate = learning_rate(state["update"], ',
+     'rate = learning_rate(state["update"] * config.accumulate, ',
+     "schedule counted in micro-batches"),
+    ("training", '"sum") / tokens', '"mean")', "loss averaged per batch, not per token"),
+    ("training", 'config.seed, state["epoch"], state["index"])', "config.seed)", "resume starts the data anew"),
+    ("training", 'torch.set_rng_state(parts["random"]["cpu"])', "pass", "resume forgets the random state"),
+    ("training", 'tensors[f"adam.{key}.{name}"] = value', "pass", "resume forgets Adam's moments"),
+    ("training", "[:-keep]:", "[:-keep - 1]:", "one checkpoint too many is kept"),
+    ("decoding", "return ((5 + length) / 6) ** alpha", "return length ** alpha", "length penalty |Y|^alpha"),
+    ("decoding", "return (lengths + extra).clamp(max=model.config.max_positions)",
+     "return (lengths + extra + 1).clamp(max=model.config.max_positions)", "outputs one too long"),
+    ("decoding", "ended[:, K:] = False", "ended[:, :] = False", "no hypothesis ever ends"),
+    ("decoding", "scores[:, 0] = 0.0", "scores[:] = 0.0", "the beam holds copies of one hypothesis"),
+    ("decoding", "own.select(rows)", "pass", "self-attention's cache does not follow the beams"),
+    ("decoding", "return sorted((h.score for h in finished), reverse=True)[n_best - 1] < bound", "return False",
+     "beam search stops at its first finished hypothesis"),
+    ("decoding", "return {name: (tensor / len(paths)).float()", "return {name: (tensor / (len(paths) + 1)).float()",
+     "average over one checkpoint too many"),
+    ("visualization", "return (row / row.sum(dim=0)).T @ weights @ column", "return row.T @ weights @ column",
+     "rows of joined words do not sum to 1"),
+    ("visualization", 'join_pieces(layers["cross"][:, :, :T, :S], t, s)',
+     'join_pieces(layers["cross"][:, :, :T, :S], t, s).flip(-1)',
+     "a heat map's columns do not fit their labels"),
+    ("visualization", "return 1 - 2 * hits /", "return 1 - hits /", "alignment error counts hits once"),
+    ("visualization", 'shift = 1 if kind == "decoder" else 0', "shift = 0", "decoder columns one off"),
+]
+
+
+def place(module, old, within=None):
+    """(lines of the module, index of the one line of code that holds old); an index of None if it is not just one."""
+    lines = (ROOT / "transformer" / f"{module}.py").read_text(encoding="utf8").splitlines(keepends=True)
+    start = next((i for i, line in enumerate(lines) if line.startswith(f"class {within}")), 0) if within else 0
+    found = [i for i, line in enumerate(lines) if i >= start and old in line and not line.startswith("#")]
+    return lines, found[0] if len(found) == 1 or (within and found) else None
+
+
+def make_copy(folder):
+    """The package and its unit tests in a folder of their own; the data is shared."""
+    shutil.copytree(ROOT / "transformer", folder / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", *NOT_UNIT))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("data", "tools", "notebooks"):
+        if (ROOT / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+
+
+def run_tests(folder, tests, limit=900):
+    """pytest's exit status and last lines for some tests of a copy; status 1: a test failed."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return 1, "ran for ever"
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return done.returncode, (failed or done.stdout.strip().splitlines() or ["no output"])[-1 if not failed else 0]
+
+
+def try_mutant(mutant):
+    """(noticed, by what) for one mutant."""
+    module, old, new, _, *within = mutant
+    lines, index = place(module, old, *within)
+    if index is None:
+        return False, "its old text is not found exactly once"
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        folder = Path(name)
+        make_copy(folder)
+        lines[index] = lines[index].replace(old, new)
+        text = "".join(lines)
+        compile(text, module, "exec")
+        (folder / "transformer" / f"{module}.py").write_text(text, encoding="utf8")
+        own = [f"tests/test_{module}.py"] if (folder / "tests" / f"test_{module}.py").exists() else []
+        for tests in ([own] if own else []) + [["tests"]]:
+            status, by = run_tests(folder, tests)
+            if status == 1:
+                return True, by.removeprefix("FAILED ").split(" - ")[0]
+            if status != 0:
+                return False, f"the tests did not run: {by}"
+    return False, "no test fails"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    chosen = [m for m in MUTANTS if not arguments.words or any(w in m[0] or w in m[3] for w in arguments.words)]
+    lost = [m for m in chosen if place(m[0], m[1], *m[4:])[1] is None]
+    for module, old, _, why, *_ in lost:
+        print(f"{module}: {why}: not found exactly once: {old}")
+    if lost:
+        sys.exit(f"{len(lost)} of {len(chosen)} mutants are out of date")
+    if arguments.list:
+        print(f"{len(chosen)} mutants, all in place")
+        return
+    start = time.time()
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        make_copy(Path(name))
+        status, last = run_tests(Path(name), ["tests"])
+        if status:
+            sys.exit(f"the tests must pass on the unbroken package first: {last}")
+    print(f"unbroken: {last}", flush=True)
+    survived = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for mutant, (noticed, by) in zip(chosen, pool.map(try_mutant, chosen)):
+            survived += not noticed
+            print(f"{'noticed ' if noticed else 'SURVIVED'}  {mutant[0]:15} {mutant[3]:52} {by}", flush=True)
+    print(f"{len(chosen) - survived} of {len(chosen)} mutants noticed in {time.time() - start:.0f} s")
+    sys.exit(bool(survived))
+
+
+if __name__ == "__main__":
+    main()

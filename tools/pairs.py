@@ -1,0 +1,195 @@
+"""Pair, sync and execute the notebooks; always from the project's root (Jupytext works from nowhere else).
+
+python tools/pairs.py pair 04_attention     make the pair from whichever side exists
+python tools/pairs.py sync                  the newer side of each pair wins; metadata is tidied
+python tools/pairs.py stale                 name the notebooks whose code changed since their last execution
+python tools/pairs.py execute [04 ...]      execute those, or the ones named (--all: every one)
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def notebooks(root=ROOT):
+    """The numbered notebooks, in reading order."""
+    return sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def module_of(notebook):
+    """notebooks/04_attention.ipynb -> transformer/attention.py"""
+    return notebook.parent.parent / "transformer" / f"{notebook.stem[3:]}.py"
+
+
+def formats(stem):
+    """What Jupytext must know of the pair 04_attention; the second // marks the folder."""
+    return f"notebooks/{stem[:3]}/ipynb,transformer//py:percent"
+
+
+def run_jupytext(root, *arguments):
+    command = [sys.executable, "-m", "jupytext", *map(str, arguments)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"jupytext {' '.join(map(str, arguments))}:\n{done.stdout}{done.stderr}")
+
+
+def tidy(book, stem):
+    """Keep what readers need and every machine writes alike: kernel, pairing, tags, outputs in one piece."""
+    kept = {"jupytext": {"formats": formats(stem)}, "kernelspec": KERNEL, "language_info": {"name": "python"}}
+    if "annotated_attention" in book.metadata:
+        kept["annotated_attention"] = book.metadata["annotated_attention"]
+    book.metadata = nbformat.from_dict(kept)
+    for cell in book.cells:
+        cell.metadata = nbformat.from_dict({"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {})
+        outputs = []
+        for output in cell.get("outputs", []):
+            last = outputs[-1] if outputs else {}
+            if output.output_type == "stream" and last.get("name") == output.name:
+                last["text"] += output.text
+            elif WIDGET not in output.get("data", {}):
+                outputs.append(output)
+        if cell.cell_type == "code":
+            cell.outputs = outputs
+    return book
+
+
+def write(book, path):
+    """Write a notebook, and only where something changed (the date of a file decides which side is newer)."""
+    text = nbformat.writes(tidy(book, path.stem)) + "\n"
+    if not path.exists() or path.read_text(encoding="utf8") != text:
+        path.write_text(text, encoding="utf8", newline="\n")
+
+
+def cells(path):
+    """(cell type, source, tags) of every cell of a notebook or a module."""
+    return [(c.cell_type, c.source, tuple(c.metadata.get("tags", ()))) for c in jupytext.read(path).cells]
+
+
+def set_header(module, stem):
+    """Let the module's header name its notebook (first pairing, or a notebook that was renamed)."""
+    text, date = module.read_text(encoding="utf8"), module.stat()
+    header = f"# ---\n# jupyter:\n#   jupytext:\n#     formats: {formats(stem)}\n# ---\n\n"
+    if not text.startswith(header):
+        text = header + re.sub(r"\A# ---\n(#.*\n)*?# ---\n\n*", "", text)
+        module.write_text(text, encoding="utf8", newline="\n")
+        os.utime(module, ns=(date.st_atime_ns, date.st_mtime_ns))       # its cells are no newer than they were
+
+
+def pair(stem, root=ROOT):
+    """Pair NN_noun, from whichever side is there."""
+    notebook = root / "notebooks" / f"{stem}.ipynb"
+    if not re.fullmatch(r"\d\d_[a-z][a-z0-9_]*", stem):
+        sys.exit(f"{stem}: a notebook's name is NN_noun, such as 04_attention")
+    if module_of(notebook).exists():
+        set_header(module_of(notebook), stem)
+    elif not notebook.exists():
+        sys.exit(f"{stem}: neither {notebook.relative_to(root)} nor {module_of(notebook).relative_to(root)} is there")
+    sync(root)
+
+
+def sync(root=ROOT):
+    """Bring both sides of every pair together; a missing side is made from the other."""
+    known = {module_of(notebook) for notebook in notebooks(root)}
+    for module in sorted(set((root / "transformer").glob("*.py")) - known):
+        header = re.match(r"# ---\n(?:#.*\n)*?#\s+formats: notebooks/(\d\d_)/ipynb", module.read_text(encoding="utf8"))
+        if header:
+            notebook = root / "notebooks" / f"{header[1]}{module.stem}.ipynb"
+            notebook.parent.mkdir(exist_ok=True)
+            write(jupytext.read(module), notebook)
+            print(f"made {notebook.relative_to(root)} from {module.relative_to(root)}: it has no outputs yet")
+    for notebook in notebooks(root):
+        module = module_of(notebook)
+        newer = max(filter(Path.exists, (notebook, module)), key=lambda path: path.stat().st_mtime_ns)
+        write(nbformat.read(notebook, as_version=4), notebook)
+        if not module.exists():
+            run_jupytext(root, "--set-formats", formats(notebook.stem), notebook.relative_to(root))
+        set_header(module, notebook.stem)
+        if cells(notebook) != cells(module):
+            os.utime(newer)     # tidying has touched the notebook
+            run_jupytext(root, "--sync", newer.relative_to(root))
+            write(nbformat.read(notebook, as_version=4), notebook)
+            print(f"synced {notebook.stem} from {newer.relative_to(root)}")
+        os.utime(module)        # Jupyter takes the inputs from the module where it is the newer side
+
+
+def code_hash(notebook):
+    """A hash of the code that a notebook runs: its cells, and the modules they import, directly or not."""
+
+    def code(text):
+        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
+
+    def imported(text):
+        return set(re.findall(r"(?:from|import) transformer(?:\.| import )(\w+)", text))
+
+    folder, seen = module_of(notebook).parent, {}
+    book = nbformat.read(notebook, as_version=4)
+    text = code("\n".join(c.source for c in book.cells if c.cell_type == "code"))
+    waiting = imported(text)
+    while waiting:
+        name = waiting.pop()
+        path = folder / f"{name}.py"
+        if name not in seen and path.exists():
+            seen[name] = code(path.read_text(encoding="utf8"))
+            waiting |= imported(seen[name])
+    return hashlib.sha256("\n".join([text, *(seen[name] for name in sorted(seen))]).encode()).hexdigest()[:16]
+
+
+def is_stale(notebook):
+    book = nbformat.read(notebook, as_version=4)
+    return book.metadata.get("annotated_attention", {}).get("code_hash") != code_hash(notebook)
+
+
+def execute(notebook):
+    """Run a notebook top to bottom and keep its outputs; a failing cell leaves the file as it was."""
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    start = time.time()
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", "--log-level=WARN",
+               "--ExecutePreprocessor.record_timing=False", "--ExecutePreprocessor.kernel_name=python3",
+               "--ExecutePreprocessor.timeout=600", str(notebook)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{done.stderr}\n{notebook.name} did not run to its end; the file is as it was")
+    book = nbformat.read(notebook, as_version=4)
+    book.metadata["annotated_attention"] = {"code_hash": code_hash(notebook)}
+    write(book, notebook)
+    os.utime(module_of(notebook))
+    print(f"{notebook.name}: {time.time() - start:.0f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["pair", "sync", "stale", "execute"])
+    parser.add_argument("names", nargs="*", help="notebooks, by number or name")
+    parser.add_argument("--all", action="store_true", help="execute every notebook")
+    parser.add_argument("--root", type=Path, default=ROOT, help="another copy of the project")
+    arguments = parser.parse_args()
+    root = arguments.root.resolve()
+    if arguments.command == "pair":
+        for name in arguments.names:
+            pair(name, root)
+        return
+    chosen = [n for n in notebooks(root) if n.stem in arguments.names or n.stem[:2] in arguments.names]
+    if arguments.command == "sync":
+        sync(root)
+    elif arguments.command == "stale":
+        print("\n".join(n.name for n in notebooks(root) if is_stale(n)) or "every notebook has run with this code")
+    else:
+        sync(root)
+        for notebook in chosen or [n for n in notebooks(root) if arguments.all or is_stale(n)]:
+            execute(notebook)
+
+
+if __name__ == "__main__":
+    main()
