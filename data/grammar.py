@@ -896,7 +896,7 @@ class Sampler:
     """Draws sentences; `mode` is seen (train, validation, test), longer or unseen."""
 
     FRAMES = {"acc": 54, "intr": 12, "dat": 7, "dit": 9, "loc": 6, "dir": 6, "jump": 2, "trip": 2, "prep": 6}
-    RELATIVES = {"relative-subject": 4, "relative-object": 4, "relative-preposition": 2, "relative-possessive": 1.5}
+    RELATIVES = {"relative-subject": 4, "relative-object": 4, "relative-preposition": 2, "relative-possessive": 2.2}
     POSITIVE = ("infinitive", "request", "before", "after", "when", "while", "temporal")         # clauses never negated
     UNWILLED = {"arrive", "wake", "fall", "lose", "need", "see", "hear", "find", "break", "love", "get"}
     NO_PASSIVE = {
