@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
+import shlex
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,21 +13,36 @@ from typing import Annotated
 
 import tyro
 
-from transformer.model import PRESETS, TransformerConfig, write_file
+from transformer.model import TransformerConfig, write_file
 from transformer.training import Interrupted, TrainingConfig
-
 
 RECIPES = {
     "bundled": dict(
         model=TransformerConfig.preset("tiny", vocab_size=2000),
-        training=TrainingConfig(minutes=2.5, updates=20_000, batch_tokens=2048, warmup=800, factor=1.0, save_every=100)),
+        training=TrainingConfig(minutes=2.5, updates=20_000, batch_tokens=2048, warmup=800, factor=1.0,
+                                save_every=100)),
     "multi30k": dict(
         model=TransformerConfig.preset("tiny", vocab_size=4000, N=3, P_drop=0.15),
-        training=TrainingConfig(minutes=60, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5, save_every=250)),
+        training=TrainingConfig(minutes=60, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5,
+                                save_every=250)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
 }
+
+
+class ModelOptions(TransformerConfig):
+    """The sizes of the Transformer, with the paper's names."""
+
+    def __post_init__(self):
+        """Nothing yet: `parse` checks, so that a mistake is told like every other."""
+
+
+class TrainingOptions(TrainingConfig):
+    """How to train."""
+
+    def __post_init__(self):
+        """Nothing yet: `parse` checks."""
 
 
 @dataclass
@@ -50,13 +67,13 @@ class Train:
     """go on with the run in the folder, with its own settings"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
-    model: TransformerConfig = field(default_factory=lambda: RECIPES["bundled"]["model"])
-    training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
+    model: ModelOptions = field(default_factory=lambda: RECIPES["bundled"]["model"])
+    training: TrainingOptions = field(default_factory=lambda: RECIPES["bundled"]["training"])
 
 
 @dataclass
 class Evaluate:
-    """Translate a test set with beam search and print BLEU with its signature; saves scores.json beside the model."""
+    """Translate a test set with beam search and print BLEU with its signature; saves the scores beside your model."""
 
     folder: Path | None = None
     """a trained model's folder (the bundled model where not given)"""
@@ -135,31 +152,43 @@ def defaults_of_train(arguments):
     corpus = peek(arguments, "corpus", "bundled")
     folder = Path(peek(arguments, "folder", f"runs/{'files' if files else corpus}"))
     if "--resume" in arguments:
-        return load_run(folder)
-    recipe = RECIPES["files" if files else corpus if corpus in RECIPES else "bundled"]
+        command = load_run(folder)
+    else:
+        recipe = RECIPES["files" if files else corpus if corpus in RECIPES else "bundled"]
+        command = Train(corpus=corpus, folder=folder, **recipe)
     preset = peek(arguments, "preset")
-    model = recipe["model"] if preset is None else TransformerConfig.preset(preset, vocab_size=recipe["model"].vocab_size)
-    return Train(corpus=corpus, folder=folder, model=model, training=recipe["training"])
+    if preset is not None:
+        command.model = TransformerConfig.preset(preset, vocab_size=command.model.vocab_size)
+    return command
 
 
 def load_run(folder):
-    """The settings of the run in a folder, ready to resume."""
+    """The settings of the run in a folder, ready to resume; OSError or ValueError where there are none."""
     path = folder / "run.json"
     if not path.is_file():
         raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
-    saved = json.loads(path.read_text(encoding="utf8"))
-    files = {name: Path(saved[name]) if saved[name] else None for name in ("source_file", "target_file")}
-    return Train(corpus=saved["corpus"], **files, folder=folder, resume=True,
-                 model=TransformerConfig(**saved["model"]), training=TrainingConfig(**saved["training"]))
+    try:
+        saved = json.loads(path.read_text(encoding="utf8"))
+        files = {name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")}
+        return Train(corpus=saved["corpus"], **files, folder=folder, resume=True,
+                     model=TransformerConfig(**saved["model"]), training=TrainingConfig(**saved["training"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not hold the settings of a run ({error}): copy it again, "
+                         "or train anew in another --folder") from None
 
 
 def parse(arguments):
-    """The command's dataclass, filled from the arguments."""
+    """The command's dataclass, filled from the arguments and checked."""
     defaults = {"train": defaults_of_train(arguments[1:])} if arguments[:1] == ["train"] else {}
     commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
     union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
-    return tyro.cli(union, prog="transformer", description=__doc__, args=arguments, config=(tyro.conf.OmitArgPrefixes,))
+    command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments,
+                       config=(tyro.conf.OmitArgPrefixes,))
+    if isinstance(command, Train):
+        command.model = TransformerConfig(**dataclasses.asdict(command.model))
+        command.training = TrainingConfig(**dataclasses.asdict(command.training))
+    return command
 
 
 # What the commands share
@@ -171,20 +200,20 @@ def device_of(name):
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        torch.empty(1, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"no device {name!r} here ({str(error).splitlines()[0]}): choose cpu, cuda or mps") from None
-    return torch.device(name)
+        if name.split(":")[0] not in ("cpu", "cuda", "mps"):
+            raise ValueError
+        return torch.empty(1, device=name).device
+    except (RuntimeError, AssertionError, ValueError):
+        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps with --device, or leave it out") from None
 
 
-def prepare_folder(folder):
+def prepare_folder(folder, option="--folder"):
     """Make a folder and see that it can be written; OSError in one sentence otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / "writable", lambda temporary: temporary.write_text(""))
-        (folder / "writable").unlink()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with --folder") from None
+        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with {option}") from None
 
 
 def write_json(path, content):
@@ -201,16 +230,22 @@ def bundled_folder():
 
 def load(folder, device="cpu"):
     """A trained model and its tokenizer."""
-    from transformer.data import Tokenizer
     from transformer.model import Transformer
 
     folder = folder or bundled_folder()
     model = Transformer.from_pretrained(folder)
+    return model.to(device), load_tokenizer(folder, model.config)
+
+
+def load_tokenizer(folder, config):
+    """The tokenizer in a model's folder; ValueError where it is another model's."""
+    from transformer.data import Tokenizer
+
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    if tokenizer.vocab_size != model.config.vocab_size:
-        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model {model.config.vocab_size}: "
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model {config.vocab_size}: "
                          "use the tokenizer that was saved with this model")
-    return model.to(device), tokenizer
+    return tokenizer
 
 
 def pairs_of(command, split):
@@ -224,60 +259,70 @@ def pairs_of(command, split):
     return read_corpus(command.corpus, split)
 
 
-def show_progress(total, what):
-    """A progress bar and the function that moves it."""
-    from tqdm.auto import tqdm
-
-    bar = tqdm(total=total, desc=what, unit="sentence", mininterval=1.0)
-    return bar, bar.update
-
-
 def translate_all(model, tokenizer, sentences, beam, alpha, what):
     """Translations of many sentences, with a progress bar."""
+    from tqdm.auto import tqdm
+
     from transformer.decoding import translate
 
-    bar, move = show_progress(len(sentences), what)
-    with bar:
-        return translate(model, tokenizer, sentences, beam, alpha, progress=move)
+    with tqdm(total=len(sentences), desc=what, unit="sentence", mininterval=1.0) as bar:
+        return translate(model, tokenizer, sentences, beam, alpha, progress=bar.update)
 
 
 # The commands
 
 def train_command(command):
     """`transformer train`: data, vocabulary, training, average of the last checkpoints."""
-    from transformer.data import Tokenizer
-    from transformer.model import Transformer, count_parameters
-
     import torch
 
+    from transformer.model import Transformer, count_parameters
+
+    device = device_of(command.device)
     pairs = pairs_of(command, "train")
     held_out = validation_pairs(command, pairs)
     prepare_folder(command.folder)
-    if command.resume:
-        tokenizer = Tokenizer.load(command.folder / "tokenizer.json")
-        model = Transformer(command.model)
-    else:
-        if (command.folder / "checkpoint.safetensors").exists():
-            raise ValueError(f"{command.folder} already holds a run: go on with it (--resume), or name another --folder")
-        tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], command.model.vocab_size)
-        command.model = dataclasses.replace(command.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id,
-                                            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-        torch.manual_seed(command.training.seed)
-        model = Transformer(command.model)
-        model.save_pretrained(command.folder, tokenizer)
-        write_json(command.folder / "run.json", run_settings(command))
-    print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, in {command.folder}")
-    fit(model.to(device_of(command.device)), tokenizer, pairs, held_out, command)
-    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {command.folder}")
+    tokenizer = resumed_run(command) if command.resume else new_run(command, pairs)
+    torch.manual_seed(command.training.seed)
+    model = Transformer(command.model)
+    print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, "
+          f"in {command.folder}")
+    fit(model.to(device), tokenizer, pairs, held_out, command)
+    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {shlex.quote(str(command.folder))}")
+
+
+def new_run(command, pairs):
+    """Learn the vocabulary and begin a folder; returns the tokenizer. ValueError where the folder is taken."""
+    from transformer.data import Tokenizer
+
+    if any((command.folder / name).exists() for name in ("checkpoint.safetensors", "model.safetensors")):
+        raise ValueError(f"{command.folder} already holds a run or a model: go on with the run (--resume), "
+                         "or name another --folder")
+    tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], command.model.vocab_size)
+    command.model = dataclasses.replace(command.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id,
+                                        bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+    write_file(command.folder / "tokenizer.json", tokenizer.save)
+    write_json(command.folder / "run.json", run_settings(command))
+    return tokenizer
+
+
+def resumed_run(command):
+    """The tokenizer of the run in the folder; ValueError where the command names other data."""
+    saved = load_run(command.folder)
+    for name in ("corpus", "source_file", "target_file"):
+        if getattr(saved, name) != getattr(command, name):
+            raise ValueError(f"the run in {command.folder} has {name} {getattr(saved, name)}, not {getattr(command, name)}: "
+                             "resume it without that option, or name another --folder")
+    return load_tokenizer(command.folder, command.model)
 
 
 def validation_pairs(command, pairs):
-    """The corpus's validation split; of a user's own files the last hundredth (at most 1,000 pairs), taken out of pairs."""
+    """The corpus's validation split; of own files the last hundredth (at most 1,000 pairs), taken out of pairs."""
     if command.source_file is None:
         return pairs_of(command, "validation")
     count = max(1, min(1000, len(pairs) // 100))
     if len(pairs) < 2:
-        raise ValueError(f"{command.source_file} has {len(pairs)} line: training needs at least 2, one of them to validate on")
+        raise ValueError(f"{command.source_file} has {len(pairs)} line: training needs at least 2, one of them "
+                         "to validate on")
     held_out = pairs[-count:]
     del pairs[-count:]
     return held_out
@@ -296,19 +341,25 @@ def fit(model, tokenizer, pairs, held_out, command):
     from transformer.data import encode_pairs
     from transformer.decoding import average_checkpoints, bleu, translate
     from transformer.model import load_parameters
-    from transformer.training import train, validation_loss
+    from transformer.training import check_lengths, train, validation_loss
 
-    encoded_held_out = encode_pairs(tokenizer, held_out)
-    few = held_out[:200]
+    encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
+    for name, part in (("training", encoded), ("validation", encoded_held_out)):
+        try:
+            check_lengths(part, model.config.max_positions)
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from None
+    sources, targets = zip(*held_out[:200])
 
     def validate(model):
-        translations = translate(model, tokenizer, [source for source, _ in few], beam=1)
-        return {**validation_loss(model, encoded_held_out), "bleu": bleu(translations, [target for _, target in few]).bleu}
+        translations = translate(model, tokenizer, sources, beam=1)
+        return {**validation_loss(model, encoded_held_out), "bleu": bleu(translations, targets).bleu}
 
     try:
-        log = train(model, encode_pairs(tokenizer, pairs), command.training, command.folder, validate, command.resume)
+        log = train(model, encoded, command.training, command.folder, validate, command.resume)
     except Interrupted as stop:
-        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {command.folder}") from None
+        folder = shlex.quote(str(command.folder))
+        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}") from None
     paths = sorted((command.folder / "weights").glob("*.safetensors"))[-command.training.keep:]
     load_parameters(model, average_checkpoints(paths), command.folder)
     model.save_pretrained(command.folder, tokenizer)
@@ -319,24 +370,35 @@ def evaluate_command(command):
     """`transformer evaluate`: beam search over a split, BLEU, scores.json."""
     from transformer.decoding import bleu, exact_match
 
-    folder = command.folder or bundled_folder()
-    model, tokenizer = load(folder, device_of(command.device))
-    if command.corpus is None:
-        run = folder / "run.json"
-        command.corpus = json.loads(run.read_text(encoding="utf8"))["corpus"] if run.is_file() else "bundled"
+    model, tokenizer = load(command.folder, device_of(command.device))
+    if command.folder is not None:
+        prepare_folder(command.folder)
+    if command.corpus is None and command.source_file is None:
+        command.corpus = corpus_of(command.folder)
     pairs = pairs_of(command, command.split)
     started = time.monotonic()
-    references = [target for _, target in pairs]
-    outputs = translate_all(model, tokenizer, [source for source, _ in pairs], command.beam, command.alpha, command.split)
+    sources, references = zip(*pairs)
+    outputs = translate_all(model, tokenizer, sources, command.beam, command.alpha, command.split)
     cased, lower = bleu(outputs, references), bleu(outputs, references, lowercase=True)
-    corpus = command.corpus if command.source_file is None else str(command.source_file)
-    result = {"corpus": corpus, "split": command.split, "sentences": len(pairs), "beam": command.beam, "alpha": command.alpha,
+    name = command.split if command.source_file is None else command.source_file.stem
+    result = {"corpus": command.corpus if command.source_file is None else str(command.source_file),
+              "split": name, "sentences": len(pairs), "beam": command.beam, "alpha": command.alpha,
               "bleu": round(cased.bleu, 2), "signature": cased.signature,
               "bleu_lowercased": round(lower.bleu, 2), "signature_lowercased": lower.signature,
-              "exact_match": round(exact_match(outputs, references), 4), "seconds": round(time.monotonic() - started, 1)}
+              "exact_match": round(exact_match(outputs, references), 4),
+              "seconds": round(time.monotonic() - started, 1)}
     print(json.dumps(result, indent=2))
-    if command.folder:
-        write_json(folder / f"scores.{command.split}.json", result)
+    if command.folder is not None:
+        write_json(command.folder / f"scores.{name}.json", result)
+
+
+def corpus_of(folder):
+    """The corpus that a folder's model was trained on; ValueError where it was trained on files."""
+    run = folder and (folder / "run.json").is_file() and load_run(folder)
+    if run and run.source_file:
+        raise ValueError(f"the model in {folder} was trained on your own files: name those to score it on with "
+                         "--source-file and --target-file")
+    return run.corpus if run else "bundled"
 
 
 def translate_command(command):
@@ -356,7 +418,8 @@ def read_standard_input():
         try:
             lines[number - 1] = line.decode("utf8").removesuffix("\r")
         except UnicodeDecodeError:
-            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for example with iconv -f latin1 -t utf8") from None
+            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for example with "
+                             "iconv -f latin1 -t utf8") from None
     return lines[:-1] if lines[-1] == "" else lines
 
 
@@ -364,7 +427,7 @@ def attend_command(command):
     """`transformer attend`: pictures of every head for one sentence."""
     from transformer.decoding import translate
 
-    prepare_folder(command.output)
+    prepare_folder(command.output, "--output")
     model, tokenizer = load(command.folder)
     translation = translate(model, tokenizer, [command.sentence])[0]
     print(translation)
@@ -378,14 +441,14 @@ def draw_heads(model, tokenizer, source, target, folder):
     from transformer.visualization import attention_maps
 
     maps = attention_maps(model, tokenizer, [(source, target)])[0]
-    axes = {"encoder": (maps.source, maps.source), "decoder": (["<s>", *maps.target[:-1]], maps.target),
+    axes = {"encoder": (maps.source, maps.source), "decoder": (maps.read, maps.target),
             "cross": (maps.source, maps.target)}
     paths = []
     for kind, (columns, rows) in axes.items():
         weights = getattr(maps, kind)
         panels = [(f"layer {n + 1}, head {i + 1}", weights[n, i], columns, rows)
                   for n in range(weights.shape[0]) for i in range(weights.shape[1])]
-        size = max(2.4, 0.22 * max(len(columns), len(rows)) + 0.8)
+        size = min(12.0, max(2.4, 0.22 * max(len(columns), len(rows)) + 0.8))  # inches a head
         grid = plotting.heatmaps(panels, across=weights.shape[1], width=size, height=size, largest=1.0)
         path = folder / f"{kind}.png"
         plotting.save(grid, path)
@@ -402,10 +465,7 @@ def demo_command(command):
     started = time.monotonic()
     recipe = RECIPES["bundled"]
     prepare_folder(command.folder)
-    for old in ("checkpoint.safetensors", "log.jsonl"):
-        (command.folder / old).unlink(missing_ok=True)
-    for old in (command.folder / "weights").glob("*.safetensors"):
-        old.unlink()
+    clear_demo(command.folder)
     print("A Transformer learns to translate English to German from the bundled corpus.")
     train_command(Train(folder=command.folder, model=recipe["model"],
                         training=dataclasses.replace(recipe["training"], minutes=command.minutes)))
@@ -416,9 +476,10 @@ def demo_command(command):
         references = [e.target for e in examples]
         outputs = translate_all(model, tokenizer, [e.source for e in examples], 4, 0.6, split)
         score = bleu(outputs, references)
-        report[split] = {"bleu": score.bleu, "signature": score.signature, "exact_match": exact_match(outputs, references)}
+        report[split] = {"bleu": score.bleu, "signature": score.signature,
+                         "exact_match": exact_match(outputs, references)}
         if split == "test":
-            samples = list(zip(examples, outputs))[::len(examples) // 6]
+            samples = list(zip(examples, outputs))[::max(1, len(examples) // 6)]
     report.update(score_attention(model, tokenizer, read_bundled("validation"), read_bundled("test")))
     picture = next(e for e in read_bundled("test") if e.pronouns)
     draw_heads(model, tokenizer, picture.source, picture.target, command.folder)
@@ -427,19 +488,33 @@ def demo_command(command):
     print(demo_text(report, samples, command.folder))
 
 
+def clear_demo(folder):
+    """Remove an earlier demo's run; ValueError, and nothing removed, where the folder holds something else."""
+    old = [path for name in ("checkpoint.safetensors", "model.safetensors", "weights/*.safetensors")
+           for path in folder.glob(name)]
+    run = folder / "run.json"
+    if old and not (run.is_file() and '"transformer demo' in run.read_text(encoding="utf8")):
+        raise ValueError(f"{folder} holds a run or a model that is not an earlier demo's: name another --folder")
+    for path in old:
+        path.unlink()
+
+
 def demo_text(report, samples, folder):
     """The demo's closing page."""
     alignment, pronoun = report["alignment"], report["pronoun"]
     rows = ["", "Held-out sentences, translated:"]
     for example, output in samples:
-        rows += [f"  {example.source}", f"    {output}" + ("" if output == example.target else f"      (should be: {example.target})")]
+        wrong = "" if output == example.target else f"      (should be: {example.target})"
+        rows += [f"  {example.source}", f"    {output}{wrong}"]
     for split, name in (("test", "test set"), ("hard", "harder test set")):
         part = report[split]
         rows.append(f"{name}: BLEU {part['bleu']:.1f}, exact match {part['exact_match']:.1%}   [{part['signature']}]")
-    rows += [f"word alignment, cross-attention layer {alignment['layer']} head {alignment['head']} (chosen on validation): "
-             f"error {alignment['error']:.3f} on test; the diagonal has {alignment['diagonal']:.3f}",
-             f"pronoun to antecedent, {pronoun['attention']} layer {pronoun['layer']} head {pronoun['head']} (chosen on validation): "
-             f"accuracy {pronoun['accuracy']:.3f} on test; nearest noun {pronoun['nearest noun']:.3f}, chance {pronoun['chance']:.3f}",
+    rows += [f"word alignment: error {alignment['error']:.3f} on test (cross-attention, layer {alignment['layer']}, "
+             f"head {alignment['head']}, chosen on validation); the diagonal has {alignment['diagonal']:.3f}",
+             f"\"its\" to its antecedent: accuracy {pronoun['accuracy']:.3f} on {pronoun['count']} of test "
+             f"({pronoun['attention']}, layer {pronoun['layer']}, head {pronoun['head']}, chosen on validation); "
+             f"first noun {pronoun['first noun']:.3f}, nearest noun {pronoun['nearest noun']:.3f}, "
+             f"chance {pronoun['chance']:.3f}",
              f"pictures and figures: {folder}  ({report['seconds']:.0f} s in all)"]
     return "\n".join(rows)
 
@@ -461,8 +536,8 @@ def main():
 
 
 def fail(sentence):
-    """Print one sentence to standard error; return the exit status for it, 2."""
-    print(f"transformer: {sentence}", file=sys.stderr)
+    """Print one sentence, on one line, to standard error; return the exit status for it, 2."""
+    print(f"transformer: {' '.join(sentence.splitlines())}", file=sys.stderr)
     return 2
 
 
