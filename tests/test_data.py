@@ -5,8 +5,6 @@ import json
 import os
 import random
 import socket
-import subprocess
-import sys
 import urllib.parse
 
 import pytest
@@ -132,7 +130,7 @@ def test_words():
 # Corpora with an address
 
 def test_unknown_corpus_and_split():
-    with pytest.raises(ValueError, match="unknown corpus 'multi31k': choose one of bundled, multi30k, or give your own"):
+    with pytest.raises(ValueError, match="unknown corpus 'multi31k': choose one of bundled, multi30k, or"):
         data.read_corpus("multi31k", "train")
     with pytest.raises(ValueError, match="multi30k has no split 'hard': choose one of train, validation, test"):
         data.read_corpus("multi30k", "hard")
@@ -209,13 +207,13 @@ def test_multi30k_round_trip(tokenizer):
 
 def random_text(chance):
     """Characters of every kind: letters, marks, white space, emoji, the marks typed as text."""
-    kinds = ["abcdefgh", " ", "  ", "\n", "\t", "äöüß", "…“”'-_.,", "0123456789²", "日本語", "🙂👩‍🚀", "e\u0301", "\u2028\x00\x1c",
-             "مرحبا", ["</s>", "<s>", "<pad>"]]
+    kinds = ["abcdefgh", " ", "  ", "\n", "\t", "äöüß", "…“”'-_.,", "0123456789²", "日本語", "🙂👩‍🚀", "e\u0301",
+             "\u2028\x00\x1c", "مرحبا", ["</s>", "<s>", "<pad>"]]
     return "".join(chance.choice(chance.choice(kinds)) for _ in range(chance.randrange(12)))
 
 
-NASTY = ["", " ", "   ", "\n", " a", "a ", "a  b", "</s>", "<pad><s></s>", "🙂", "日本語", "e\u0301", "\u2028", "\r\n", "\x00",
-         "don't ... stop_it _", "²x", "\ufeffa", "\U0001c89\u200d"]
+NASTY = ["", " ", "   ", "\n", " a", "a ", "a  b", "</s>", "<pad><s></s>", "🙂", "日本語", "e\u0301", "\u2028",
+         "\r\n", "\x00", "don't ... stop_it _", "²x", "\ufeffa", "\U00010d4a\u200d"]
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -243,7 +241,7 @@ def test_decoding_takes_away_nothing_but_the_first_space(tokenizer):
 
 
 def by_hand(tokenizer, text):
-    """Token ids by applying the merges, in the order they were learned, to bytes: no library but the vocabulary's file."""
+    """Token ids by applying the merges, in the order they were learned, to bytes, without the library."""
     model = json.loads(tokenizer.bpe.to_str())["model"]
     merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -271,17 +269,14 @@ def test_first_merge_is_the_most_frequent_pair():
 
 
 def test_small_and_exhausted_vocabularies():
-    with pytest.raises(ValueError, match=r"vocab_size must be at least 259 \(256 bytes and 3 marks\), not 258"):
+    with pytest.raises(ValueError, match=r"vocab_size must be at least 259 \(256 bytes and the marks\), not 258"):
         Tokenizer.train(["a"], 258)
     assert Tokenizer.train(["a b"], 5000).vocab_size == 261      # " a" and " b", then nothing is left to merge
 
 
 def test_training_is_deterministic(tokenizer, pairs):
-    code = ("import sys; from transformer.data import *; pairs = read_corpus('bundled', 'train')[:1500]; "
-            "sys.stdout.write(Tokenizer.train([t for p in pairs for t in p], 600).bpe.to_str())")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf8",
-                          env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf8"})
-    assert done.stdout == tokenizer.bpe.to_str(), done.stderr
+    again = Tokenizer.train([text for pair in pairs for text in pair], 600)
+    assert again.bpe.to_str() == tokenizer.bpe.to_str()
 
 
 @pytest.mark.parametrize("text, groups", [
@@ -391,7 +386,7 @@ def test_batches_follow_from_the_seed():
     state = random.getstate(), torch.get_rng_state()
     assert token_batches(encoded, 200, seed=3) == token_batches(encoded, 200, seed=3)
     assert token_batches(encoded, 200, seed=3) != token_batches(encoded, 200, seed=4)
-    assert random.getstate() == state[0] and torch.equal(torch.get_rng_state(), state[1]), "another's chance was used up"
+    assert random.getstate() == state[0] and torch.equal(torch.get_rng_state(), state[1]), "it used others' chance"
 
 
 def test_padding_share_equals_counting():

@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.optimizer import adam, adam_update, learning_rate, peak_rate, set_learning_rate, step_lengths, train_with_rates
+from transformer.optimizer import (
+    adam,
+    adam_update,
+    learning_rate,
+    peak_rate,
+    set_learning_rate,
+    step_lengths,
+    train_with_rates,
+)
 
 
 @pytest.mark.parametrize("d_model, warmup", [(512, 4000), (1024, 4000), (512, 16_000), (128, 800), (64, 1)])

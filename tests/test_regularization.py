@@ -56,8 +56,8 @@ def test_dropout_out_of_range(P_drop):
 def test_where_dropout_stands(N):
     with torch.device("meta"):
         model = Transformer(TransformerConfig.preset("base", vocab_size=100, N=N))
-    expected = {"dropout"} | {f"{side}.layers.{n}.residuals.{i}.dropout" for side, subs in (("encoder", 2), ("decoder", 3))
-                              for n in range(N) for i in range(subs)}
+    expected = {f"{side}.layers.{n}.residuals.{i}.dropout" for side, sublayers in (("encoder", 2), ("decoder", 3))
+                for n in range(N) for i in range(sublayers)} | {"dropout"}
     assert set(dropouts(model)) == expected
     assert all(module.p == 0.1 for module in dropouts(model).values())
 
@@ -121,7 +121,7 @@ def test_targets_are_a_distribution_over_all_types(V, epsilon):
     assert targets.shape == (2, 2, V)
     assert torch.allclose(targets.sum(dim=-1), torch.ones(2, 2), atol=1e-4)
     assert targets[0, 0, 1].item() == pytest.approx(1 - epsilon + epsilon / V, abs=1e-6)
-    assert targets[0, 0, 2].item() == targets[0, 0, 0].item() == pytest.approx(epsilon / V, abs=1e-9)   # padding's too
+    assert targets[0, 0, 2].item() == targets[0, 0, 0].item() == pytest.approx(epsilon / V, abs=1e-7)   # padding's too
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
@@ -149,7 +149,8 @@ def test_padding_is_ignored(batch):
     changed = logits.detach().clone()
     changed[gold == 0] = 1e3 * torch.randn(5, 7, dtype=torch.float64)
     for reduction in ("mean", "sum"):
-        assert label_smoothing_loss(changed, gold, reduction=reduction) == label_smoothing_loss(logits, gold, reduction=reduction)
+        losses = [label_smoothing_loss(rows, gold, reduction=reduction) for rows in (changed, logits)]
+        assert losses[0] == losses[1]
     label_smoothing_loss(logits, gold).backward()
     assert logits.grad[gold == 0].eq(0).all() and logits.grad[gold != 0].ne(0).all()
 
@@ -157,7 +158,8 @@ def test_padding_is_ignored(batch):
 def test_another_padding_id(batch):
     logits, gold = batch
     moved, swapped = logits.roll(1, dims=-1), (gold + 1) % 7
-    assert label_smoothing_loss(moved, swapped, pad_id=1).item() == pytest.approx(label_smoothing_loss(logits, gold).item(), abs=1e-12)
+    expected = label_smoothing_loss(logits, gold).item()
+    assert label_smoothing_loss(moved, swapped, pad_id=1).item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_gradient_is_probability_minus_target(batch):
@@ -193,5 +195,5 @@ def test_the_variant_is_another_distribution():
     gold, V = torch.tensor([3]), 8
     variant = smoothed_without_padding(gold, V, 0.1)
     assert variant.sum().item() == pytest.approx(1, abs=1e-6) and variant[0, 0] == 0
-    assert variant[0, 3].item() == pytest.approx(0.9, abs=1e-6) and variant[0, 1].item() == pytest.approx(0.1 / 6, abs=1e-6)
+    assert variant[0, [3, 1]].tolist() == pytest.approx([0.9, 0.1 / 6], abs=1e-6)
     assert (variant - smoothed_targets(gold, V, 0.1)).abs().max() > 0.01

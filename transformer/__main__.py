@@ -31,6 +31,11 @@ RECIPES = {
 }
 
 
+def convert(config, kind):
+    """The same fields as a dataclass of another kind."""
+    return kind(**dataclasses.asdict(config))
+
+
 class ModelOptions(TransformerConfig):
     """The sizes of the Transformer, with the paper's names."""
 
@@ -67,8 +72,10 @@ class Train:
     """go on with the run in the folder, with its own settings"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
-    model: ModelOptions = field(default_factory=lambda: RECIPES["bundled"]["model"])
-    training: TrainingOptions = field(default_factory=lambda: RECIPES["bundled"]["training"])
+    model: tyro.conf.OmitArgPrefixes[ModelOptions] = field(
+        default_factory=lambda: convert(RECIPES["bundled"]["model"], ModelOptions))
+    training: tyro.conf.OmitArgPrefixes[TrainingOptions] = field(
+        default_factory=lambda: convert(RECIPES["bundled"]["training"], TrainingOptions))
 
 
 @dataclass
@@ -159,6 +166,8 @@ def defaults_of_train(arguments):
     preset = peek(arguments, "preset")
     if preset is not None:
         command.model = TransformerConfig.preset(preset, vocab_size=command.model.vocab_size)
+    command.model = convert(command.model, ModelOptions)
+    command.training = convert(command.training, TrainingOptions)
     return command
 
 
@@ -183,11 +192,10 @@ def parse(arguments):
     commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
     union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
-    command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments,
-                       config=(tyro.conf.OmitArgPrefixes,))
+    command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments)
     if isinstance(command, Train):
-        command.model = TransformerConfig(**dataclasses.asdict(command.model))
-        command.training = TrainingConfig(**dataclasses.asdict(command.training))
+        command.model = convert(command.model, TransformerConfig)
+        command.training = convert(command.training, TrainingConfig)
     return command
 
 
@@ -204,7 +212,7 @@ def device_of(name):
             raise ValueError
         return torch.empty(1, device=name).device
     except (RuntimeError, AssertionError, ValueError):
-        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps with --device, or leave it out") from None
+        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, or leave --device out") from None
 
 
 def prepare_folder(folder, option="--folder"):
@@ -243,8 +251,8 @@ def load_tokenizer(folder, config):
 
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model {config.vocab_size}: "
-                         "use the tokenizer that was saved with this model")
+        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
+                         f"{config.vocab_size}: use the tokenizer that was saved with this model")
     return tokenizer
 
 
@@ -287,7 +295,12 @@ def train_command(command):
     print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, "
           f"in {command.folder}")
     fit(model.to(device), tokenizer, pairs, held_out, command)
-    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {shlex.quote(str(command.folder))}")
+    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {quoted(command.folder)}")
+
+
+def quoted(folder):
+    """A folder's name as one types it in a shell."""
+    return shlex.quote(str(folder))
 
 
 def new_run(command, pairs):
@@ -310,8 +323,8 @@ def resumed_run(command):
     saved = load_run(command.folder)
     for name in ("corpus", "source_file", "target_file"):
         if getattr(saved, name) != getattr(command, name):
-            raise ValueError(f"the run in {command.folder} has {name} {getattr(saved, name)}, not {getattr(command, name)}: "
-                             "resume it without that option, or name another --folder")
+            raise ValueError(f"the run in {command.folder} has {name.replace('_', ' ')} {getattr(saved, name)}, not "
+                             f"{getattr(command, name)}: resume it without that option, or name another --folder")
     return load_tokenizer(command.folder, command.model)
 
 
@@ -341,12 +354,12 @@ def fit(model, tokenizer, pairs, held_out, command):
     from transformer.data import encode_pairs
     from transformer.decoding import average_checkpoints, bleu, translate
     from transformer.model import load_parameters
-    from transformer.training import check_lengths, train, validation_loss
+    from transformer.training import check_pairs, train, validation_loss
 
     encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
     for name, part in (("training", encoded), ("validation", encoded_held_out)):
         try:
-            check_lengths(part, model.config.max_positions)
+            check_pairs(part, model.config.max_positions)
         except ValueError as error:
             raise ValueError(f"{name} {error}") from None
     sources, targets = zip(*held_out[:200])
@@ -358,8 +371,7 @@ def fit(model, tokenizer, pairs, held_out, command):
     try:
         log = train(model, encoded, command.training, command.folder, validate, command.resume)
     except Interrupted as stop:
-        folder = shlex.quote(str(command.folder))
-        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}") from None
+        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {quoted(command.folder)}") from None
     paths = sorted((command.folder / "weights").glob("*.safetensors"))[-command.training.keep:]
     load_parameters(model, average_checkpoints(paths), command.folder)
     model.save_pretrained(command.folder, tokenizer)
@@ -408,7 +420,7 @@ def translate_command(command):
     model, tokenizer = load(command.folder, device_of(command.device))
     lines = [command.sentence] if command.sentence is not None else read_standard_input()
     for line in translate(model, tokenizer, lines, command.beam, command.alpha) if lines else []:
-        print(line)
+        print(" ".join(line.splitlines()))  # a bad model may write line ends; here one line in is one line out
 
 
 def read_standard_input():
@@ -493,7 +505,7 @@ def clear_demo(folder):
     old = [path for name in ("checkpoint.safetensors", "model.safetensors", "weights/*.safetensors")
            for path in folder.glob(name)]
     run = folder / "run.json"
-    if old and not (run.is_file() and '"transformer demo' in run.read_text(encoding="utf8")):
+    if old and not (run.is_file() and '"transformer demo' in run.read_text(encoding="utf8", errors="replace")):
         raise ValueError(f"{folder} holds a run or a model that is not an earlier demo's: name another --folder")
     for path in old:
         path.unlink()
@@ -529,7 +541,10 @@ def main():
         run(command)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (Interrupted, OSError, ValueError) as error:
+    except OSError as error:  # the system's own have a reason and mostly a file; ours are sentences
+        sys.exit(fail(f"{error.filename or 'a file'} cannot be used ({error.strerror}): see what is there, "
+                      "then run the command again" if error.strerror else str(error)))
+    except (Interrupted, ValueError) as error:
         sys.exit(fail(str(error)))
     except KeyboardInterrupt:
         sys.exit(fail("stopped by Ctrl-C; nothing that was saved is lost"))

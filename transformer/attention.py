@@ -53,9 +53,8 @@ from torch import nn
 # values = torch.tensor([[100.0], [40.0], [0.0]])               # what is in them: pages with recipes
 # scores = keys @ query                                         # how well each label fits
 # weights = scores.softmax(dim=0)
-# print("scores ", scores.tolist())
-# print("weights", [round(w, 4) for w in weights.tolist()])
-# print("answer ", round((weights @ values).item(), 2), "pages")
+# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()])
+# print("answer", round((weights @ values).item(), 2), "pages")
 
 # %% [markdown]
 # By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. Softmax gives the first book
@@ -64,8 +63,7 @@ from torch import nn
 # one beside it. Because shares change smoothly with the numbers, a gradient can teach the labels and the interests.
 
 # %% tags=["active-ipynb"]
-# by_hand = torch.tensor([math.exp(6), math.exp(2), math.exp(0)])
-# by_hand = (by_hand / by_hand.sum() * torch.tensor([100.0, 40.0, 0.0])).sum()
+# by_hand = (math.exp(6) * 100 + math.exp(2) * 40 + math.exp(0) * 0) / (math.exp(6) + math.exp(2) + math.exp(0))
 # assert abs(by_hand - (weights @ values).item()) < 1e-4
 
 # %% [markdown]
@@ -188,8 +186,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # d_k = 8, d_v = 6
-# mask = torch.rand(2, 1, 4, 5) < 0.7
-# mask[..., 0] = True                                           # at least one key for everybody
+# mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)          # at least one key for everybody
 # output, weights = scaled_dot_product_attention(q, k, v, mask)
 # print("output", tuple(output.shape), " weights", tuple(weights.shape))
 
@@ -198,10 +195,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), atol=1e-6)
-# one = torch.zeros(6)
 # e = [math.exp(q[1, 2, 3] @ k[1, 2, s] / math.sqrt(8)) if mask[1, 0, 3, s] else 0.0 for s in range(5)]
-# for s in range(5):
-#     one += e[s] / sum(e) * v[1, 2, s]
+# one = sum(e[s] / sum(e) * v[1, 2, s] for s in range(5))
 # assert torch.allclose(one, output[1, 2, 3], atol=1e-5)
 
 # %% [markdown] tags=["question-03"]
@@ -235,8 +230,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
 #
-# q, k = torch.randn(8, 200, 64), torch.randn(8, 200, 64)
-# additive = AdditiveScore(64, 64)
+# q, k, additive = torch.randn(8, 200, 64), torch.randn(8, 200, 64), AdditiveScore(64, 64)
 # with torch.no_grad():
 #     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.5).median
 #                for name, f in [("scaled dot-product", scaled_dot_product), ("additive", additive)]}
@@ -435,7 +429,7 @@ class MultiHeadAttention(nn.Module):
     The h projections of each kind stand side by side in one matrix. No biases, as in the paper.
     d_k and d_v default to d_model / h. forward: query (B, T, d_model), key and value
     (B, S, d_model), mask broadcastable to (B, h, T, S), cache a `KeyValueCache` -> (B, T, d_model).
-    Raises ValueError where d_model does not divide by h and d_k or d_v is not given.
+    ValueError where d_model does not divide by h and d_k or d_v is missing.
     """
 
     def __init__(self, d_model, h, d_k=None, d_v=None, bias=False):
@@ -458,8 +452,7 @@ class MultiHeadAttention(nn.Module):
             k, v = cache.k, cache.v
         else:
             k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
-            if cache is not None:
-                k, v = cache.append(k, v)
+            k, v = (k, v) if cache is None else cache.append(k, v)
         output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)
         if self.record is not None:
             self.record.append(weights.detach())
@@ -555,8 +548,7 @@ def record_attention(model):
 # output of `heads` on the permuted words with the help of `encoder_self`, the output on the words in order.
 
 # %% tags=["active-ipynb"]
-# permutation = torch.tensor([3, 1, 5, 0, 2, 4])
-# permuted = source[:, permutation]
+# permuted = source[:, [3, 1, 5, 0, 2, 4]]
 # your_answer = ...
 # if your_answer is not ...:
 #     assert torch.allclose(heads(permuted, permuted, permuted), your_answer, atol=1e-6)
@@ -564,7 +556,7 @@ def record_attention(model):
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_answer = encoder_self[:, permutation]`: the same outputs in the new order, and nothing else. "Dog bites man" and
+# `your_answer = encoder_self[:, [3, 1, 5, 0, 2, 4]]`: the same outputs in the new order, and nothing else. "Dog bites man" and
 # "man bites dog" look alike to this layer. Notebook 07 adds positions to the embeddings to mend that.
 # </details>
 #

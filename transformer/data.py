@@ -28,6 +28,7 @@ import re
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -53,13 +54,14 @@ from transformer.model import write_file
 # %%
 def data_folder():
     """The checkout's data/ where the package runs from one, otherwise the copy inside the installed package."""
-    checkout = Path(__file__).resolve().parent.parent / "data"
-    return checkout if (checkout / "bundled").is_dir() else Path(__file__).resolve().parent / "_bundled"
+    package = Path(find_spec("transformer").origin).resolve().parent
+    checkout = package.parent / "data"
+    return checkout if (checkout / "bundled").is_dir() else package / "_bundled"
 
 
 # %%
 def download_folder():
-    """Where downloads are kept: $TRANSFORMER_DOWNLOADS, the checkout's data/downloads, or ~/.cache/annotated-attention."""
+    """Where downloads are kept: $TRANSFORMER_DOWNLOADS, data/downloads in a checkout, or a folder in ~/.cache."""
     if "TRANSFORMER_DOWNLOADS" in os.environ:
         return Path(os.environ["TRANSFORMER_DOWNLOADS"])
     if data_folder().name == "data":
@@ -216,8 +218,9 @@ def read_bundled(split):
 # panels = []
 # for e in [*examples, separable]:
 #     english, german = WORD.findall(e.source), WORD.findall(e.target)
-#     panels.append(("", [[(i, j) in e.alignment for i in range(len(english))] for j in range(len(german))], english, german))
-# plotting.heatmaps(panels, across=3, width=4.4, height=4);
+#     squares = [[(i, j) in e.alignment for i in range(len(english))] for j in range(len(german))]
+#     panels.append(("", squares, english, german))
+# plotting.heatmaps(panels, across=3, width=4.4, height=4, row_label="German", column_label="English");
 
 # %% [markdown]
 # Yellow joins words that translate each other. The first two pairs were written for this page: in the first the verb
@@ -330,7 +333,8 @@ def read_corpus(name, split):
     if name == "bundled":
         return [(example.source, example.target) for example in read_bundled(split)]
     if name not in CORPORA:
-        raise ValueError(f"unknown corpus {name!r}: choose one of bundled, {', '.join(CORPORA)}, or give your own files")
+        known = ", ".join(["bundled", *CORPORA])
+        raise ValueError(f"unknown corpus {name!r}: choose one of {known}, or give your own files")
     if split not in CORPORA[name].splits:
         raise ValueError(f"{name} has no split {split!r}: choose one of {', '.join(CORPORA[name].splits)}")
     return read_parallel(*(corpus_file(name, file) for file in CORPORA[name].splits[split]))
@@ -358,7 +362,7 @@ def read_corpus(name, split):
 # token; rare ones stay in parts. Five merges on five words, with the number of times each occurs:
 
 # %% tags=["active-ipynb"]
-# NBVAL_CHECK_OUTPUT
+# # NBVAL_CHECK_OUTPUT
 # words = {"l a n d": 6, "l a n d s": 2, "h a n d": 4, "h a n d s": 3, "m a n": 2}
 # for _ in range(5):
 #     count = Counter()
@@ -462,10 +466,10 @@ class Tokenizer(BytePairs):
 
     @classmethod
     def train(cls, sentences, vocab_size):
-        """Learn merges (from the training split only) up to vocab_size types, or until no two neighbours are left."""
-        if vocab_size < 256 + len(SPECIALS):
-            raise ValueError(f"vocab_size must be at least {256 + len(SPECIALS)} (256 bytes and {len(SPECIALS)} marks), "
-                             f"not {vocab_size}")
+        """Learn merges (from the training split only) up to vocab_size types, or until nothing is left to merge."""
+        least = 256 + len(SPECIALS)
+        if vocab_size < least:
+            raise ValueError(f"vocab_size must be at least {least} (256 bytes and the marks), not {vocab_size}")
         return cls(train_bpe(sentences, vocab_size))
 
     @classmethod
@@ -478,7 +482,7 @@ class Tokenizer(BytePairs):
         self.bpe.save(str(path))
 
     def pieces(self, text):
-        """The text cut into its tokens, as strings; a token that is only a part of a character shows as U+FFFD."""
+        """The text cut into its tokens, as strings; a part of a character shows as U+FFFD."""
         return [self.bpe.decode([i]) for i in self.encode(text)]
 
     def word_of_each_piece(self, text):
@@ -503,11 +507,11 @@ class Tokenizer(BytePairs):
 # How large should the vocabulary be? More types make shorter sentences but larger matrices.
 
 # %% tags=["active-ipynb"]
-# sizes, held_out = (259, 300, 400, 600, 1000, 2000), [text for pair in read_corpus("bundled", "test") for text in pair]
+# held_out = [text for pair in read_corpus("bundled", "test") for text in pair]
 # sample = [text for pair in pairs[:5000] for text in pair]
-# trained = {V: Tokenizer.train(sample, V) for V in sizes}
+# trained = {V: Tokenizer.train(sample, V) for V in (259, 300, 400, 600, 1000, 2000)}
 # mean = {V: sum(map(len, bpe.encode_all(held_out))) / len(held_out) for V, bpe in trained.items()}
-# plotting.lines(sizes, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a sentence of the test split", markers=True);
+# plotting.lines(mean, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a test sentence", markers=True);
 
 # %% [markdown]
 # On the left, 259 types: only bytes and marks, one token a letter. The first few hundred merges shorten sentences
@@ -519,13 +523,15 @@ class Tokenizer(BytePairs):
 # plotting.bars({name: len(types) for name, types in parts.items()}, ylabel="types");
 
 # %% [markdown]
-# In this corpus mainly pieces of words, punctuation and names are shared. German needs more types of its own, because
-# its words change their endings more.
+# Names, punctuation and short pieces of words are shared. German needs more types of its own, because its words change
+# their endings more. The rest of the 2,000 are bytes that do not occur here, and merges that were only a step on the
+# way to longer ones.
 #
 # **Lossless.** Whatever you type comes back, even what the training data never held, and even a mark typed as text.
 
 # %% tags=["active-ipynb"]
-# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé", "e\u0301 \u2028 \x00", "</s> <pad>", "don't ... _x_"]
+# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé", "e\u0301 \u2028 \x00",
+#          "</s> <pad>", "don't ... _x_"]
 # for text in nasty:
 #     print(f"{len(tokenizer.encode(text)):3} tokens for {text!r}")
 
@@ -592,9 +598,9 @@ def collate(encoded, pad_id=0):
 
 # %% tags=["active-ipynb"]
 # batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."), ("Go!", "Geh!")]))
-# show = lambda row: " | ".join(tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row.tolist())
 # for name, rows in (("source", batch.source), ("decoder reads", batch.decoder_input), ("should answer", batch.gold)):
-#     print(f"{name:14}{show(rows[0])}\n{'':14}{show(rows[1])}")
+#     for row in rows.tolist():
+#         print(f"{name:14}", " | ".join(tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row))
 
 # %% [markdown]
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
@@ -643,8 +649,8 @@ def padding_share(encoded, batches):
 # encoded = encode_pairs(tokenizer, pairs)
 # batches = token_batches(encoded, batch_tokens=2048)
 # for rows in batches[:4]:
-#     shapes = [tuple(side.shape) for side in (collate([encoded[i] for i in rows]).source, collate([encoded[i] for i in rows]).target)]
-#     print(f"{len(rows):4} sentences: source {shapes[0]}, target {shapes[1]}")
+#     batch = collate([encoded[i] for i in rows])
+#     print(f"{len(rows):4} sentences: source {tuple(batch.source.shape)}, target {tuple(batch.target.shape)}")
 
 # %% [markdown]
 # Short sentences come in large batches, long ones in small batches, and the work of each is about the same. The
@@ -666,7 +672,7 @@ def padding_share(encoded, batches):
 # assert share["similar lengths"] < 0.1 < share["random"] < share["fixed length"]
 
 # %% [markdown]
-# With similar lengths only a few places in a hundred are wasted; mixed batches waste a good third or more. Fixed
+# With similar lengths only a few places in a hundred are wasted; mixed batches waste more than a third. Fixed
 # length wastes most, and it also tempts people to cut long sentences, end mark included; such a model never learns to stop.
 
 # %% [markdown]
@@ -677,7 +683,8 @@ def padding_share(encoded, batches):
 # %% tags=["active-ipynb"]
 # assert sorted(i for rows in batches for i in rows) == list(range(len(encoded)))
 # assert all(max(len(side) for i in rows for side in encoded[i]) * len(rows) <= 2048 for rows in batches)
-# assert token_batches(encoded, 2048, seed=7) == token_batches(encoded, 2048, seed=7) != token_batches(encoded, 2048, seed=8)
+# three = [token_batches(encoded, 2048, seed) for seed in (7, 7, 8)]
+# assert three[0] == three[1] != three[2]
 
 # %% [markdown]
 # **Padding really is what `padding_share` says.** Build the tensors and count.
@@ -727,8 +734,7 @@ def padding_share(encoded, batches):
 #
 # alike = [([5] * 10, [5] * 16)] * 1000
 # if pairs_in_a_batch(2048) is not ...:
-#     assert all(len(token_batches(alike, n)[0]) in (pairs_in_a_batch(n), 1000 % pairs_in_a_batch(n)) for n in (100, 2048, 5000))
-#     assert max(map(len, token_batches(alike, 2048))) == pairs_in_a_batch(2048)
+#     assert all(max(map(len, token_batches(alike, n))) == pairs_in_a_batch(n) for n in (100, 2048, 5000))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

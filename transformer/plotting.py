@@ -124,6 +124,25 @@ def flow(boxes, arrows, frames=(), ax=None):
     return ax
 
 
+def tree(values, bold=(), root="", width=2.0, height=0.5):
+    """A tree from left to right: values maps a path (a tuple of labels) to a number beside its last label; bold lists paths."""
+    children = {path: [p for p in values if p[:-1] == path] for path in [(), *values]}
+    leaves = [path for path in sorted(values, key=lambda p: [list(values).index(p[:i + 1]) for i in range(len(p))]) if not children[path]]
+    ax = new_axes(width * (1 + max(map(len, leaves))), 0.6 + height * len(leaves))
+    y = {path: -float(i) for i, path in enumerate(leaves)}
+    for path in sorted(children, key=len, reverse=True):
+        y.setdefault(path, sum(y[child] for child in children[path]) / max(1, len(children[path])))
+    for path in children:
+        style = dict(fontweight="bold", color="black") if path in bold or not path else dict(color="dimgrey")
+        label = f"{path[-1]}  {values[path]:.2f}" if path else root
+        ax.text(len(path), y[path], label, ha="center", va="center", bbox=dict(boxstyle="round", fc="white", ec=style["color"]), **style)
+        if path:
+            ax.plot([len(path) - 1, len(path)], [y[path[:-1]], y[path]], color=style["color"], zorder=0)
+    ax.set(xlim=(-0.4, max(map(len, leaves)) + 0.5), ylim=(0.6 - len(leaves), 0.6))
+    ax.set_axis_off()
+    return ax
+
+
 def save(ax, path):
     """Write the figure of these axes (or of the first of an array of them) as a PNG, and close it."""
     import matplotlib.pyplot as plt

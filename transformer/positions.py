@@ -93,7 +93,7 @@ def wavelengths(d_model):
 #     print(f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, ratio {turns[1] / turns[0]:.4f}")
 
 # %% [markdown]
-# The first is exactly $2\pi$: six positions and a bit. The last comes close to $10000 \cdot 2\pi$ but never reaches it,
+# The first is exactly $2\pi$: six positions and a bit. The last comes close to $10000 \cdot 2\pi$ in wide models and never reaches it,
 # because the last exponent is $(d_{model} - 2)/d_{model}$, a little under 1. In between, each is a fixed multiple of
 # the one before.
 
@@ -104,7 +104,7 @@ def wavelengths(d_model):
 #
 # $$PE_{(pos,\, 2i)} = \sin(pos \cdot \omega_i), \qquad PE_{(pos,\, 2i+1)} = \cos(pos \cdot \omega_i)$$
 #
-# We compute in float64 and round once, at the end: at position 1,000 a float32 angle is already off in the fifth digit.
+# We compute in float64 and round once, at the end: at position 1,000 a float32 angle is already off in the fifth decimal.
 
 # %%
 def sinusoids(n, d_model):
@@ -124,7 +124,7 @@ def sinusoids(n, d_model):
 
 # %% [markdown]
 # Each row is one position, each column one component; red is $+1$, blue is $-1$. On the left the columns flicker from one
-# position to the next. To the right they change more and more slowly. In the right half the sines are still near 0 (grey)
+# position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0 (grey)
 # and the cosines near 1, like the leading digits of small numbers. No two rows are alike.
 #
 # Four of the columns as curves:
@@ -167,8 +167,8 @@ def shift_matrix(k, d_model):
 
 # %% [markdown]
 # Blocks of 2 by 2 along the diagonal, zeros elsewhere. The first block turns fast; the last is nearly the identity. An
-# attention head can hold such a matrix inside $W_Q$ and $W_K$, and then its queries fit the keys three positions back,
-# anywhere in the sentence.
+# attention head can hold such a matrix inside $W_Q$ and $W_K$, for as many frequencies as it is wide. Then its queries fit
+# the keys three positions back, anywhere in the sentence.
 
 # %% [markdown]
 # ## Nearness

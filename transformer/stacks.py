@@ -45,12 +45,13 @@ from torch import nn
 # %% tags=["active-ipynb"]
 # norm, network, words = ("add, LayerNorm", 2), ("position-wise network (05)", 1), ("words as vectors (06, 07)", None)
 # towers = [[words, ("self-attention (04)", 0), norm, network, norm],
-#           [words, ("masked self-attention (04)", 0), norm, ("attention to encoder (04)", 0), norm, network, norm,
-#            ("a score for every possible next word (06)", None)]]
-# boxes = {(x, i): (1.2 * x, [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3][i], *box) for x, tower in enumerate(towers) for i, box in enumerate(tower)}
+#           [words, ("masked self-attention (04)", 0), norm, ("attention to encoder (04)", 0), norm,
+#            network, norm, ("a score for every possible next word (06)", None)]]
+# boxes = {(x, i): (1.2 * x, [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3][i], *box)
+#          for x, tower in enumerate(towers) for i, box in enumerate(tower)}
 # upwards = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
 # around = [((x, i), (x, i + 2), 0.43 * (2 * x - 1)) for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
-# plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(0, 0.6, 6, "N = 6 times"), (1.2, 0.6, 8.6, "N = 6 times")]);
+# plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
 
 # %% [markdown]
 # Grey is one floor; there are six of each. The lines at the sides are the paths around the sub-layers: they meet the
@@ -123,7 +124,7 @@ class LayerNorm(nn.Module):
 #     x = torch.randn(d, dtype=torch.float64)
 #     print(f"d = {d}: theirs is {(others(x) / layer_norm(x, 1, 0)).mean():.4f} of ours")
 # nearly = 7 + 1e-9 * torch.randn(512, dtype=torch.float64)                        # a row with almost no pattern
-# slopes = [torch.autograd.functional.jacobian(f, nearly).abs().max().item() for f in (lambda x: layer_norm(x, 1, 0), others)]
+# slopes = [torch.autograd.functional.jacobian(f, nearly).abs().max() for f in (lambda x: layer_norm(x, 1, 0), others)]
 # print("largest slope on a flat row: ours {:,.0f}, theirs {:,.0f}".format(*slopes))
 
 # %% [markdown]
@@ -219,8 +220,8 @@ class Residual(nn.Module):
 # %% [markdown]
 # ## Post-norm or pre-norm?
 #
-# The same pictures show how the two differ. In post-norm every floor rescales the path too: the vectors keep size 1, and
-# the input's part in them shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
+# In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
+# shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
 # addition, and gradients add up on the way down. So its error starts higher, and it gets one more LayerNorm at
 # its top; but it learns faster. Xiong et al. (2020) trace to this why post-norm needs a slow start, the warm-up
 # of Section 5.3 (notebook 12). With it, the paper's order trains well at six floors.
@@ -349,7 +350,7 @@ class Decoder(nn.Module):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# encoder = Encoder([EncoderLayer(experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
+# encoder = Encoder([EncoderLayer(experiments.Average(), experiments.small_network(512), 512, 0.0) for _ in range(6)])
 # decoder = Decoder([DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
@@ -378,7 +379,6 @@ class Decoder(nn.Module):
 # checked in `tests/test_stacks.py`.
 
 # %% tags=["active-ipynb"]
-# encoder.eval()                                                                # dropout off
 # by_hand = source
 # for layer in encoder.layers:
 #     by_hand = layer(by_hand)

@@ -1,9 +1,29 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/14_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 5 Training
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/14_training.ipynb)
+#
+# Everything is in place: a model, batches, an optimizer with its schedule, a smoothed loss. This notebook puts them into one
+# loop (Section 5), and adds what a run of several hours needs: a log, validation on sentences not trained on, checkpoints,
+# and a way to stop and go on later that leaves no trace in the result.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 import json
+import math
 import signal
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,13 +37,32 @@ from transformer.model import load_parameters, load_weights, save_weights, write
 from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.regularization import label_smoothing_loss
 
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# import itertools
+# import tempfile
+#
+# from transformer import plotting
+# from transformer.data import Tokenizer, encode_pairs, read_corpus
+# from transformer.model import Transformer, TransformerConfig
+#
+# torch.manual_seed(0);
+
 # %% [markdown]
 # ## Settings
+#
+# Section 5 fixes them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
+# (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper saves by the clock, every
+# ten minutes. **Deviation: here a checkpoint comes every `save_every` updates**, so that two runs of the same settings
+# save the same weights. The clip on the gradient is off by default: the paper names none.
 
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; the defaults are the paper's (Section 5)."""
+    """How to train; the defaults are the paper's (Section 5). Raises ValueError for a setting out of its range."""
 
     updates: int = 100_000
     """weight updates in all"""
@@ -49,19 +88,46 @@ class TrainingConfig:
     """decides the order of the batches, and dropout"""
 
     def __post_init__(self):
-        for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0 <= self.epsilon_ls < 1:
-            raise ValueError(f"epsilon_ls must be at least 0 and below 1, not {self.epsilon_ls}")
+        check_settings(self)
+
+
+# %%
+def check_settings(config):
+    """ValueError, naming the setting and its range, where one of a `TrainingConfig` makes no sense."""
+    for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
+    for name in ("minutes", "factor", "clip"):
+        value = getattr(config, name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be above 0, not {value}")
+    if not 0 <= config.epsilon_ls < 1:
+        raise ValueError(f"epsilon_ls must be at least 0 and below 1, not {config.epsilon_ls}")
 
 
 # %% [markdown]
+# For what follows we need a small corpus and a model so small that it learns while you watch: the first 300 pairs of the
+# bundled corpus, a vocabulary of 600 types, one layer, $d_{model} = 64$.
+
+# %% tags=["active-ipynb"]
+# pairs, held_out = read_corpus("bundled", "train")[:300], read_corpus("bundled", "validation")[:100]
+# tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], vocab_size=600)
+# encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
+# small = TransformerConfig(tokenizer.vocab_size, d_model=64, d_ff=256, N=1, h=4, max_positions=200)
+# quick = TrainingConfig(updates=64, batch_tokens=1500, warmup=40, factor=0.5, save_every=8)
+# print(pairs[0][0], "->", pairs[0][1])
+# print(sum(len(target) - 1 for _, target in encoded), "target tokens in", len(token_batches(encoded, 1500)), "batches")
+
+# %% [markdown]
 # ## Batches without end
+#
+# An epoch is one pass over the corpus. Each epoch mixes the batches anew, in an order that its number and the seed decide.
+# So a place in the stream is two numbers, epoch and index, and the stream can start from any place. That will make it
+# possible to go on after a break.
 
 # %%
 def endless_batches(encoded, batch_tokens, seed, epoch=0, index=0):
-    """Yield (epoch, index, batch indices) for ever, from a given place in the order that seed decides."""
+    """Yield (epoch, index, indices of the batch's pairs) for ever, from a place in the order that seed decides."""
     while True:
         batches = token_batches(encoded, batch_tokens, seed=seed * 1_000_003 + epoch)
         for i in range(index, len(batches)):
@@ -69,45 +135,175 @@ def endless_batches(encoded, batch_tokens, seed, epoch=0, index=0):
         epoch, index = epoch + 1, 0
 
 
+# %% tags=["active-ipynb"]
+# first = list(itertools.islice(endless_batches(encoded, 1500, seed=1), 20))
+# again = list(itertools.islice(endless_batches(encoded, 1500, seed=1, epoch=first[9][0], index=first[9][1]), 11))
+# assert again == first[9:]                                                   # the tenth and on, reached directly
+
+# %% [markdown]
+# Before hours of work it pays to look at the data once.
+
+# %%
+def check_pairs(encoded, max_positions):
+    """ValueError where there is no pair, or, naming it, where one is longer than the model has positions."""
+    if not encoded:
+        raise ValueError("no sentence pairs to train on")
+    for number, (source, target) in enumerate(encoded, 1):
+        longest = max(len(source), len(target) - 1)  # the decoder never reads the end mark
+        if longest > max_positions:
+            raise ValueError(f"sentence pair {number} has {longest} tokens, more than the model's {max_positions} "
+                             "positions: shorten or remove it, or train with a larger max_positions")
+
+
+# %% [markdown]
+# ## One update
+#
+# Forward, loss, backward, clip, step. The loss is a mean over the real target tokens of the whole update. Where a batch
+# does not fit into memory, `accumulate` adds up the gradients of several smaller ones; dividing each by the tokens of
+# *all* of them gives exactly the gradient of one large batch. The schedule counts updates, never the parts of one.
+#
+# A loss or gradient that is not a number would spoil every weight. It stops the run before the step.
+
+# %%
+def update_weights(model, optimizer, batches, rate, config):
+    """One update from one or more batches; returns the loss per target token (nats) and the number of those.
+
+    Raises ValueError, and leaves the weights as they were, where the gradient is infinite or not a number.
+    """
+    model.train()
+    optimizer.zero_grad()
+    pad_id, device = model.config.pad_id, next(model.parameters()).device
+    tokens = sum((batch.gold != pad_id).sum().item() for batch in batches)
+    total = torch.zeros((), device=device)
+    for batch in batches:
+        batch = batch.to(device)
+        logits = model(batch.source, batch.decoder_input)
+        loss = label_smoothing_loss(logits, batch.gold, config.epsilon_ls, pad_id, "sum") / tokens
+        loss.backward()
+        total += loss.detach()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    if not math.isfinite(norm):
+        raise ValueError(f"the gradient is {norm.item()} with a loss of {total.item():.3g}: training has diverged; "
+                         "start again with a smaller factor, a longer warmup, or a clip of 1")
+    set_learning_rate(optimizer, rate)
+    optimizer.step()
+    return total.item(), tokens
+
+
+# %% tags=["active-ipynb"]
+# model, batch = Transformer(small), collate(encoded[:16])
+# optimizer = adam(model)
+# losses = [update_weights(model, optimizer, [batch], 0.002, quick)[0] for _ in range(4)]
+# print("loss on the same 16 pairs, update by update:", [round(loss, 2) for loss in losses])
+
+# %% [markdown]
+# It starts a little above $\ln 600 = 6.4$, the loss of a guess among 600 types, and falls with every update.
+#
+# **Two half batches equal the whole one.** Without dropout, and in float64, the gradients agree to rounding, although
+# the halves are padded differently.
+
+# %% tags=["active-ipynb"]
+# exact = Transformer(TransformerConfig(600, d_model=64, d_ff=256, N=1, h=4, P_drop=0.0)).double()
+# def gradient_of(*batches):
+#     update_weights(exact, adam(exact), batches, rate=0.0, config=quick)     # a rate of 0: only the gradient
+#     return torch.cat([p.grad.flatten() for p in exact.parameters()])
+# whole, halves = gradient_of(batch), gradient_of(collate(encoded[:8]), collate(encoded[8:16]))
+# print(f"largest difference {(whole - halves).abs().max():.1e}, largest entry {whole.abs().max():.2f}")
+# assert torch.allclose(whole, halves, rtol=0, atol=1e-12)
+
+# %% [markdown]
+# ## Validation
+#
+# Whether the model learns to translate, and not just to recite, shows on sentences outside training: the mean
+# cross-entropy of a target token, given the true tokens before it, without smoothing and without dropout. Its exponential is the
+# perplexity that Table 3 reports.
+
+# %%
+@torch.no_grad()
+def validation_loss(model, encoded, batch_tokens=4000):
+    """{"validation_loss": cross-entropy on held-out pairs, nats a target token, without smoothing or dropout}."""
+    model.eval()
+    total, tokens, pad_id, device = 0.0, 0, model.config.pad_id, next(model.parameters()).device
+    for rows in token_batches(encoded, batch_tokens):
+        batch = collate([encoded[i] for i in rows], pad_id).to(device)
+        total += label_smoothing_loss(model(batch.source, batch.decoder_input), batch.gold, 0.0, pad_id, "sum").item()
+        tokens += (batch.gold != pad_id).sum().item()
+    return {"validation_loss": total / tokens}
+
+
+# %% [markdown]
+# By hand, one sentence at a time and token by token:
+
+# %% tags=["active-ipynb"]
+# by_hand = []
+# for source, target in encoded_held_out[:10]:
+#     log_p = model.eval()(torch.tensor([source]), torch.tensor([target[:-1]]))[0].log_softmax(dim=-1)
+#     by_hand += [-log_p[t, token].item() for t, token in enumerate(target[1:])]
+# mean = sum(by_hand) / len(by_hand)
+# assert abs(mean - validation_loss(model, encoded_held_out[:10])["validation_loss"]) < 1e-5
+
 # %% [markdown]
 # ## Checkpoints
+#
+# What does the next update depend on? The weights; Adam's two moments and its step count; the state of the random numbers,
+# for dropout; the place in the data; the number of the update, for the schedule. A checkpoint holds all of it, and nothing else.
+#
+# The file is in the safetensors format: names, shapes and numbers. Python's pickle, which `torch.save` uses, can run any
+# code when it is opened; a safetensors file from a stranger can at worst hold bad numbers.
 
 # %%
 def save_checkpoint(path, model, optimizer, progress):
     """Everything that the next update depends on: weights, Adam's moments, the random state, the place in the data.
 
-    progress: a dict of plain numbers, kept as JSON. No pickle.
+    progress: a dict of plain numbers and lists, kept as JSON. No pickle.
     """
-    tensors = {f"model.{name}": p for name, p in model.named_parameters()}
-    for name, p in model.named_parameters():
-        for key, value in optimizer.state[p].items():
-            tensors[f"adam.{key}.{name}"] = value
-    tensors["random.cpu"] = torch.get_rng_state()
+    tensors = {"random.cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
+    for name, p in model.named_parameters():
+        tensors[f"model.{name}"] = p
+        for key, value in optimizer.state[p].items():
+            tensors[f"adam.{key}.{name}"] = value
     save_weights(tensors, path, {"progress": json.dumps(progress), "config": json.dumps(asdict(model.config))})
+
+
+# %% [markdown]
+# Some configurations differ without any weight having another shape: the number of heads, say. So the checkpoint
+# remembers its configuration, and loading compares.
+
+# %%
+def check_config(path, saved, config):
+    """ValueError, naming what differs, where a checkpoint was written by a model of another configuration."""
+    differ = [f"{name} is {saved.get(name)} there and {value} here" for name, value in asdict(config).items()
+              if saved.get(name) != value]
+    if differ:
+        raise ValueError(f"{path} is of another configuration ({', '.join(differ)}): resume with the settings the run began with")
 
 
 # %%
 def load_checkpoint(path, model, optimizer):
-    """Put model, optimizer and random state back as they were; return progress."""
+    """Put model, optimizer and random state back as `save_checkpoint` found them; return its progress.
+
+    Raises ValueError for a file that is cut off, of another configuration, or without a training state.
+    """
     tensors, metadata = load_weights(path)
     if "progress" not in metadata:
         raise ValueError(f"{path} holds weights but no training state: resume needs the checkpoint.safetensors of a run")
-    parts = {"model": {}, "adam": {}, "random": {}}
-    for name, tensor in tensors.items():
-        part, _, rest = name.partition(".")
-        parts[part][rest] = tensor
-    load_parameters(model, parts["model"], path)
-    device = next(model.parameters()).device
-    for name, p in model.named_parameters():
-        state = {key.removesuffix(f".{name}"): value for key, value in parts["adam"].items() if key.endswith(f".{name}")}
-        optimizer.state[p] = {key: value if key == "step" else value.to(device) for key, value in state.items()}
-    torch.set_rng_state(parts["random"]["cpu"])
-    if "cuda" in parts["random"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state(parts["random"]["cuda"])
+    check_config(path, json.loads(metadata["config"]), model.config)
+    names = [name for name, _ in model.named_parameters()]
+    load_parameters(model, {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}, path)
+    moments = [{key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
+                if f"adam.{key}.{name}" in tensors} for name in names]  # none before the first update
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": dict(enumerate(moments))})
+    torch.set_rng_state(tensors["random.cpu"])
+    if "random.cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random.cuda"])
     return json.loads(metadata["progress"])
 
+
+# %% [markdown]
+# The loop keeps one checkpoint to resume from, always the newest, and beside it the weights alone of the last few
+# validations: the paper averages the last five (notebook [15](15_decoding.ipynb)).
 
 # %%
 def keep_weights(folder, model, update, keep):
@@ -117,8 +313,24 @@ def keep_weights(folder, model, update, keep):
         old.unlink()
 
 
+# %%
+def save_state(folder, model, optimizer, state, keep=0):
+    """Write a run's log, the checkpoint to resume from, and with keep > 0 the weights; nothing without a folder."""
+    if folder is None:
+        return
+    log = "".join(json.dumps(row) + "\n" for row in state["log"])
+    write_file(Path(folder) / "log.jsonl", lambda temporary: temporary.write_text(log, encoding="utf8"))
+    if keep:
+        keep_weights(Path(folder), model, state["update"], keep)
+    save_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer, state)
+
+
 # %% [markdown]
 # ## Stopping without loss
+#
+# Ctrl-C (in Jupyter: the stop button) sends the signal SIGINT, and Python raises an exception wherever it happens to be:
+# perhaps with half of the weights updated. Inside this block the first Ctrl-C only leaves a note. The loop reads it after
+# the update, saves, and raises `Interrupted`. A second Ctrl-C, from somebody in a hurry, stops at once.
 
 # %%
 class Interrupted(Exception):
@@ -128,88 +340,39 @@ class Interrupted(Exception):
 # %%
 @contextmanager
 def catch_interrupt():
-    """Inside the block the first Ctrl-C only sets a flag, so that an update is never cut in two."""
-    asked = []
-    try:
-        before = signal.signal(signal.SIGINT, lambda *_: asked.append(True) if not asked else signal.default_int_handler())
-    except ValueError:  # not in the main thread: Ctrl-C arrives elsewhere
-        yield asked
+    """Inside the block the first Ctrl-C only adds to the list that is yielded; a second raises KeyboardInterrupt."""
+    notes = []
+
+    def note(*_):
+        if notes:
+            raise KeyboardInterrupt
+        notes.append("Ctrl-C")
+
+    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
+        yield notes
         return
+    before = signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield notes
     finally:
         signal.signal(signal.SIGINT, before)
 
 
+# %% tags=["active-ipynb"]
+# with catch_interrupt() as notes:
+#     signal.raise_signal(signal.SIGINT)                                      # what Ctrl-C does
+#     print("still here, with a note:", notes)
+
 # %% [markdown]
 # ## The loop
+#
+# Three small helpers first. A few numbers say how far a run has come (losses are those since the last row of the log); a
+# run ends when its updates or its minutes are used up; and every validation adds a row to the log.
 
 # %%
-def update_weights(model, optimizer, batches, rate, config):
-    """One update from one or more batches; returns the loss per target token (nats) and the number of those."""
-    model.train()
-    optimizer.zero_grad()
-    tokens = sum((batch.gold != model.config.pad_id).sum().item() for batch in batches)
-    total = 0.0
-    for batch in batches:
-        logits = model(batch.source, batch.decoder_input)
-        loss = label_smoothing_loss(logits, batch.gold, config.epsilon_ls, model.config.pad_id, "sum") / tokens
-        loss.backward()
-        total += loss.item()
-    if config.clip:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-    set_learning_rate(optimizer, rate)
-    optimizer.step()
-    return total, tokens
-
-
-# %%
-def check_lengths(encoded, max_positions):
-    """ValueError, naming the pair, where a sentence has more tokens than the model has positions."""
-    for number, pair in enumerate(encoded, 1):
-        if max(map(len, pair)) > max_positions:
-            raise ValueError(f"sentence pair {number} has {max(map(len, pair))} tokens, more than the model's {max_positions} "
-                             "positions: shorten or remove it, or train with a larger max_positions")
-
-
-# %%
-def train(model, encoded, config, folder=None, validate=None, resume=False, quiet=False):
-    """Train a model on encoded pairs; return the log, one dict a validation.
-
-    encoded: as `encode_pairs` gives. validate(model) -> dict of figures, called every
-    config.save_every updates and at the end. With a folder, each of these also leaves log.jsonl,
-    weights/ and checkpoint.safetensors, from which resume=True goes on as if nothing had happened.
-    Raises Interrupted after Ctrl-C (all saved) and ValueError for a pair longer than the positions.
-    """
-    check_lengths(encoded, model.config.max_positions)
-    device, optimizer = next(model.parameters()).device, adam(model)
-    torch.manual_seed(config.seed)
-    state = {"update": 0, "epoch": 0, "index": 0, "tokens": 0, "seconds": 0.0, "losses": [], "log": []}
-    if resume:
-        state = load_checkpoint(folder / "checkpoint.safetensors", model, optimizer)
-    stream = endless_batches(encoded, config.batch_tokens, config.seed, state["epoch"], state["index"])
-    bar = tqdm(total=config.updates, initial=state["update"], unit="update", mininterval=1.0, disable=quiet)
-    started = time.monotonic() - state["seconds"]
-    with catch_interrupt() as interrupted, bar:
-        while not finished(state, config):
-            picked = [next(stream) for _ in range(config.accumulate)]
-            batches = [collate([encoded[i] for i in rows], model.config.pad_id).to(device) for _, _, rows in picked]
-            state["update"] += 1
-            rate = learning_rate(state["update"], model.config.d_model, config.warmup, config.factor)
-            loss, tokens = update_weights(model, optimizer, batches, rate, config)
-            state["epoch"], state["index"] = picked[-1][0], picked[-1][1] + 1
-            state["tokens"] += tokens
-            state["losses"].append(loss)
-            state["seconds"] = time.monotonic() - started
-            bar.update()
-            if state["update"] % config.save_every == 0 or finished(state, config):
-                bar.set_postfix(log_row(state, rate, validate, model))
-                save_state(folder, model, optimizer, state, config)
-            elif interrupted:
-                save_state(folder, model, optimizer, state, config)
-            if interrupted and not finished(state, config):
-                raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
-    return state["log"]
+def new_state():
+    """How far a run has come before its first update; plain numbers and lists, because checkpoints keep it as JSON."""
+    return {"update": 0, "epoch": 0, "index": 0, "tokens": 0, "seconds": 0.0, "losses": [], "log": []}
 
 
 # %%
@@ -220,7 +383,7 @@ def finished(state, config):
 
 # %%
 def log_row(state, rate, validate, model):
-    """Add a row to the log: losses in nats a target token, averaged since the last row; return what the bar shows."""
+    """Add a row to the log, its loss (nats a target token) averaged since the last; return what the bar shows."""
     row = {"update": state["update"], "epoch": state["epoch"], "tokens": state["tokens"], "rate": rate,
            "seconds": round(state["seconds"], 1), "loss": sum(state["losses"]) / len(state["losses"])}
     if validate is not None:
@@ -228,27 +391,215 @@ def log_row(state, rate, validate, model):
         row.update(validate(model))
     state["losses"] = []
     state["log"].append(row)
-    return {name: f"{value:.3g}" for name, value in row.items() if name not in ("update", "tokens", "seconds", "rate")}
+    return {name: value for name, value in row.items() if name not in ("update", "tokens", "seconds", "rate")}
 
 
-# %%
-def save_state(folder, model, optimizer, state, config):
-    """Write a run's log, its weights for averaging, and the checkpoint to resume from; nothing without a folder."""
-    if folder is None:
-        return
-    keep_weights(folder, model, state["update"], config.keep)
-    log = "".join(json.dumps(row) + "\n" for row in state["log"])
-    write_file(folder / "log.jsonl", lambda temporary: temporary.write_text(log, encoding="utf8"))
-    save_checkpoint(folder / "checkpoint.safetensors", model, optimizer, state)
-
+# %% [markdown]
+# And the loop: batch; rate from the schedule; forward, loss, backward, clip, step (all in `update_weights`); count; every so
+# often log and save. What `validate` measures is the caller's business: any function from a model to a dict of figures.
+# A Ctrl-C leaves the inner loop after a whole update; what comes after the loop saves.
 
 # %%
-@torch.no_grad()
-def validation_loss(model, encoded, batch_tokens=4000):
-    """Cross-entropy on held-out pairs, nats a target token, without smoothing; exp of it is the perplexity."""
-    total, tokens = 0.0, 0
-    for rows in token_batches(encoded, batch_tokens):
-        batch = collate([encoded[i] for i in rows], model.config.pad_id).to(next(model.parameters()).device)
-        total += label_smoothing_loss(model(batch.source, batch.decoder_input), batch.gold, 0.0, model.config.pad_id, "sum").item()
-        tokens += (batch.gold != model.config.pad_id).sum().item()
-    return {"validation_loss": total / tokens}
+def train(model, encoded, config, folder=None, validate=None, resume=False, quiet=False):
+    """Train a model on encoded pairs (see `encode_pairs`); return the log, one dict a validation.
+
+    validate(model) -> dict of figures, every config.save_every updates and at the end. In folder, each of these leaves
+    log.jsonl, weights/ and checkpoint.safetensors; resume=True goes on from that. Raises Interrupted after Ctrl-C (all
+    is saved), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
+    """
+    check_pairs(encoded, model.config.max_positions)
+    optimizer = adam(model)
+    torch.manual_seed(config.seed)
+    state = load_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer) if resume else new_state()
+    stream = endless_batches(encoded, config.batch_tokens, config.seed, state["epoch"], state["index"])
+    started = time.monotonic() - state["seconds"]
+    with catch_interrupt() as notes, tqdm(total=config.updates, initial=state["update"], unit="update", disable=quiet) as bar:
+        while not (finished(state, config) or notes):
+            picked = [next(stream) for _ in range(config.accumulate)]
+            batches = [collate([encoded[i] for i in rows], model.config.pad_id) for _, _, rows in picked]
+            state["update"] += 1
+            rate = learning_rate(state["update"], model.config.d_model, config.warmup, config.factor)
+            loss, tokens = update_weights(model, optimizer, batches, rate, config)
+            state["epoch"], state["index"] = picked[-1][0], picked[-1][1] + 1
+            state["tokens"], state["seconds"] = state["tokens"] + tokens, time.monotonic() - started
+            state["losses"].append(loss)
+            bar.update()
+            if finished(state, config) or state["update"] % config.save_every == 0:
+                bar.set_postfix(log_row(state, rate, validate, model))
+                save_state(folder, model, optimizer, state, config.keep)
+        if not finished(state, config):
+            save_state(folder, model, optimizer, state)
+            raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
+    return state["log"]
+
+# %% [markdown]
+# ## A first run
+#
+# Sixty-four updates of the small model, with a validation every eight.
+
+# %% tags=["active-ipynb"]
+# model = Transformer(small)
+# log = train(model, encoded, quick, validate=lambda model: validation_loss(model, encoded_held_out), quiet=True)
+# updates = [row["update"] for row in log]
+# plotting.lines(updates, {"training (smoothed, with dropout)": [row["loss"] for row in log],
+#                          "validation": [row["validation_loss"] for row in log]}, "update", "nats a target token", markers=True)
+# assert log[-1]["validation_loss"] < log[0]["validation_loss"] < log[0]["loss"]
+# print("epochs:", log[-1]["epoch"], " target tokens:", log[-1]["tokens"])
+
+# %% [markdown]
+# Both curves fall: first fast, while the model learns which words are frequent, then more slowly. The training curve lies
+# higher although it is about sentences the model has seen, for three reasons: it is smoothed (no model can bring a smoothed
+# loss to 0), it is measured with dropout, and each point is a mean over the eight updates before it. Do not compare the two with
+# each other, only each with itself.
+#
+# Nothing here translates yet. What minutes instead of seconds make of it shows the command `transformer train`.
+
+# %% [markdown] tags=["question-19"]
+# ## Why such a fuss about masking?
+#
+# Because without the mask training looks better than ever, and nothing is learned. The decoder is asked for token $t + 1$ while
+# the whole target, token $t + 1$ included, lies before it. With the mask it must work the answer out. Without it, it copies.
+#
+# A toy language makes it visible: five words, translated by reversing their order and replacing each by its partner in the
+# other language. Here is a model that forgets the mask; all else is the same.
+
+# %% tags=["active-ipynb"]
+# class Peeking(Transformer):
+#     def decode(self, target, memory, source_mask, caches=None):
+#         x = self.positions(self.target_embedding(target))
+#         return self.output.logits(self.decoder(x, memory, source_mask))     # no causal mask
+#
+# sentences = torch.randint(3, 13, (2200, 5)).tolist()                        # 3 to 12: words of one language
+# toy = [([*words, 2], [1, *(word + 10 for word in reversed(words)), 2]) for words in sentences]
+# toy_config = TransformerConfig(23, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=20)
+# toy_training = TrainingConfig(updates=300, batch_tokens=512, warmup=60, factor=0.5, epsilon_ls=0.0, save_every=30)
+# models = {"with the mask": Transformer(toy_config), "without the mask": Peeking(toy_config)}
+# toy_logs = {name: train(model, toy[:2000], toy_training, quiet=True,
+#                         validate=lambda model: validation_loss(model, toy[2000:])) for name, model in models.items()}
+
+# %% [markdown]
+# The loss on held-out sentences is measured as in training: the true target goes in. A translator has no true target. It
+# starts from the begin mark and reads what it wrote itself, here always the likeliest token:
+
+# %% tags=["active-ipynb"]
+# def own_translation(model, source, steps):
+#     target = torch.ones(len(source), 1, dtype=torch.long)                   # the begin mark is 1
+#     for _ in range(steps):
+#         likeliest = model.eval()(source, target)[:, -1:].argmax(dim=-1)
+#         target = torch.cat([target, likeliest], dim=1)
+#     return target[:, 1:]
+#
+# tests = collate(toy[2000:])
+# right = {name: (own_translation(model, tests.source, 6) == tests.gold).all(dim=1).float().mean().item()
+#          for name, model in models.items()}
+
+# %% tags=["active-ipynb"]
+# left, middle = plotting.new_axes(4.5, 3.2, columns=2)
+# plotting.lines(range(30, 301, 30), {name: [row["validation_loss"] for row in rows] for name, rows in toy_logs.items()},
+#                "update", "held-out loss, nats a token", "true target given", logy=True, ax=left)
+# plotting.bars({name: 100 * share for name, share in right.items()}, "", "sentences wholly right, %", "own translation", ax=middle);
+
+# %% tags=["active-ipynb"]
+# final = {name: rows[-1]["validation_loss"] for name, rows in toy_logs.items()}
+# assert final["without the mask"] < 0.2 and right["without the mask"] < 0.1
+# assert final["with the mask"] < 0.2 and right["with the mask"] > 0.7
+
+# %% [markdown]
+# Left: both losses become tiny, even on sentences outside training; nothing there warns that one model is useless.
+# Right: the model with the mask translates nearly every sentence, the one without it hardly any. It learned "answer with
+# the next word of the target", and when it writes by itself there is no next word. So a suspiciously good loss is a reason
+# to test the mask, and to look at the model's own translations early.
+
+# %% [markdown]
+# ## Checks
+#
+# **Going on equals never stopping, bit for bit.** One run of seven updates goes through. Another is stopped by Ctrl-C in the
+# middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model with other
+# random weights. The data of an epoch, three batches, ends in between.
+
+# %% tags=["active-ipynb"]
+# def new_model(seed):
+#     torch.manual_seed(seed)
+#     return Transformer(small)
+#
+# place, brief = tempfile.TemporaryDirectory(), TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
+# whole, parts = Path(place.name) / "whole", Path(place.name) / "parts"
+# train(new_model(1), encoded[:50], brief, whole, quiet=True)
+# stopped, calls = new_model(1), itertools.count(1)
+# stopped.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == 4 else None)
+
+# %% tags=["active-ipynb"]
+# try:
+#     train(stopped, encoded[:50], brief, parts, quiet=True)
+# except Interrupted as stop:
+#     print("Interrupted:", str(stop).partition(",")[0])
+# train(new_model(2), encoded[:50], brief, parts, resume=True, quiet=True)
+# a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in (whole, parts))
+# same = [torch.equal(a[name], b[name]) for name in a]
+# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments, steps and the random state")
+
+# %% tags=["active-ipynb"]
+# assert a.keys() == b.keys() and all(same)
+# assert all(sorted(path.name for path in (folder / "weights").iterdir()) ==
+#            ["00000003.safetensors", "00000006.safetensors", "00000007.safetensors"] for folder in (whole, parts))
+
+# %% [markdown]
+# The stop leaves no weights of its own beside those of updates 3, 6 and 7: what is averaged at the end is the same, too.
+#
+# **A bad checkpoint gets one clear sentence.** Cut off; of a model with another number of heads; weights only.
+
+# %% tags=["active-ipynb"]
+# cut = Path(place.name) / "cut.safetensors"
+# cut.write_bytes((whole / "checkpoint.safetensors").read_bytes()[:-1000])
+# other = TransformerConfig(small.vocab_size, d_model=64, d_ff=256, N=1, h=2, max_positions=200)
+# for path, config in [(cut, small), (whole / "checkpoint.safetensors", other), (whole / "weights/00000007.safetensors", small)]:
+#     try:
+#         load_checkpoint(path, model := Transformer(config), adam(model))
+#         raise AssertionError("a bad checkpoint was taken")
+#     except ValueError as error:
+#         print("-", str(error).replace(place.name, "run"))
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** Your GPU holds batches of at most 4,096 tokens. Which settings make updates of about 25,000, as in the paper?
+
+# %% tags=["active-ipynb"]
+# yours = ...
+# if yours is not ...:
+#     assert yours.batch_tokens <= 4096 and abs(yours.batch_tokens * yours.accumulate - 25_000) <= 500
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `yours = TrainingConfig(batch_tokens=3571, accumulate=7)`: seven batches an update, $7 \cdot 3571 = 24997$. Learning rate and
+# warm-up stay as they are, because they count updates.
+# </details>
+#
+# **2.** Of a run's log, which update would you choose, if only one set of weights may be kept? Write a function from a log to
+# the number of that update.
+
+# %% tags=["active-ipynb"]
+# def best_update(log):
+#     return ...
+#
+# if best_update(log) is not ...:
+#     rows = [{"update": 10, "loss": 3.0, "validation_loss": 2.5}, {"update": 20, "loss": 2.0, "validation_loss": 2.2},
+#             {"update": 30, "loss": 1.0, "validation_loss": 2.4}]
+#     assert best_update(rows) == 20
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `return min(log, key=lambda row: row["validation_loss"])["update"]`: the training loss goes on falling while the model learns
+# its sentences by heart; only sentences outside training can tell.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [15 Decoding](15_decoding.ipynb) writes translations with a trained model, better than word by word, and scores them. In
+# Colab the next notebook imports this module from the installed package; to try changes of your own, clone the repository
+# and install it with `pip install -e .`.

@@ -1,0 +1,508 @@
+"""The commands: what they make, and what they say when the input is wrong."""
+
+import contextlib
+import dataclasses
+import errno
+import inspect
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+
+import transformer.__main__ as command_line
+from transformer import Transformer, TransformerConfig, data, decoding, training
+from transformer.data import Tokenizer, read_bundled
+from transformer.training import TrainingConfig
+
+SIZES = ["--vocab-size", "300", "--d-model", "16", "--d-ff", "32", "--N", "1", "--h", "2", "--max-positions", "150"]
+SPEED = ["--updates", "6", "--batch-tokens", "300", "--warmup", "10", "--save-every", "3", "--keep", "2"]
+
+
+def call(*arguments, stdin=b""):
+    """Run a command in this process: its exit status and what it wrote."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", ["transformer", *map(str, arguments)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            command_line.main()
+            status = 0
+        except SystemExit as stop:
+            status = stop.code or 0
+    return SimpleNamespace(status=status, out=out.getvalue(), err=err.getvalue())
+
+
+def complaint(*arguments, stdin=b""):
+    """The one sentence with which a command refuses its input."""
+    done = call(*arguments, stdin=stdin)
+    assert done.status == 2, done
+    assert done.err.startswith("transformer: ") and done.err.endswith("\n") and done.err.count("\n") == 1, done.err
+    return done.err.removeprefix("transformer: ").strip()
+
+
+def contents(folder):
+    """Every file of a folder with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Sixty sentence pairs as two files; their options."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, side in (("own.en", 0), ("own.de", 1)):
+        lines = [pair[side] for pair in data.read_corpus("bundled", "validation")[:60]]
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf8")
+    return ["--source-file", folder / "own.en", "--target-file", folder / "own.de"]
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory):
+    """The folder of a finished run. Tests only read it."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    done = call("train", *files, "--folder", folder, *SIZES, *SPEED)
+    assert done.status == 0, done.err
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of it, free to be damaged."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def stop_after(monkeypatch, updates):
+    """Press Ctrl-C during an update."""
+    done, update_weights = [], training.update_weights
+
+    def update_and_interrupt(*arguments):
+        done.append(True)
+        if len(done) == updates:
+            signal.raise_signal(signal.SIGINT)
+        return update_weights(*arguments)
+
+    monkeypatch.setattr(training, "update_weights", update_and_interrupt)
+
+
+# What the commands make
+
+def test_train(trained):
+    assert {"checkpoint.safetensors", "config.json", "log.jsonl", "model.safetensors", "run.json", "tokenizer.json",
+            "weights"} == {path.name for path in trained.iterdir()}
+    log = [json.loads(line) for line in (trained / "log.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in log] == [3, 6] and {"loss", "validation_loss", "bleu"} <= log[0].keys()
+    model, tokenizer = Transformer.from_pretrained(trained), Tokenizer.load(trained / "tokenizer.json")
+    assert model.config == TransformerConfig(300, 16, 32, 1, 2, max_positions=150) and tokenizer.vocab_size == 300
+
+
+def test_the_model_is_the_average_of_the_last_checkpoints(trained):
+    average = decoding.average_checkpoints(sorted((trained / "weights").iterdir()))
+    for name, parameter in Transformer.from_pretrained(trained).named_parameters():
+        assert torch.equal(parameter, average[name])
+
+
+def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monkeypatch):
+    folder = tmp_path / "a run"
+    stop_after(monkeypatch, 4)
+    done = call("train", *files, "--folder", folder, *SIZES, *SPEED)
+    monkeypatch.undo()
+    assert done.status == 2 and "Traceback" not in done.err
+    assert done.err.splitlines()[-1] == (f"transformer: stopped after update 4, all saved in {folder}; "
+                                         f"go on with: transformer train --resume --folder '{folder}'")
+    assert "config.json: name the folder of a trained model" in complaint("translate", "Hello.", "--folder", folder)
+    done = call("train", "--resume", "--folder", folder)
+    assert done.status == 0, done.err
+    for name in ("model.safetensors", "config.json", "tokenizer.json", *(f"weights/0000000{n}.safetensors" for n in (3, 6))):
+        assert (folder / name).read_bytes() == (trained / name).read_bytes(), name
+
+
+def test_resume_takes_the_original_command_too(run, files, trained):
+    done = call("train", *files, "--folder", run, *SIZES, *SPEED, "--resume", "--updates", "7")
+    assert done.status == 0 and len((run / "log.jsonl").read_text().splitlines()) == 3
+    assert (run / "model.safetensors").read_bytes() != (trained / "model.safetensors").read_bytes()
+
+
+def test_evaluate(run, files):
+    done = call("evaluate", "--folder", run, *files, "--beam", "2")
+    scores = json.loads(done.out)
+    assert done.status == 0 and scores == json.loads((run / "scores.own.json").read_text())
+    assert scores["sentences"] == 60 and 0 <= scores["bleu"] <= 100 and scores["beam"] == 2
+    assert "case:mixed" in scores["signature"] and "case:lc" in scores["signature_lowercased"]
+
+
+def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
+    said = complaint("evaluate", "--folder", run)
+    assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said
+
+
+def test_translate(trained):
+    one = call("translate", "The cat sleeps.", "--folder", trained)
+    assert one.status == 0 and one.out.count("\n") == 1 and not one.err
+    lines = call("translate", "--folder", trained, stdin="The cat sleeps.\r\n\nThe dog sleeps.".encode())
+    assert lines.status == 0 and lines.out.count("\n") == 3 and lines.out.startswith(one.out)
+    assert call("translate", "--folder", trained).out == ""
+
+
+def test_translate_keeps_one_line_a_sentence(trained, monkeypatch):
+    monkeypatch.setattr(decoding, "translate", lambda *arguments: ["a\nb\r\nc", "d"])
+    assert call("translate", "--folder", trained, stdin=b"one\ntwo\n").out == "a b c\nd\n"
+
+
+@pytest.mark.parametrize("sentence", ["The cat sleeps.", "", "It costs $5, or $6? " + "Really? " * 25])
+def test_attend(trained, tmp_path, sentence):
+    done = call("attend", sentence, "--folder", trained, "--output", tmp_path / "new" / "pictures")
+    assert done.status == 0, done.err
+    paths = [Path(line) for line in done.out.splitlines()[-3:]]
+    assert [path.name for path in paths] == ["encoder.png", "decoder.png", "cross.png"]
+    for path in paths:
+        picture = imread(path)
+        assert min(picture.shape[:2]) > 200 and max(picture.shape[:2]) < 8000
+        assert len(np.unique(picture.reshape(-1, picture.shape[-1]), axis=0)) > 1
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    """The demo's recipe and corpus, cut down to seconds."""
+    recipe = dict(model=TransformerConfig(300, 16, 32, 1, 2),
+                  training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2))
+    monkeypatch.setitem(command_line.RECIPES, "bundled", recipe)
+    monkeypatch.setattr(data, "read_bundled", lambda split: read_bundled(split)[:40])
+
+
+def test_demo(small_demo, tmp_path):
+    done = call("demo", "--folder", tmp_path / "demo")
+    assert done.status == 0, done.err
+    report = json.loads((tmp_path / "demo" / "demo.json").read_text())
+    pronoun, alignment = report["pronoun"], report["alignment"]
+    assert pronoun["count"] > 0 and pronoun.keys() == {"attention", "layer", "head", "count", "accuracy", "chance",
+                                                       "nearest noun", "first noun"}
+    for text in (f"error {alignment['error']:.3f}", f"the diagonal has {alignment['diagonal']:.3f}",
+                 f"accuracy {pronoun['accuracy']:.3f} on {pronoun['count']} of", f"first noun {pronoun['first noun']:.3f}",
+                 f"nearest noun {pronoun['nearest noun']:.3f}", f"chance {pronoun['chance']:.3f}",
+                 f"test set: BLEU {report['test']['bleu']:.1f}", f"harder test set: BLEU {report['hard']['bleu']:.1f}",
+                 report["hard"]["signature"], read_bundled("test")[0].source):
+        assert text in done.out
+    for kind in ("encoder", "decoder", "cross"):
+        assert imread(tmp_path / "demo" / f"{kind}.png").ptp() > 0 if hasattr(np.ndarray, "ptp") else True
+    assert call("translate", "The cat sleeps.", "--folder", tmp_path / "demo").status == 0
+
+
+def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp_path):
+    before = contents(run)
+    assert "holds a run or a model that is not an earlier demo's: name another" in complaint("demo", "--folder", run)
+    assert contents(run) == before
+    for old in ("checkpoint.safetensors", "model.safetensors"):
+        (run / old).write_bytes(b"of an earlier demo, of another size")
+    (run / "run.json").write_text(json.dumps({"command": "transformer demo"}))
+    assert call("demo", "--folder", run).status == 0
+    assert len(list((run / "weights").iterdir())) == 2
+
+
+# Help
+
+def test_help_of_the_program():
+    done = subprocess.run([sys.executable, "-m", "transformer", "--help"], capture_output=True, text=True, encoding="utf8",
+                          env={**os.environ, "PYTHONIOENCODING": "utf8", "COLUMNS": "200"})
+    assert done.returncode == 0 and all(name in done.stdout for name in command_line.COMMANDS), done.stderr
+
+
+def meanings(kind):
+    """What a dataclass's source says about each of its fields, by option."""
+    text = re.findall(r'^    (\w+): [^\n]*(?:\n        [^\n]*)?(?:\n    """(.*?)"""$|  # (.*)$)', inspect.getsource(kind), re.M)
+    return {name: (below or beside) for name, below, beside in text}
+
+
+@pytest.mark.parametrize("name", command_line.COMMANDS)
+def test_help_says_what_every_option_means(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    done = call(name, "--help")
+    assert done.status == 0 and not done.err
+    said = re.sub(r"[\s│]+", " ", done.out)
+    kinds = [command_line.COMMANDS[name], *([TransformerConfig, TrainingConfig] if name == "train" else [])]
+    for kind in kinds:
+        fields = {f.name for f in dataclasses.fields(kind)} - {"model", "training"}
+        assert meanings(kind).keys() == fields
+        for option, meaning in meanings(kind).items():
+            assert re.sub(r"\s+", " ", meaning) in said, option
+            assert option == "sentence" or f"--{option.replace('_', '-')}" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["train", "--no-such-option"], ["train", "--updates", "many"], ["attend"]])
+def test_a_command_line_that_cannot_be_read(arguments):
+    done = call(*arguments)
+    assert done.status == 2 and done.err and "Traceback" not in done.err
+
+
+# Wrong options
+
+@pytest.mark.parametrize("arguments, said", [
+    (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, or give your own files"),
+    (["evaluate", "--split", "exam"], "bundled has no split 'exam': choose one of train, validation, test, hard"),
+    (["evaluate", "--corpus", "multi30k", "--split", "hard"], "multi30k has no split 'hard': choose one of train, "),
+    (["train", "--preset", "huge"], "unknown preset 'huge': choose one of tiny, small, base, big"),
+    (["train", "--P-drop", "1.5"], "P_drop must be at least 0 and below 1, not 1.5"),
+    (["train", "--updates", "0"], "updates must be at least 1, not 0"),
+    (["train", "--vocab-size", "100"], "vocab_size must be at least 259"),
+    (["train", "--d-model", "30"], "d_model"),
+    (["train", "--device", "nonsense"], "there is no device 'nonsense' here: choose cpu, cuda or mps"),
+    (["train", "--device", "meta"], "there is no device 'meta' here: choose cpu, cuda or mps"),
+    (["translate", "Hello.", "--device", "cuda:99"], "there is no device 'cuda:99' here"),
+    (["translate", "Hello.", "--beam", "0"], "beam"),
+    (["train", "--source-file", "a.en"], "--source-file and --target-file go together: give both, or a --corpus"),
+    (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full path"),
+    (["train", "--resume", "--folder", "nowhere"], "no run to resume in nowhere: name its folder with --folder"),
+    (["translate", "Hello.", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of a "),
+])
+def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command_line, "bundled_folder", lambda: trained)
+    monkeypatch.setattr(data, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
+                        else read_bundled(split))
+    if said.startswith("bundled has"):
+        monkeypatch.setattr(command_line, "corpus_of", lambda folder: "bundled")
+    assert complaint(*arguments).startswith(said)
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_a_run_is_not_overwritten(run, files):
+    before = contents(run)
+    assert "already holds a run or a model: go on with the run (--resume), or name another --folder" in complaint(
+        "train", *files, "--folder", run, *SIZES, *SPEED)
+    (run / "checkpoint.safetensors").unlink()
+    assert "already holds a run or a model" in complaint("train", *files, "--folder", run, *SIZES, *SPEED)
+    assert contents(run) == {name: content for name, content in before.items() if name.name != "checkpoint.safetensors"}
+
+
+def test_a_run_is_not_resumed_with_other_data(run):
+    before = contents(run)
+    said = complaint("train", "--resume", "--folder", run, "--corpus", "multi30k")
+    assert re.fullmatch("the run in .* has corpus bundled, not multi30k: resume it without that option, .*", said)
+    assert contents(run) == before
+
+
+# Wrong files
+
+@pytest.mark.parametrize("source, target, said", [
+    (b"a\nb\n", b"a\n", r"\S*en has 2 lines and \S*de has 1: line n of one must translate line n of the other"),
+    (b"", b"a\n", r"\S*en is empty: it should hold one sentence a line"),
+    (b"a\nb\n", b"gut\nsch\xf6n\n", r"\S*de, line 2, is not UTF-8: convert the file, for example with iconv .*"),
+    (b"a\n", b"a\n", r"\S*en has 1 line: training needs at least 2, one of them to validate on"),
+    (b"a\n" + b"a b c d e f g h i " * 30 + b"\na\n", b"a\na\na\n",
+     "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, or train with .*"),
+    (b"a\na\n", b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
+     "validation sentence pair 1 has .* tokens, more than the model's 150 positions: .*"),
+])
+def test_wrong_sentence_files(source, target, said, tmp_path):
+    (tmp_path / "en").write_bytes(source)
+    (tmp_path / "de").write_bytes(target)
+    arguments = ["--source-file", tmp_path / "en", "--target-file", tmp_path / "de", "--folder", tmp_path / "run"]
+    assert re.fullmatch(said, complaint("train", *arguments, *SIZES, *SPEED))
+    assert (tmp_path / "en").read_bytes() == source and not (tmp_path / "run" / "model.safetensors").exists()
+    (tmp_path / "en").write_bytes(b"good\nday\n")
+    (tmp_path / "de").write_bytes(b"guten\nTag\n")
+    assert call("train", *arguments, *SIZES, *SPEED).status == 0, "the failed attempt stands in the way"
+
+
+def test_wrong_standard_input(trained):
+    said = complaint("translate", "--folder", trained, stdin="good\nschön\n".encode("latin1"))
+    assert said.startswith("standard input, line 2, is not UTF-8: convert it, for example with iconv")
+
+
+@pytest.mark.parametrize("command", ["translate", "attend"])
+def test_a_sentence_longer_than_the_positions(command, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = complaint(command, "word " * 200, "--folder", trained)
+    assert re.fullmatch(r"sentence 1 has \d+ tokens, more than the model's 150 positions: split it", said)
+
+
+def test_a_folder_that_cannot_be_written(trained, files, tmp_path):
+    (tmp_path / "file").write_text("precious")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        for option, arguments in (("--folder", ["train", *files, *SIZES, *SPEED]), ("--folder", ["demo"]),
+                                  ("--output", ["attend", "Hello.", "--folder", trained])):
+            said = complaint(*arguments, option, place)
+            assert re.fullmatch(rf"cannot write to the folder \S* \(.*\): name another with {option}", said)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_full_disk(run, files, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    before = contents(run)
+    monkeypatch.setattr(command_line, "write_json", full)
+    said = complaint_at_the_end(call("evaluate", "--folder", run, *files, "--beam", "1"))
+    assert re.fullmatch(r"transformer: \S*scores.own.json cannot be used \(.*\): see what is there, then .*", said)
+    assert contents(run) == before
+
+
+def complaint_at_the_end(done):
+    """The sentence after a progress bar."""
+    assert done.status == 2 and "Traceback" not in done.err
+    return done.err.splitlines()[-1]
+
+
+def test_interrupt_outside_the_loop(trained, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(decoding, "translate", interrupt)
+    assert complaint("translate", "Hello.", "--folder", trained).startswith("stopped by Ctrl-C")
+
+
+# Damaged models and runs
+
+def another_model(run, path):
+    """What stands in path in a run of another size."""
+    Transformer(TransformerConfig(300, 32, 32, 1, 2)).save_pretrained(run / "other")
+    shutil.move(run / "other" / "model.safetensors", path)
+    shutil.rmtree(run / "other")
+
+
+DAMAGES = {"truncated": lambda run, path: path.write_bytes(path.read_bytes()[:-100]),
+           "headless": lambda run, path: path.write_bytes(path.read_bytes()[100:]),
+           "empty": lambda run, path: path.write_bytes(b""),
+           "a pickle": lambda run, path: torch.save({"a": torch.zeros(2)}, path),
+           "missing": lambda run, path: path.unlink(),
+           "another configuration": another_model}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("arguments, name", [(["translate", "Hello."], "model.safetensors"),
+                                             (["train", "--resume", "--updates", "9"], "checkpoint.safetensors")])
+def test_damaged_weights(arguments, name, damage, run):
+    DAMAGES[damage](run, run / name)
+    before = contents(run)
+    said = complaint(*arguments, "--folder", run)
+    assert name in said
+    assert re.search({"missing": "no file .*: train a model there first, or name another folder",
+                      "another configuration": "of another configuration: .*; use the config|holds weights but no training",
+                      }.get(damage, r"is not a whole safetensors file \(.*\): copy it again"), said), said
+    assert contents(run) == before
+
+
+def test_a_checkpoint_of_another_configuration(run):
+    before = contents(run)
+    said = complaint("train", "--resume", "--folder", run, "--d-model", "32", "--updates", "9")
+    assert re.search(r"checkpoint.safetensors is of another configuration .*d_model", said)
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"d_model": 16}', b'{"vocab_size": 300, "wings": 2}',
+                                     b'{"vocab_size": "many"}', b'{"vocab_size": 300, "P_drop": 7}'])
+def test_damaged_configuration(content, run):
+    (run / "config.json").write_bytes(content)
+    said = complaint("translate", "Hello.", "--folder", run)
+    assert re.search(r"config.json is not a model's configuration \(.*\): copy it again from the trained model", said)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff\xfe", b"null"])
+@pytest.mark.parametrize("arguments", [["translate", "Hello."], ["train", "--resume"]])
+def test_damaged_tokenizer(content, arguments, run):
+    (run / "tokenizer.json").write_bytes(content)
+    said = complaint(*arguments, "--folder", run)
+    assert re.search(r"tokenizer.json is not a tokenizer \(.*\): copy it again from the trained model", said)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"corpus": "bundled"}',
+                                     b'{"corpus": 1, "source_file": 2, "target_file": 3, "model": 4, "training": 5}'])
+@pytest.mark.parametrize("arguments", [["train", "--resume"], ["evaluate"]])
+def test_damaged_settings(content, arguments, run):
+    (run / "run.json").write_bytes(content)
+    said = complaint(*arguments, "--folder", run)
+    assert re.search(r"run.json does not hold the settings of a run \(.*\): copy it again, or train anew", said)
+
+
+@pytest.mark.parametrize("arguments", [["translate", "Hello."], ["train", "--resume"]])
+def test_tokenizer_of_another_model(arguments, run):
+    Tokenizer.train(["good day", "guten Tag"], 280).save(run / "tokenizer.json")
+    said = complaint(*arguments, "--folder", run)
+    assert re.search(r"tokenizer.json has 2\d\d types and the model 300: use the tokenizer that was saved with this", said)
+
+
+def test_a_token_outside_the_vocabulary(run):
+    path = run / "tokenizer.json"
+    tokenizer = json.loads(path.read_text(encoding="utf8"))
+    tokenizer["model"]["vocab"]["z"] = 5000
+    path.write_text(json.dumps(tokenizer))
+    assert re.search("5000.* outside the vocabulary|vocabulary.*300", complaint("translate", "zzz", "--folder", run))
+
+
+# A corpus that is downloaded
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    """No network, no earlier download, and a mirror without files; returns its folder for multi30k."""
+    def refuse(*arguments, **named):
+        raise OSError("network is unreachable")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mirror" / "multi30k").mkdir(parents=True)
+    return tmp_path / "mirror" / "multi30k"
+
+
+def test_no_network(offline, tmp_path):
+    said = complaint("train", "--corpus", "multi30k")
+    assert re.fullmatch(r"could not download the corpus multi30k from https://\S* \(\w+\): check the network, or set "
+                        r"TRANSFORMER_MIRROR .*; --corpus bundled always works", said)
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_corrupt_download(offline):
+    (offline / "train.en.gz").write_bytes(b"<html>please log in</html>")
+    said = complaint("train", "--corpus", "multi30k")
+    assert re.fullmatch(r"\S*train.en.gz is damaged \(its SHA-256 .*\): delete it and run the command again", said)
+
+
+MIRROR = os.environ.get("TRANSFORMER_MIRROR", "")
+
+
+@pytest.fixture
+def multi30k():
+    if not os.path.isdir(os.path.join(MIRROR, "multi30k")):
+        pytest.skip("TRANSFORMER_MIRROR names no folder that holds multi30k/")
+
+
+def test_train_on_multi30k(multi30k, tmp_path):
+    done = call("train", "--corpus", "multi30k", "--folder", tmp_path / "run", *SIZES, *SPEED, "--updates", "2",
+                "--max-positions", "400")
+    assert done.status == 0, done.err
+    assert "29,000 sentence pairs, 300 types" in done.out
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["corpus"] == "multi30k"
+    assert Transformer.from_pretrained(tmp_path / "run").config.vocab_size == 300
+
+
+def shingles(text, size=8):
+    """Hashes of every few words in a row."""
+    words = re.findall(r"\w+", text.lower())
+    return {hash(tuple(words[i:i + size])) for i in range(len(words) - size + 1)}
+
+
+def test_no_sentence_of_multi30k_stands_in_the_repository(multi30k, root):
+    theirs = set().union(*(shingles(text) for split in ("train", "validation", "test")
+                           for pair in data.read_corpus("multi30k", split) for text in pair))
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True,
+                            text=True, check=True).stdout.splitlines()
+    texts = [root / name for name in listed if Path(name).suffix in
+             {".py", ".md", ".ipynb", ".json", ".jsonl", ".tsv", ".txt", ".toml", ".yml", ".csv", ".svg"}]
+    assert len(texts) > 10
+    for path in texts:
+        lines = path.read_text(encoding="utf8").splitlines() if path.is_file() else []
+        assert not any(shingles(line) & theirs for line in lines), path

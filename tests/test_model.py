@@ -1,0 +1,501 @@
+"""The whole model: configuration, what it must never do, torch's nn.Transformer, parameters, to a folder and back."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.attention import causal_mask, padding_mask
+from transformer.model import (
+    PRESETS,
+    EncoderDecoder,
+    Transformer,
+    TransformerConfig,
+    count_parameters,
+    initialize,
+    load_parameters,
+    load_weights,
+    save_weights,
+    write_file,
+)
+from transformer.positions import LearnedPositions
+from transformer.stacks import LayerNorm
+
+SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
+VARIANTS = {"paper": {}, "pre-norm": {"norm_first": True}, "learned": {"positions": "learned"},
+            "untied": {"tie_embeddings": False}, "free heads": {"d_k": 3, "d_v": 5}, "other pad": {"pad_id": 7}}
+each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+
+
+def build(**changes):
+    torch.manual_seed(1)
+    return Transformer(TransformerConfig(**{**SMALL, **changes})).eval()
+
+
+def tokens(B, T, low=8, seed=2):
+    return torch.randint(low, 50, (B, T), generator=torch.Generator().manual_seed(seed + 100 * B + T))
+
+
+def difference(a, b):
+    return (a - b).abs().max().item()
+
+
+# Configuration
+
+def test_defaults_are_the_base_model():
+    c = TransformerConfig(vocab_size=37000)
+    assert (c.d_model, c.d_ff, c.N, c.h, c.P_drop) == (512, 2048, 6, 8, 0.1)
+    assert (c.positions, c.norm_first, c.tie_embeddings) == ("sinusoidal", False, True)
+    assert c == TransformerConfig.preset("base", vocab_size=37000)
+
+
+def test_big_is_that_of_table_3():
+    c = TransformerConfig.preset("big", vocab_size=37000)
+    assert (c.d_model, c.d_ff, c.N, c.h, c.P_drop) == (1024, 4096, 6, 16, 0.3)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_can_be_changed(name):
+    c = TransformerConfig.preset(name, vocab_size=100, N=1, P_drop=0.25)
+    assert (c.vocab_size, c.N, c.P_drop) == (100, 1, 0.25)
+    with torch.device("meta"):
+        ids = torch.ones(2, 4, dtype=torch.long)
+        assert Transformer(c)(ids[:, :3], ids).shape == (2, 4, 100)
+
+
+def test_a_config_cannot_be_changed_afterwards():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TransformerConfig(vocab_size=10).d_model = 8
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(vocab_size=0), "vocab_size must be at least 1, not 0"),
+    (dict(d_model=0), "d_model must be at least 1"),
+    (dict(d_ff=-1), "d_ff must be at least 1"),
+    (dict(N=0), "N must be at least 1"),
+    (dict(h=0), "h must be at least 1"),
+    (dict(d_k=0), "d_k must be at least 1"),
+    (dict(d_v=-2), "d_v must be at least 1"),
+    (dict(max_positions=0), "max_positions must be at least 1"),
+    (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
+    (dict(P_drop=-0.1), "P_drop must be at least 0"),
+    (dict(positions="rotary"), "positions must be 'sinusoidal' or 'learned', not 'rotary'"),
+    (dict(pad_id=50), "must lie inside the vocabulary of 50 types"),
+    (dict(eos_id=-1), "must lie inside the vocabulary of 50 types"),
+])
+def test_sizes_that_cannot_work_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(**{**SMALL, **changes})
+
+
+def test_unknown_preset():
+    with pytest.raises(ValueError, match="unknown preset 'huge': choose one of tiny, small, base, big"):
+        TransformerConfig.preset("huge", vocab_size=10)
+
+
+@pytest.mark.parametrize("changes, message", [(dict(h=3), "d_model=16 does not divide by h=3: give d_k and d_v"),
+                                              (dict(d_model=15, h=5), "d_model must be even")])
+def test_widths_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        build(**changes)
+
+
+# Shapes and variants
+
+@each_variant
+def test_shapes(changes):
+    model = build(**changes)
+    source, target = tokens(3, 5), tokens(3, 7)
+    memory = model.encode(source)
+    assert memory.shape == (3, 5, 16)
+    logits = model(source, target)
+    assert logits.shape == (3, 7, 50) and logits.isfinite().all()
+    assert torch.equal(model.decode(target, memory, padding_mask(source, model.config.pad_id)), logits)
+
+
+def test_tied_embeddings_are_one_matrix():
+    model = build()
+    assert model.embedding is model.target_embedding is model.output
+    assert [name for name, p in model.named_parameters() if p.shape == (50, 16)] == ["embedding.weight"]
+
+
+def test_untied_embeddings_are_three_matrices():
+    model = build(tie_embeddings=False)
+    assert count_parameters(model) == count_parameters(build()) + 2 * 50 * 16
+    model(tokens(2, 4), tokens(2, 3)).square().sum().backward()
+    weights = [part.weight for part in (model.embedding, model.target_embedding, model.output)]
+    assert len({id(weight) for weight in weights}) == 3 and all(weight.grad.any() for weight in weights)
+
+
+def test_every_parameter_gets_a_gradient():
+    for changes in VARIANTS.values():
+        model = build(**changes)
+        model(tokens(2, 40), tokens(2, 40))[..., :25].square().sum().backward()
+        assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+
+
+def test_learned_positions_are_one_table_for_both_sides():
+    model = build(positions="learned")
+    assert isinstance(model.positions, LearnedPositions)
+    assert count_parameters(model) == count_parameters(build()) + 40 * 16
+
+
+def test_pre_norm_ends_each_stack_with_a_norm():
+    model, post = build(norm_first=True), build()
+    assert isinstance(model.encoder.final_norm, LayerNorm) and isinstance(model.decoder.final_norm, LayerNorm)
+    assert isinstance(post.encoder.final_norm, nn.Identity) and isinstance(post.decoder.final_norm, nn.Identity)
+    assert count_parameters(model) == count_parameters(post) + 2 * 2 * 16
+
+
+def test_head_widths_are_free():
+    attention = build(d_k=3, d_v=5).encoder.layers[0].self_attention
+    assert attention.W_Q.weight.shape == attention.W_K.weight.shape == (4 * 3, 16)
+    assert attention.W_V.weight.shape == (4 * 5, 16) and attention.W_O.weight.shape == (16, 4 * 5)
+
+
+def test_dropout_reaches_embeddings_and_sublayers():
+    model = build(P_drop=0.5)
+    assert {module.p for module in model.modules() if isinstance(module, nn.Dropout)} == {0.5}
+    source, target = tokens(2, 5), tokens(2, 5)
+    assert torch.equal(model(source, target), model(source, target))
+    assert not torch.equal(model.train()(source, target), model(source, target))
+    seen = []
+    model.dropout.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].shape))
+    model(source, target)
+    assert seen == [(2, 5, 16)] * 2
+
+
+def test_the_first_values():
+    model = Transformer(TransformerConfig(vocab_size=1000, d_model=64, d_ff=256, N=1, h=4))
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            bound = (6 / sum(module.weight.shape)) ** 0.5
+            assert 0.98 * bound < module.weight.abs().max() <= bound
+            assert module.weight.var().item() == pytest.approx(bound**2 / 3, rel=0.1)
+            assert module.bias is None or not module.bias.any()
+    assert model.embedding.weight.var().item() == pytest.approx(1 / 64, rel=0.05)
+
+
+def test_a_new_model_is_initialised_and_a_seed_decides_it():
+    first, second = build(), build()
+    assert all(torch.equal(p, q) for p, q in zip(first.parameters(), second.parameters()))
+    before = first.encoder.layers[0].feed_forward.W_1.weight.clone()
+    initialize(first)
+    assert not torch.equal(before, first.encoder.layers[0].feed_forward.W_1.weight)
+
+
+# What it must never do
+
+@each_variant
+def test_a_later_token_never_changes_an_earlier_logit(changes):
+    model = build(**changes)
+    source, target = tokens(2, 6), tokens(2, 9)
+    logits = model(source, target)
+    for t in range(1, 9):
+        changed = target.clone()
+        changed[:, t:] = (changed[:, t:] - 8 + 1) % 42 + 8
+        other = model(source, changed)
+        assert torch.equal(other[:, :t], logits[:, :t])
+        assert ((other - logits).abs().amax(dim=-1)[:, t:] > 0).all()
+
+
+@each_variant
+def test_padding_changes_nothing(changes):
+    model = build(**changes)
+    pad = model.config.pad_id
+    source, target = tokens(3, 6), tokens(3, 5)
+    wide = nn.functional.pad(source, (0, 9), value=pad), nn.functional.pad(target, (0, 4), value=pad)
+    assert difference(model(*wide)[:, :5], model(source, target)) < 1e-5
+
+
+def test_ragged_batches_equal_single_sentences():
+    model = build()
+    lengths = [(1, 9), (12, 2), (5, 5), (30, 1)]
+    source, target = torch.zeros(4, 30, dtype=torch.long), torch.zeros(4, 9, dtype=torch.long)
+    for row, (S, T) in enumerate(lengths):
+        source[row, :S], target[row, :T] = tokens(1, S), tokens(1, T)
+    together = model(source, target)
+    for row, (S, T) in enumerate(lengths):
+        assert difference(together[row:row + 1, :T], model(tokens(1, S), tokens(1, T))) < 1e-5
+
+
+def test_every_source_token_can_be_seen():
+    model = build()
+    source, target = tokens(1, 6), tokens(1, 4)
+    for s in range(6):
+        changed = source.clone()
+        changed[0, s] = (changed[0, s] - 7) % 42 + 8
+        assert ((model(changed, target) - model(source, target)).abs().amax(dim=-1) > 0).all()
+
+
+@each_variant
+@pytest.mark.parametrize("pieces", [[1] * 8, [3, 1, 4], [8]])
+def test_with_caches_step_by_step_equals_all_at_once(changes, pieces):
+    model = build(**changes)
+    source, target = tokens(3, 6), tokens(3, 8)
+    source[1, 4:] = pad = model.config.pad_id
+    memory, mask, caches = model.encode(source), padding_mask(source, pad), model.new_caches()
+    steps = [model.decode(piece, memory, mask, caches) for piece in target.split(pieces, dim=1)]
+    assert difference(torch.cat(steps, dim=1), model(source, target)) < 1e-5
+    assert [own.length for own, _ in caches] == [8, 8] and [cross.length for _, cross in caches] == [6, 6]
+
+
+# torch's own model
+
+def twin(model):
+    """torch.nn.Transformer without final norms and attention biases, with a model's weights."""
+    c = model.config
+    sizes = dict(d_model=c.d_model, nhead=c.h, dim_feedforward=c.d_ff, dropout=0.0, batch_first=True)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**sizes), c.N, enable_nested_tensor=False)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), c.N)
+    theirs = nn.Transformer(c.d_model, c.h, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+    for ours, other in zip([*model.encoder.layers, *model.decoder.layers], [*encoder.layers, *decoder.layers]):
+        for (_, p), (_, q) in zip(layer_parameters(ours), torch_layer_parameters(other)):
+            q.data = p.detach().clone()
+        for name, p in other.named_parameters():
+            if name.endswith(("in_proj_bias", "out_proj.bias")):
+                p.data.zero_()
+    return theirs.to(model.embedding.weight.dtype)
+
+
+def layer_parameters(layer):
+    """(name, tensor) in the order of torch_layer_parameters; W_Q, W_K, W_V as one tensor."""
+    for attention in [layer.self_attention] + ([layer.cross_attention] if hasattr(layer, "cross_attention") else []):
+        yield "W_QKV", torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])
+        yield "W_O", attention.W_O.weight
+    yield from layer.feed_forward.named_parameters()
+    for residual in layer.residuals:
+        yield from residual.norm.named_parameters()
+
+
+def torch_layer_parameters(layer):
+    for attention in [layer.self_attn] + ([layer.multihead_attn] if hasattr(layer, "multihead_attn") else []):
+        yield "in_proj_weight", attention.in_proj_weight
+        yield "out_proj.weight", attention.out_proj.weight
+    for linear in (layer.linear1, layer.linear2):
+        yield from linear.named_parameters()
+    for norm in [layer.norm1, layer.norm2] + ([layer.norm3] if hasattr(layer, "norm3") else []):
+        yield from norm.named_parameters()
+
+
+def gradients(layer):
+    """Like layer_parameters, with each parameter's gradient in its place."""
+    named = {name: p.grad for name, p in layer.named_parameters()}
+    for attention in ["self_attention"] + (["cross_attention"] if hasattr(layer, "cross_attention") else []):
+        yield torch.cat([named[f"{attention}.W_{name}.weight"] for name in "QKV"])
+        yield named[f"{attention}.W_O.weight"]
+    for name in named:
+        if name.startswith(("feed_forward", "residuals")):
+            yield named[name]
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=["float64", "float32"])
+def test_equal_to_nn_transformer(dtype, tolerance):
+    model = build().to(dtype).train()
+    for p in model.parameters():  # so that gains and biases count
+        p.data += 0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(5)).to(dtype)
+    theirs = twin(model).train()
+    source, target = tokens(3, 6), tokens(3, 5)
+    source[0, 4:] = source[2, 1:] = 0
+    inputs = model.positions(model.embedding(source)), model.positions(model.embedding(target))
+    ignored = source == 0
+    output = theirs(*inputs, tgt_mask=~causal_mask(5), src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
+    expected, logits = model.output.logits(output), model(source, target)
+    assert logits.dtype == dtype and difference(logits, expected) < tolerance
+
+    weights = torch.randn(3, 5, 50, generator=torch.Generator().manual_seed(6)).to(dtype)
+    shared, = torch.autograd.grad((expected * weights).sum(), model.embedding.weight, retain_graph=True)
+    (expected * weights).sum().backward()
+    model.zero_grad()
+    (logits * weights).sum().backward()
+    scale = 1.0 if dtype == torch.float64 else shared.abs().max().item()
+    assert difference(model.embedding.weight.grad, shared) < tolerance * scale
+    layers = zip([*model.encoder.layers, *model.decoder.layers], [*theirs.encoder.layers, *theirs.decoder.layers])
+    for ours, other in layers:
+        theirs_grad = [p.grad for _, p in torch_layer_parameters(other)]
+        ours_grad = list(gradients(ours))
+        assert len(ours_grad) == len(theirs_grad)
+        assert max(difference(a, b) for a, b in zip(ours_grad, theirs_grad)) < tolerance * scale
+
+
+# Parameters
+
+def by_formula(V, d, d_ff, N):
+    feed_forward = 2 * d * d_ff + d_ff + d
+    return V * d + N * (4 * d * d + feed_forward + 2 * 2 * d) + N * (8 * d * d + feed_forward + 3 * 2 * d)
+
+
+@pytest.mark.parametrize("name, count", [("base", 63_045_632), ("big", 214_171_648)])
+def test_parameters_of_base_and_big(name, count):
+    c = TransformerConfig.preset(name, vocab_size=37000)
+    with torch.device("meta"):
+        model = Transformer(c)
+    assert count_parameters(model) == by_formula(37000, c.d_model, c.d_ff, c.N) == count
+
+
+def test_a_count_by_hand():
+    assert count_parameters(build()) == by_formula(50, 16, 32, 2)
+    assert count_parameters(build(d_k=3, d_v=5)) == by_formula(50, 16, 32, 2) + 6 * (2 * 16 * 4 * (3 + 5) - 4 * 16 * 16)
+
+
+# Errors of what comes in
+
+@pytest.mark.parametrize("wrong", [50, 51, -1])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_token_outside_the_vocabulary(side, wrong):
+    sentences = {"source": tokens(2, 4), "target": tokens(2, 4)}
+    sentences[side][1, 2] = wrong
+    with pytest.raises(ValueError, match=rf"token id {wrong} is outside the vocabulary of 50 types \(0 to 49\)"):
+        build()(**sentences)
+
+
+@pytest.mark.parametrize("S, T", [(41, 5), (5, 41)])
+def test_a_sentence_longer_than_the_positions(S, T):
+    build()(tokens(1, min(S, 40)), tokens(1, min(T, 40)))
+    with pytest.raises(ValueError, match="a sentence of 41 tokens is longer than the model's 40 positions"):
+        build()(tokens(1, S), tokens(1, T))
+
+
+def test_too_many_steps_with_caches():
+    model = build(max_positions=5)
+    source = tokens(1, 4)
+    memory, mask, caches = model.encode(source), padding_mask(source, 0), model.new_caches()
+    model.decode(tokens(1, 5), memory, mask, caches)
+    with pytest.raises(ValueError, match="a sentence of 6 tokens is longer than the model's 5 positions"):
+        model.decode(tokens(1, 1), memory, mask, caches)
+
+
+@pytest.mark.parametrize("B_source, B_target", [(1, 3), (3, 1), (2, 3)])
+def test_batches_of_different_sizes(B_source, B_target):
+    with pytest.raises(ValueError, match=f"source has {B_source} sentences and target {B_target}: they must pair up"):
+        build()(tokens(B_source, 4), tokens(B_target, 4))
+
+
+# To a folder and back
+
+@each_variant
+def test_a_saved_model_comes_back_exactly(changes, tmp_path):
+    model = build(**changes)
+    model.save_pretrained(tmp_path / "new" / "folder")
+    again = Transformer.from_pretrained(tmp_path / "new" / "folder")
+    assert again.config == model.config and not again.training and isinstance(again, Transformer)
+    assert torch.equal(again(tokens(2, 6), tokens(2, 5)), model(tokens(2, 6), tokens(2, 5)))
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_a_tied_matrix_is_saved_once(tmp_path):
+    build().save_pretrained(tmp_path)
+    tensors, _ = load_weights(tmp_path / "model.safetensors")
+    assert set(tensors) == set(dict(build().named_parameters()))
+    assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(build())
+
+
+def test_a_tokenizer_is_saved_beside_the_model(tmp_path):
+    class Tokenizer:
+        def save(self, path):
+            path.write_text("types", encoding="utf8")
+
+    build().save_pretrained(str(tmp_path), Tokenizer())
+    assert (tmp_path / "tokenizer.json").read_text(encoding="utf8") == "types"
+
+
+def test_config_json_can_be_read(tmp_path):
+    model = build(positions="learned")
+    model.save_pretrained(tmp_path)
+    assert TransformerConfig(**json.loads((tmp_path / "config.json").read_text(encoding="utf8"))) == model.config
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1])
+def test_a_truncated_weight_file(keep, tmp_path):
+    build().save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"model.safetensors is not a whole safetensors file .*copy it again"):
+        Transformer.from_pretrained(tmp_path)
+
+
+def test_a_file_that_is_not_safetensors(tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="model.safetensors is not a whole safetensors file"):
+        Transformer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(d_ff=64), r"feed_forward.W_1.bias is \(32,\) in the file and \(64,\) in the model"),
+    (dict(N=1), r"layers.1.* in the file and nothing in the model"),
+    (dict(N=3), r"layers.2.* is nothing in the file and"),
+    (dict(positions="learned"), r"positions.table is nothing in the file and \(40, 16\) in the model"),
+])
+def test_weights_of_another_configuration(changes, message, tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    other = json.dumps(dataclasses.asdict(dataclasses.replace(model.config, **changes)))
+    (tmp_path / "config.json").write_text(other, encoding="utf8")
+    with pytest.raises(ValueError, match=f"is of another configuration: .*{message}"):
+        Transformer.from_pretrained(tmp_path)
+
+
+def test_nothing_is_copied_where_something_does_not_fit():
+    model, other = build(), {name: torch.zeros_like(p) for name, p in build().named_parameters()}
+    del other[sorted(other)[-1]]
+    before = [p.clone() for p in model.parameters()]
+    with pytest.raises(ValueError, match="here is of another configuration"):
+        load_parameters(model, other, "here")
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[1, 2]", "3", '{"vocab_size": 50, "colour": "red"}',
+                                  '{"vocab_size": "many"}', '{"vocab_size": -1}'])
+def test_a_damaged_configuration(text, tmp_path):
+    build().save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=r"config.json is not a model's configuration"):
+        Transformer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_a_missing_file(missing, tmp_path):
+    build().save_pretrained(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(FileNotFoundError, match=f"no file .*{missing}"):
+        Transformer.from_pretrained(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    def fail(temporary):
+        temporary.write_text("half of the")
+        raise OSError("no space left on device")
+
+    path = tmp_path / "file"
+    write_file(path, lambda temporary: temporary.write_text("old"))
+    with pytest.raises(OSError, match="no space left"):
+        write_file(path, fail)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_replaces_the_old_file_at_once(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_file(path, lambda temporary: temporary.write_text("old"))
+
+    def write(temporary):
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+
+    write_file(path, write)
+    assert path.read_text() == "new" and [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_metadata_travels_with_weights(tmp_path):
+    save_weights({"a": torch.arange(6.0).view(2, 3).T}, tmp_path / "a.safetensors", {"note": "here"})
+    tensors, metadata = load_weights(tmp_path / "a.safetensors")
+    assert torch.equal(tensors["a"], torch.arange(6.0).view(2, 3).T) and metadata == {"note": "here"}
+
+
+def test_the_encoder_decoder_is_the_model_without_a_folder():
+    torch.manual_seed(1)
+    plain = EncoderDecoder(TransformerConfig(**SMALL)).eval()
+    assert torch.equal(plain(tokens(2, 4), tokens(2, 3)), build()(tokens(2, 4), tokens(2, 3)))

@@ -1,0 +1,337 @@
+"""The training loop: an update against plain torch, accumulation, the order of data, checkpoints, resume, Ctrl-C, bad input."""
+
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tqdm import tqdm
+
+from transformer import training
+from transformer.data import collate, token_batches
+from transformer.model import Transformer, TransformerConfig, load_weights
+from transformer.optimizer import adam, learning_rate
+from transformer.training import (
+    Interrupted,
+    TrainingConfig,
+    catch_interrupt,
+    endless_batches,
+    load_checkpoint,
+    train,
+    update_weights,
+    validation_loss,
+)
+
+SMALL = TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.1, max_positions=16)
+BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, save_every=3)
+
+
+def model_of(config=SMALL, seed=1):
+    torch.manual_seed(seed)
+    return Transformer(config)
+
+
+def without_dropout(**changes):
+    return TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.0, max_positions=16, **changes)
+
+
+@pytest.fixture
+def encoded():
+    """24 pairs of random ids, three to nine tokens long, end mark included."""
+    generator = torch.Generator().manual_seed(3)
+
+    def ids(n):
+        return torch.randint(3, 20, (n,), generator=generator).tolist()
+
+    lengths = torch.randint(2, 9, (24, 2), generator=generator).tolist()
+    return [([*ids(s), 2], [1, *ids(t), 2]) for s, t in lengths]
+
+
+def interrupt_at_forward(model, number):
+    """Ctrl-C during the model's forward pass of this number."""
+    calls = itertools.count(1)
+    model.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == number else None)
+    return model
+
+
+def assert_same_checkpoint(one, other):
+    a, b = load_weights(one / "checkpoint.safetensors")[0], load_weights(other / "checkpoint.safetensors")[0]
+    assert a.keys() == b.keys()
+    assert {name.split(".")[0] for name in a} == {"model", "adam", "random"}
+    assert [name for name in a if not torch.equal(a[name], b[name])] == []
+
+
+# One update
+
+def test_updates_equal_plain_torch(encoded):
+    """train() against a loop written with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
+    config = TrainingConfig(updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3)
+    ours, plain = model_of(without_dropout()), model_of(without_dropout())
+    log = train(ours, encoded, config, quiet=True)
+    optimizer, losses = torch.optim.Adam(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9), []
+    for update, rows in enumerate(token_batches(encoded, 40, seed=config.seed * 1_000_003)[:3], 1):
+        batch = collate([encoded[i] for i in rows])
+        logits = plain(batch.source, batch.target[:, :-1])
+        loss = F.cross_entropy(logits.transpose(1, 2), batch.target[:, 1:], ignore_index=0, label_smoothing=0.2)
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.cat([p.grad.flatten() for p in plain.parameters()]).norm()
+        for p in plain.parameters():
+            p.grad *= min(1.0, 0.3 / norm)
+        optimizer.param_groups[0]["lr"] = 0.5 * 16**-0.5 * min(update**-0.5, update * 2**-1.5)
+        optimizer.step()
+        losses.append(loss.item())
+    for a, b in zip(ours.parameters(), plain.parameters()):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+    assert log[-1]["loss"] == pytest.approx(sum(losses) / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon_ls", [0.0, 0.1])
+def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
+    config, results = TrainingConfig(epsilon_ls=epsilon_ls), []
+    for cuts in ([0, 24], [0, 12, 24], [0, 3, 9, 24]):
+        model = model_of(without_dropout()).double()
+        batches = [collate(encoded[a:b]) for a, b in itertools.pairwise(cuts)]
+        loss, tokens = update_weights(model, adam(model), batches, 0.01, config)
+        results.append((loss, tokens, torch.cat([p.grad.flatten() for p in model.parameters()]),
+                        torch.cat([p.detach().flatten() for p in model.parameters()])))
+    for loss, tokens, gradient, weights in results[1:]:
+        assert tokens == results[0][1] == sum(len(target) - 1 for _, target in encoded)
+        assert loss == pytest.approx(results[0][0], abs=1e-6)
+        assert (gradient - results[0][2]).abs().max() < 1e-12
+        assert (weights - results[0][3]).abs().max() < 1e-9
+
+
+def test_schedule_counts_updates_not_batches(encoded):
+    log = train(model_of(), encoded, TrainingConfig(updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1), quiet=True)
+    assert [row["rate"] for row in log] == [learning_rate(n, 16, 10) for n in (1, 2, 3)]
+
+
+def test_divergence_stops_before_the_step(encoded, tmp_path):
+    model = model_of()
+    with torch.no_grad():
+        model.decoder.layers[0].feed_forward.W_1.weight[0, 0] = float("inf")
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    with pytest.raises(ValueError, match="diverged.*smaller factor"):
+        train(model, encoded, BRIEF, tmp_path, quiet=True)
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+    assert list(tmp_path.iterdir()) == []
+
+
+# Data
+
+def test_stream_goes_on_from_any_place(encoded):
+    whole = list(itertools.islice(endless_batches(encoded, 40, seed=5), 30))
+    for k in (0, 3, 11, 29):
+        epoch, index, _ = whole[k]
+        assert list(itertools.islice(endless_batches(encoded, 40, 5, epoch, index), 30 - k)) == whole[k:]
+
+
+def test_an_epoch_has_every_pair_once_and_each_another_order(encoded):
+    epochs = {}
+    for epoch, _, rows in itertools.takewhile(lambda item: item[0] < 3, endless_batches(encoded, 40, seed=5)):
+        epochs.setdefault(epoch, []).append(rows)
+    assert all(sorted(sum(batches, [])) == list(range(24)) for batches in epochs.values())
+    assert epochs[0] != epochs[1] != epochs[2]
+
+
+# Validation and the log
+
+def test_validation_loss_equals_one_sentence_at_a_time(encoded):
+    model, losses = model_of(), []
+    for source, target in encoded:
+        log_p = model.eval()(torch.tensor([source]), torch.tensor([target[:-1]]))[0].log_softmax(dim=-1)
+        losses += [-log_p[t, token].item() for t, token in enumerate(target[1:])]
+    model.train()                                           # dropout must not count
+    found = validation_loss(model, encoded, batch_tokens=30)["validation_loss"]
+    assert found == pytest.approx(sum(losses) / len(losses), abs=1e-5)
+
+
+def test_log_and_files(encoded, tmp_path):
+    seen = []
+
+    def validate(model):
+        seen.append(model.training)
+        return {"figure": len(seen)}
+
+    config = TrainingConfig(updates=8, batch_tokens=40, warmup=4, save_every=2, keep=2)
+    log = train(model_of(), encoded, config, tmp_path, validate, quiet=True)
+    assert seen == [False] * 4 and [row["figure"] for row in log] == [1, 2, 3, 4]
+    assert [row["update"] for row in log] == [2, 4, 6, 8]
+    assert [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()] == log
+    assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["00000006.safetensors", "00000008.safetensors"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl", "weights"]
+
+
+def test_kept_weights_are_those_of_the_model(encoded, tmp_path):
+    model = model_of()
+    train(model, encoded, BRIEF, tmp_path, quiet=True)
+    tensors, metadata = load_weights(tmp_path / "weights" / "00000007.safetensors")
+    assert not metadata and all(torch.equal(tensors[name], p) for name, p in model.named_parameters())
+
+
+def test_minutes_end_a_run(encoded):
+    started = time.monotonic()
+    config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
+    log = train(model_of(), encoded, config, quiet=True)
+    assert len(log) == 1 and log[0]["seconds"] >= 0.3 and time.monotonic() - started < 10
+
+
+# Going on
+
+@pytest.mark.parametrize("stop", [1, 3, 4, 6])
+def test_resume_equals_never_stopped(encoded, tmp_path, stop):
+    """Bit for bit, with dropout, over the end of an epoch: weights, moments, random state, log and files."""
+    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", validation, quiet=True)
+    with pytest.raises(Interrupted, match=f"stopped after update {stop}, all saved"):
+        train(interrupt_at_forward(model_of(), stop), encoded, BRIEF, tmp_path / "parts", quiet=True)
+    parts = train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", validation, resume=True, quiet=True)
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+    names = [sorted(p.name for p in (tmp_path / run / "weights").iterdir()) for run in ("whole", "parts")]
+    assert names[0] == names[1]
+    for a, b in zip(whole[-1:], parts[-1:], strict=True):
+        assert {**a, "seconds": 0} == {**b, "seconds": 0}
+
+
+def validation(model):
+    return {"total": sum(p.sum().item() for p in model.parameters())}
+
+
+def test_more_updates_later_equal_more_updates_at_once(encoded, tmp_path):
+    longer = TrainingConfig(**{**BRIEF.__dict__, "updates": 9})
+    train(model_of(), encoded, longer, tmp_path / "whole", quiet=True)
+    train(model_of(), encoded, BRIEF, tmp_path / "parts", quiet=True)
+    train(model_of(seed=2), encoded, longer, tmp_path / "parts", resume=True, quiet=True)
+    a, b = (load_weights(tmp_path / run / "checkpoint.safetensors")[0] for run in ("whole", "parts"))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_accumulated_runs_resume_too(encoded, tmp_path):
+    config = TrainingConfig(updates=4, batch_tokens=40, accumulate=3, warmup=4, save_every=2)
+    train(model_of(), encoded, config, tmp_path / "whole", quiet=True)
+    with pytest.raises(Interrupted, match="after update 3"):
+        train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts", quiet=True)
+    train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True, quiet=True)
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_finished_run_is_left_alone(encoded, tmp_path):
+    log = train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    assert train(model_of(seed=2), encoded, BRIEF, tmp_path, resume=True, quiet=True) == log
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
+    def bar_after_ctrl_c(**options):
+        signal.raise_signal(signal.SIGINT)
+        return tqdm(**options)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="after update 0"):
+        patch.setattr(training, "tqdm", bar_after_ctrl_c)
+        train(model_of(), encoded, BRIEF, tmp_path / "parts", quiet=True)
+    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, quiet=True)
+    train(model_of(), encoded, BRIEF, tmp_path / "whole", quiet=True)
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_ctrl_c_from_outside(encoded, tmp_path):
+    """A signal at no particular moment, as a person sends it."""
+    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    config = TrainingConfig(updates=10**6, batch_tokens=40, warmup=4, save_every=10**6)
+    before = signal.getsignal(signal.SIGINT)
+    timer.start()
+    with pytest.raises(Interrupted, match="all saved"):
+        train(model_of(), encoded, config, tmp_path, quiet=True)
+    assert signal.getsignal(signal.SIGINT) is before
+    model = model_of(seed=2)
+    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] > 0
+
+
+def test_ctrl_c_without_a_folder(encoded):
+    with pytest.raises(Interrupted, match="stopped after update 2$"):
+        train(interrupt_at_forward(model_of(), 2), encoded, BRIEF, quiet=True)
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    with pytest.raises(KeyboardInterrupt), catch_interrupt():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_training_in_another_thread(encoded):
+    logs = []
+    thread = threading.Thread(target=lambda: logs.append(train(model_of(), encoded, BRIEF, quiet=True)))
+    thread.start()
+    thread.join()
+    assert logs and logs[0][-1]["update"] == 7
+
+
+# Bad input
+
+@pytest.fixture
+def run(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
+    return tmp_path
+
+
+def test_truncated_checkpoint(encoded, run):
+    path = run / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="checkpoint.safetensors is not a whole safetensors file"):
+        train(model_of(), encoded, BRIEF, run, resume=True, quiet=True)
+
+
+def test_weights_without_training_state(encoded, run):
+    os.replace(run / "weights" / "00000007.safetensors", run / "checkpoint.safetensors")
+    with pytest.raises(ValueError, match="holds weights but no training state"):
+        train(model_of(), encoded, BRIEF, run, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("changes, match", [(dict(h=4), "h is 2 there and 4 here"), (dict(d_ff=64), "d_ff is 32 there and 64 here"),
+                                            (dict(N=2), "N is 1 there and 2 here")])
+def test_checkpoint_of_another_configuration(encoded, run, changes, match):
+    config = TransformerConfig(**{**SMALL.__dict__, **changes})
+    with pytest.raises(ValueError, match=f"another configuration .*{match}"):
+        train(model_of(config), encoded, BRIEF, run, resume=True, quiet=True)
+
+
+def test_nothing_to_resume(encoded, tmp_path):
+    with pytest.raises(FileNotFoundError, match="checkpoint.safetensors"):
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True, quiet=True)
+
+
+@pytest.mark.parametrize("source, target, fits", [(16, 17, True), (17, 5, False), (5, 18, False)])
+def test_pairs_longer_than_the_positions(encoded, source, target, fits):
+    pair = ([3] * (source - 1) + [2], [1] + [3] * (target - 2) + [2])
+    config = TrainingConfig(updates=1, batch_tokens=10**4, warmup=4)
+    if fits:
+        train(model_of(), [*encoded, pair], config, quiet=True)
+        return
+    with pytest.raises(ValueError, match="sentence pair 25 has 17 tokens, more than the model's 16 positions"):
+        train(model_of(), [*encoded, pair], config, quiet=True)
+
+
+def test_no_pairs():
+    with pytest.raises(ValueError, match="no sentence pairs"):
+        train(model_of(), [], BRIEF, quiet=True)
+
+
+@pytest.mark.parametrize("setting", [dict(updates=0), dict(batch_tokens=0), dict(accumulate=0), dict(warmup=0), dict(save_every=0),
+                                     dict(keep=0), dict(minutes=0), dict(factor=0.0), dict(factor=float("nan")), dict(clip=-1.0),
+                                     dict(epsilon_ls=1.0), dict(epsilon_ls=-0.1)])
+def test_bad_settings(setting):
+    with pytest.raises(ValueError, match=f"^{next(iter(setting))} must be"):
+        TrainingConfig(**setting)
+
+
+def test_defaults_are_the_papers():
+    config = TrainingConfig()
+    assert (config.updates, config.batch_tokens, config.warmup, config.epsilon_ls) == (100_000, 25_000, 4000, 0.1)
+    assert (config.factor, config.accumulate, config.keep, config.clip) == (1.0, 1, 5, None)
