@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks stamp mutants test-oldest clean
+.PHONY: help demo test lab sync notebooks bundled stamp mutants test-oldest clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -30,6 +30,9 @@ sync: .venv/.installed  ## both sides of each pair equal; the newer one wins
 
 notebooks: .venv/.installed  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
 	.venv/bin/python tools/pairs.py execute $(NAMES)
+
+bundled: .venv/.installed  ## train the model that comes with the package again (data/models/bundled)
+	.venv/bin/python tools/bundle.py
 
 stamp: .venv/.installed  ## carry the repository's address from pyproject.toml to badges and install cells
 	.venv/bin/python tools/stamp.py

@@ -57,6 +57,15 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Models as small as these gain nothing from a second core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Sixty sentence pairs as two files; their options."""
@@ -123,7 +132,7 @@ def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monk
     assert "config.json: name the folder of a trained model" in complaint("translate", "Hello.", "--folder", folder)
     done = call("train", "--resume", "--folder", folder)
     assert done.status == 0, done.err
-    for name in ("model.safetensors", "config.json", "tokenizer.json", *(f"weights/0000000{n}.safetensors" for n in (3, 6))):
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "weights/00000003.safetensors"):
         assert (folder / name).read_bytes() == (trained / name).read_bytes(), name
 
 
@@ -149,7 +158,7 @@ def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
 def test_translate(trained):
     one = call("translate", "The cat sleeps.", "--folder", trained)
     assert one.status == 0 and one.out.count("\n") == 1 and not one.err
-    lines = call("translate", "--folder", trained, stdin="The cat sleeps.\r\n\nThe dog sleeps.".encode())
+    lines = call("translate", "--folder", trained, stdin=b"The cat sleeps.\r\n\nThe dog sleeps.")
     assert lines.status == 0 and lines.out.count("\n") == 3 and lines.out.startswith(one.out)
     assert call("translate", "--folder", trained).out == ""
 
@@ -159,7 +168,7 @@ def test_translate_keeps_one_line_a_sentence(trained, monkeypatch):
     assert call("translate", "--folder", trained, stdin=b"one\ntwo\n").out == "a b c\nd\n"
 
 
-@pytest.mark.parametrize("sentence", ["The cat sleeps.", "", "It costs $5, or $6? " + "Really? " * 25])
+@pytest.mark.parametrize("sentence", ["The cat sleeps.", "", "It costs $5, or $6?"])
 def test_attend(trained, tmp_path, sentence):
     done = call("attend", sentence, "--folder", trained, "--output", tmp_path / "new" / "pictures")
     assert done.status == 0, done.err
@@ -177,7 +186,8 @@ def small_demo(monkeypatch):
     recipe = dict(model=TransformerConfig(300, 16, 32, 1, 2),
                   training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2))
     monkeypatch.setitem(command_line.RECIPES, "bundled", recipe)
-    monkeypatch.setattr(data, "read_bundled", lambda split: read_bundled(split)[:40])
+    monkeypatch.setattr(data, "read_bundled",
+                        lambda split: [e for e in read_bundled(split) if " its " in e.source][:12])
 
 
 def test_demo(small_demo, tmp_path):
@@ -188,13 +198,14 @@ def test_demo(small_demo, tmp_path):
     assert pronoun["count"] > 0 and pronoun.keys() == {"attention", "layer", "head", "count", "accuracy", "chance",
                                                        "nearest noun", "first noun"}
     for text in (f"error {alignment['error']:.3f}", f"the diagonal has {alignment['diagonal']:.3f}",
-                 f"accuracy {pronoun['accuracy']:.3f} on {pronoun['count']} of", f"first noun {pronoun['first noun']:.3f}",
+                 f"accuracy {pronoun['accuracy']:.3f} on {pronoun['count']} of",
+                 f"first noun {pronoun['first noun']:.3f}",
                  f"nearest noun {pronoun['nearest noun']:.3f}", f"chance {pronoun['chance']:.3f}",
                  f"test set: BLEU {report['test']['bleu']:.1f}", f"harder test set: BLEU {report['hard']['bleu']:.1f}",
-                 report["hard"]["signature"], read_bundled("test")[0].source):
+                 report["hard"]["signature"], data.read_bundled("test")[0].source):
         assert text in done.out
     for kind in ("encoder", "decoder", "cross"):
-        assert imread(tmp_path / "demo" / f"{kind}.png").ptp() > 0 if hasattr(np.ndarray, "ptp") else True
+        assert np.ptp(imread(tmp_path / "demo" / f"{kind}.png")) > 0
     assert call("translate", "The cat sleeps.", "--folder", tmp_path / "demo").status == 0
 
 
@@ -212,20 +223,20 @@ def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp
 # Help
 
 def test_help_of_the_program():
-    done = subprocess.run([sys.executable, "-m", "transformer", "--help"], capture_output=True, text=True, encoding="utf8",
+    done = subprocess.run([sys.executable, "-m", "transformer", "--help"], capture_output=True, encoding="utf8",
                           env={**os.environ, "PYTHONIOENCODING": "utf8", "COLUMNS": "200"})
     assert done.returncode == 0 and all(name in done.stdout for name in command_line.COMMANDS), done.stderr
 
 
 def meanings(kind):
     """What a dataclass's source says about each of its fields, by option."""
-    text = re.findall(r'^    (\w+): [^\n]*(?:\n        [^\n]*)?(?:\n    """(.*?)"""$|  # (.*)$)', inspect.getsource(kind), re.M)
-    return {name: (below or beside) for name, below, beside in text}
+    pattern = r'^    (\w+): [^\n]*(?:\n        [^\n]*)?(?:\n    """(.*?)"""$|  # (.*)$)'
+    return {name: below or beside for name, below, beside in re.findall(pattern, inspect.getsource(kind), re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_help_says_what_every_option_means(name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "90")
     done = call(name, "--help")
     assert done.status == 0 and not done.err
     said = re.sub(r"[\s│]+", " ", done.out)
@@ -238,16 +249,18 @@ def test_help_says_what_every_option_means(name, monkeypatch):
             assert option == "sentence" or f"--{option.replace('_', '-')}" in said
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["train", "--no-such-option"], ["train", "--updates", "many"], ["attend"]])
+@pytest.mark.parametrize("arguments", [
+    [], ["fly"], ["train", "--no-such-option"], ["train", "--updates", "many"], ["attend"]])
 def test_a_command_line_that_cannot_be_read(arguments):
     done = call(*arguments)
-    assert done.status == 2 and done.err and "Traceback" not in done.err
+    assert done.status == 2 and "Traceback" not in done.err
+    assert done.out + done.err                                  # the parser prints; which stream depends on its version
 
 
 # Wrong options
 
 @pytest.mark.parametrize("arguments, said", [
-    (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, or give your own files"),
+    (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, or give your own"),
     (["evaluate", "--split", "exam"], "bundled has no split 'exam': choose one of train, validation, test, hard"),
     (["evaluate", "--corpus", "multi30k", "--split", "hard"], "multi30k has no split 'hard': choose one of train, "),
     (["train", "--preset", "huge"], "unknown preset 'huge': choose one of tiny, small, base, big"),
@@ -258,11 +271,11 @@ def test_a_command_line_that_cannot_be_read(arguments):
     (["train", "--device", "nonsense"], "there is no device 'nonsense' here: choose cpu, cuda or mps"),
     (["train", "--device", "meta"], "there is no device 'meta' here: choose cpu, cuda or mps"),
     (["translate", "Hello.", "--device", "cuda:99"], "there is no device 'cuda:99' here"),
-    (["translate", "Hello.", "--beam", "0"], "beam"),
+    (["translate", "Hello.", "--beam", "0"], "beam must be at least 1, not 0"),
     (["train", "--source-file", "a.en"], "--source-file and --target-file go together: give both, or a --corpus"),
-    (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full path"),
+    (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full "),
     (["train", "--resume", "--folder", "nowhere"], "no run to resume in nowhere: name its folder with --folder"),
-    (["translate", "Hello.", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of a "),
+    (["translate", "Hello.", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of "),
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
@@ -299,7 +312,7 @@ def test_a_run_is_not_resumed_with_other_data(run):
     (b"a\nb\n", b"gut\nsch\xf6n\n", r"\S*de, line 2, is not UTF-8: convert the file, for example with iconv .*"),
     (b"a\n", b"a\n", r"\S*en has 1 line: training needs at least 2, one of them to validate on"),
     (b"a\n" + b"a b c d e f g h i " * 30 + b"\na\n", b"a\na\na\n",
-     "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, or train with .*"),
+     "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, .*"),
     (b"a\na\n", b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
      "validation sentence pair 1 has .* tokens, more than the model's 150 positions: .*"),
 ])
@@ -386,9 +399,9 @@ def test_damaged_weights(arguments, name, damage, run):
     before = contents(run)
     said = complaint(*arguments, "--folder", run)
     assert name in said
-    assert re.search({"missing": "no file .*: train a model there first, or name another folder",
-                      "another configuration": "of another configuration: .*; use the config|holds weights but no training",
-                      }.get(damage, r"is not a whole safetensors file \(.*\): copy it again"), said), said
+    expected = {"missing": "no file .*: train a model there first, or name another folder",
+                "another configuration": "of another configuration: .*; use the config|holds weights but no training"}
+    assert re.search(expected.get(damage, r"is not a whole safetensors file \(.*\): copy it again"), said), said
     assert contents(run) == before
 
 
@@ -399,8 +412,9 @@ def test_a_checkpoint_of_another_configuration(run):
     assert contents(run) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"d_model": 16}', b'{"vocab_size": 300, "wings": 2}',
-                                     b'{"vocab_size": "many"}', b'{"vocab_size": 300, "P_drop": 7}'])
+@pytest.mark.parametrize("content", [
+    b"", b"{", b"[]", b"\xff\xfe", b'{"d_model": 16}', b'{"vocab_size": 300, "wings": 2}', b'{"vocab_size": "many"}',
+    b'{"vocab_size": 300, "P_drop": 7}'])
 def test_damaged_configuration(content, run):
     (run / "config.json").write_bytes(content)
     said = complaint("translate", "Hello.", "--folder", run)
@@ -428,7 +442,7 @@ def test_damaged_settings(content, arguments, run):
 def test_tokenizer_of_another_model(arguments, run):
     Tokenizer.train(["good day", "guten Tag"], 280).save(run / "tokenizer.json")
     said = complaint(*arguments, "--folder", run)
-    assert re.search(r"tokenizer.json has 2\d\d types and the model 300: use the tokenizer that was saved with this", said)
+    assert re.search(r"tokenizer.json has 2\d\d types and the model 300: use the tokenizer that was saved with", said)
 
 
 def test_a_token_outside_the_vocabulary(run):
@@ -498,8 +512,8 @@ def shingles(text, size=8):
 def test_no_sentence_of_multi30k_stands_in_the_repository(multi30k, root):
     theirs = set().union(*(shingles(text) for split in ("train", "validation", "test")
                            for pair in data.read_corpus("multi30k", split) for text in pair))
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True,
-                            text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root,
+                            capture_output=True, text=True, check=True).stdout.splitlines()
     texts = [root / name for name in listed if Path(name).suffix in
              {".py", ".md", ".ipynb", ".json", ".jsonl", ".tsv", ".txt", ".toml", ".yml", ".csv", ".svg"}]
     assert len(texts) > 10

@@ -1,4 +1,4 @@
-"""The training loop: an update against plain torch, accumulation, the order of data, checkpoints, resume, Ctrl-C, bad input."""
+"""Training: an update against plain torch, accumulation, the order of data, checkpoints, resume, Ctrl-C, bad input."""
 
 import itertools
 import json
@@ -69,7 +69,7 @@ def assert_same_checkpoint(one, other):
 # One update
 
 def test_updates_equal_plain_torch(encoded):
-    """train() against a loop written with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
+    """train() against a loop with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
     config = TrainingConfig(updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3)
     ours, plain = model_of(without_dropout()), model_of(without_dropout())
     log = train(ours, encoded, config, quiet=True)
@@ -108,7 +108,8 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
 
 
 def test_schedule_counts_updates_not_batches(encoded):
-    log = train(model_of(), encoded, TrainingConfig(updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1), quiet=True)
+    config = TrainingConfig(updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1)
+    log = train(model_of(), encoded, config, quiet=True)
     assert [row["rate"] for row in log] == [learning_rate(n, 16, 10) for n in (1, 2, 3)]
 
 
@@ -294,7 +295,8 @@ def test_weights_without_training_state(encoded, run):
         train(model_of(), encoded, BRIEF, run, resume=True, quiet=True)
 
 
-@pytest.mark.parametrize("changes, match", [(dict(h=4), "h is 2 there and 4 here"), (dict(d_ff=64), "d_ff is 32 there and 64 here"),
+@pytest.mark.parametrize("changes, match", [(dict(h=4), "h is 2 there and 4 here"),
+                                            (dict(d_ff=64), "d_ff is 32 there and 64 here"),
                                             (dict(N=2), "N is 1 there and 2 here")])
 def test_checkpoint_of_another_configuration(encoded, run, changes, match):
     config = TransformerConfig(**{**SMALL.__dict__, **changes})
@@ -323,12 +325,12 @@ def test_no_pairs():
         train(model_of(), [], BRIEF, quiet=True)
 
 
-@pytest.mark.parametrize("setting", [dict(updates=0), dict(batch_tokens=0), dict(accumulate=0), dict(warmup=0), dict(save_every=0),
-                                     dict(keep=0), dict(minutes=0), dict(factor=0.0), dict(factor=float("nan")), dict(clip=-1.0),
-                                     dict(epsilon_ls=1.0), dict(epsilon_ls=-0.1)])
-def test_bad_settings(setting):
-    with pytest.raises(ValueError, match=f"^{next(iter(setting))} must be"):
-        TrainingConfig(**setting)
+@pytest.mark.parametrize("name, value", [
+    ("updates", 0), ("batch_tokens", 0), ("accumulate", 0), ("warmup", 0), ("save_every", 0), ("keep", 0),
+    ("minutes", 0), ("factor", 0.0), ("factor", float("nan")), ("clip", -1.0), ("epsilon_ls", 1.0), ("epsilon_ls", -0.1)])
+def test_bad_settings(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be .*, not {value}$"):
+        TrainingConfig(**{name: value})
 
 
 def test_defaults_are_the_papers():

@@ -1,25 +1,116 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/15_/ipynb,transformer//py:percent
+# ---
+
 # %% [markdown]
 # # 6.1 Decoding and scores
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/15_decoding.ipynb)
+#
+# A trained model gives a probability to every next token. A translation is a whole sequence, and there are more of them
+# than anyone can try. This notebook searches: greedily, and with a beam (Section 6.1). Then it averages checkpoints, and
+# scores translations with BLEU.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 from transformer.attention import padding_mask
 from transformer.data import pad
 from transformer.model import load_weights
 
+
 # %% [markdown]
-# ## Greedy search
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# import itertools
+# import math
+# import tempfile
+# from collections import Counter
+#
+# from transformer import plotting
+# from transformer.data import Tokenizer, encode_pairs
+# from transformer.model import Transformer, TransformerConfig
+# from transformer.training import TrainingConfig, train
+#
+# torch.manual_seed(0)
+# torch.set_num_threads(1)      # the models below are too small to share between cores
+
+# %% [markdown]
+# ## A model one can follow by hand
+#
+# To see what a search does, we need probabilities that fit on paper. Here is a "model" with five words, whose next word
+# depends on the last one only. It has the methods of a `Transformer` that the searches use, and ignores its source.
+
+# %% tags=["active-ipynb"]
+# class Bigrams(torch.nn.Module):
+#     def __init__(self, table, max_positions=100):
+#         super().__init__()
+#         self.table = torch.tensor(table).log()                              # row: last token, column: next token
+#         self.config = TransformerConfig(len(table), max_positions=max_positions)
+#     def encode(self, source):
+#         return source[:, :, None]
+#     def decode(self, target, memory, source_mask, caches=None):
+#         return self.table[target]
+#     def new_caches(self):
+#         return []
+
+# %% tags=["active-ipynb"]
+# words = ["<pad>", "<s>", "</s>", "the", "a", "dog", "cat", "fox"]
+# end =    [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]                           # columns: the eight words above
+# start =  [0.0, 0.0, 0.0, 0.6, 0.4, 0.0, 0.0, 0.0]
+# the, a = [0.0, 0.0, 0.0, 0.0, 0.0, 0.4, 0.3, 0.3], [0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.8, 0.1]
+# toy, source = Bigrams([end, start, end, the, a, end, end, end]), torch.tensor([[3, 2]])
+
+# %% [markdown]
+# "the" (0.6) is the likelier first word. But after it the three animals share what is left, while "a" is nearly always
+# followed by "cat": $P(\text{the dog}) = 0.6 \cdot 0.4 = 0.24$, and $P(\text{a cat}) = 0.4 \cdot 0.8 = 0.32$.
+# The likeliest sentence does not begin with the likeliest word.
+
+# %% [markdown]
+# ## One step
+#
+# Every search asks the same question: given the tokens so far, how likely is each next one? Padding is not a word. A model
+# gives it a little probability all the same (label smoothing asks for that), so it is ruled out here.
+
+# %%
+def next_log_probs(model, tokens, memory, mask, caches=None):
+    """log P(next token | tokens (B, T), source), (B, V) in nats; padding is no token, and gets -inf."""
+    log_probs = model.decode(tokens, memory, mask, caches)[:, -1].log_softmax(dim=-1)
+    log_probs[:, model.config.pad_id] = -torch.inf
+    return log_probs
+
+
+# %% [markdown]
+# The paper lets an output be at most 50 tokens longer than the input. The end mark counts on both sides here.
 
 # %%
 def output_limit(model, source, extra=50):
     """Most tokens each output may have, (B,): source length + extra (Section 6.1), within the model's positions."""
+    if extra < 0:
+        raise ValueError(f"extra must be at least 0, not {extra}")
     lengths = (source != model.config.pad_id).sum(dim=1)
     return (lengths + extra).clamp(max=model.config.max_positions)
 
+
+# %% [markdown]
+# ## Greedy search
+#
+# Take the likeliest token, append it, ask again, until the end mark or the limit. A whole batch goes along at once;
+# sentences that are done are filled up with padding. With caches (notebook 04) each step computes one new position; the
+# keys and values of earlier ones are kept.
 
 # %%
 @torch.no_grad()
@@ -35,24 +126,165 @@ def greedy_search(model, source, extra=50, cached=True):
     output = torch.full((len(source), 1), c.bos_id, device=source.device)
     done = torch.zeros(len(source), dtype=torch.bool, device=source.device)
     while not done.all():
-        logits = model.decode(output[:, -1:] if cached else output, memory, mask, caches)[:, -1]
-        token = logits.argmax(dim=-1).masked_fill(done, c.pad_id)
+        log_probs = next_log_probs(model, output[:, -1:] if cached else output, memory, mask, caches)
+        token = log_probs.argmax(dim=-1).masked_fill(done, c.pad_id)
         output = torch.cat([output, token[:, None]], dim=1)
         done = done | (token == c.eos_id) | (output.shape[1] > limit)
     return [[token for token in row if token != c.pad_id] for row in output[:, 1:].tolist()]
 
 
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# print(" ".join(words[token] for token in greedy_search(toy, source)[0]))
+
+# %% [markdown]
+# As computed: greedy search starts with "the" and cannot take it back. Its sentence has probability 0.24, and there is
+# one with 0.32.
+
 # %% [markdown]
 # ## Length penalty
+#
+# $\log P$ only falls with every token, so comparing sums favours short outputs. GNMT (Wu et al., 2016) divides by a penalty that grows
+# with length, and the paper takes it over with $\alpha = 0.6$:
+#
+# $$\mathrm{score}(Y) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$$
+#
+# With $\alpha = 0$ it is 1: plain probability. With $\alpha = 1$ it is nearly the mean over tokens.
 
 # %%
 def length_penalty(length, alpha=0.6):
-    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark."""
+    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark. Numbers or tensors."""
     return ((5 + length) / 6) ** alpha
 
 
 # %% [markdown]
+# What does $\alpha$ do to a choice? Three outputs, with made-up log probabilities: short and likely, middle, long.
+
+# %% tags=["active-ipynb"]
+# outputs = {"4 tokens, log P = -2.0": (4, -2.0), "8 tokens, log P = -2.4": (8, -2.4), "16 tokens, log P = -3.7": (16, -3.7)}
+# alphas = [i / 50 for i in range(61)]
+# left, right = plotting.new_axes(5, 3.2, columns=2)
+# plotting.lines(range(1, 41), {f"α = {alpha}": [length_penalty(n, alpha) for n in range(1, 41)] for alpha in (0, 0.6, 1)},
+#                "length |Y|", "penalty lp(Y)", ax=left)
+# plotting.lines(alphas, {name: [log_p / length_penalty(n, alpha) for alpha in alphas] for name, (n, log_p) in outputs.items()},
+#                "α", "score", ax=right);
+
+# %% tags=["active-ipynb"]
+# def winner(alpha):
+#     return max(outputs.values(), key=lambda output: output[1] / length_penalty(output[0], alpha))[0]
+#
+# assert length_penalty(1, 0.6) == 1 and abs(length_penalty(7, 0.6) - 2**0.6) < 1e-12
+# assert [winner(alpha) for alpha in (0, 0.6, 1)] == [4, 8, 16]
+
+# %% [markdown]
+# Left: the penalty. Right: the highest curve wins. Without penalty the short output does, at the paper's 0.6 the middle one,
+# at 1 the long one.
+
+# %% [markdown]
 # ## Beam search
+#
+# Keep the $K$ best beginnings alive (the paper: $K = 4$). At each step extend every one by every token, and keep the best $K$
+# of all those. Two details differ between implementations. Here:
+#
+# - A hypothesis that ends **leaves the beam**, and the next best beginning takes its place: $K$ stay alive. It counts
+#   only if it was among the $K$ best of its step.
+# - At the length limit the $K$ best count as finished, ended or not.
+#
+# Each beginning has one extension by the end mark, so the best $2K$ hold $K$ to go on with.
+
+# %%
+def take(tokens, places):
+    """Rows of each sentence's hypotheses: tokens (B, n, t), places (B, k) -> (B, k, t)."""
+    return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
+
+
+# %%
+def extend(tokens, scores, log_probs, K):
+    """The 2K best one-token extensions of each sentence's live hypotheses, best first.
+
+    tokens (B, K, t), scores (B, K), log_probs (B, K, V) -> tokens (B, 2K, t + 1), their scores, and which of the K
+    hypotheses each extends, both (B, 2K).
+    """
+    V = log_probs.shape[-1]
+    best, place = (scores[:, :, None] + log_probs).flatten(1).topk(2 * K)
+    parent, token = place // V, place % V
+    return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
+
+
+# %% [markdown]
+# On the five-word model with $K = 2$: the four best candidates of each step with their probabilities, those kept in bold.
+
+# %% tags=["active-ipynb"]
+# tokens, scores, tree, kept = torch.ones(1, 2, 1, dtype=torch.long), torch.tensor([[0.0, -torch.inf]]), {}, []
+# for _ in range(2):
+#     log_probs = next_log_probs(toy, tokens.flatten(0, 1), None, None)[None]
+#     candidates, best, _ = extend(tokens, scores, log_probs, K=2)
+#     paths = [tuple(words[token] for token in row[1:]) for row in candidates[0].tolist()]
+#     tree.update({path: log_p.exp().item() for path, log_p in zip(paths, best[0]) if log_p.isfinite()})
+#     kept += paths[:2]
+#     tokens, scores = candidates[:, :2], best[:, :2]
+# plotting.tree(tree, kept, "<s>");
+
+# %% [markdown]
+# After one step the beam holds both beginnings, because there is room for two. After the second "a cat" (0.32) leads, and
+# "the dog" (0.24) is second; "the cat" and "the fox" are dropped. What follows is the end mark, with probability 1.
+
+# %% [markdown]
+# The best $n$ finished ones are kept beside the beam, padded to the same length.
+
+# %%
+def keep_finished(found, found_scores, tokens, scores, pad_id):
+    """The best n of the n found so far (B, n, t) and the newly finished (B, K, t + 1); -inf marks what is none."""
+    found_scores, places = torch.cat([found_scores, scores], dim=1).topk(found_scores.shape[1])
+    found = take(torch.cat([F.pad(found, (0, 1), value=pad_id), tokens], dim=1), places)
+    return found, found_scores
+
+
+# %% [markdown]
+# When may a sentence stop? Not at the first finished hypothesis: one that is still alive may overtake it. But $\log P$ only falls,
+# and no penalty is larger than that of the longest output allowed. That bounds what a live hypothesis can still reach. The
+# paper says "terminate early when possible"; this is the earliest moment that cannot change the result.
+
+# %%
+def can_improve(found_scores, live, limit, alpha):
+    """(B,): can the best live hypothesis (log P, (B,)) still overtake the last of those found, (B, n) log P / lp?"""
+    return found_scores[:, -1] < live / length_penalty(limit, alpha)
+
+
+# %% [markdown]
+# The search itself. The caches follow their hypotheses: those of the decoder's own past at each step, those of the source only
+# when a sentence is done and leaves the batch (all $K$ hypotheses of a sentence share their source).
+
+# %%
+def beam_steps(model, source, K, alpha, extra, n):
+    """Run the search; yield (which sentences, their n best tokens (b, n, t), scores (b, n)) as sentences are done."""
+    c, limit, alive = model.config, output_limit(model, source, extra), torch.arange(len(source), device=source.device)
+    memory = model.encode(source).repeat_interleave(K, dim=0)  # (B * K, S, d_model)
+    mask, caches = padding_mask(source, c.pad_id).repeat_interleave(K, dim=0), model.new_caches()
+    tokens = torch.full((len(source), K, 1), c.bos_id, device=source.device)
+    scores = torch.full((len(source), K), -torch.inf, device=source.device)
+    found, found_scores = tokens[:, :n], scores[:, :n].clone()  # nothing yet
+    scores[:, 0] = 0.0  # the K copies are still the same: start from one
+    while len(alive):
+        log_probs = next_log_probs(model, tokens[:, :, -1:].flatten(0, 1), memory, mask, caches).unflatten(0, (-1, K))
+        candidates, best, parent = extend(tokens, scores, log_probs, K)
+        length = candidates.shape[2] - 1  # without the begin mark
+        ended = (candidates[:, :, -1] == c.eos_id) | (limit <= length)[:, None]
+        finished = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
+        found, found_scores = keep_finished(found, found_scores, candidates[:, :K], finished, c.pad_id)
+        scores, places = best.masked_fill(ended, -torch.inf).topk(K)
+        tokens, parent = take(candidates, places), parent.gather(1, places)
+        go_on = (length < limit) & can_improve(found_scores, scores[:, 0], limit, alpha)
+        yield alive[~go_on], found[~go_on, :, 1:], found_scores[~go_on]
+        rows = (torch.arange(len(alive), device=source.device)[:, None] * K + parent)[go_on].flatten()
+        for own, _ in caches:
+            own.select(rows)
+        if not go_on.all():
+            memory, mask = memory[rows], mask[rows]
+            for _, cross in caches:
+                cross.select(rows)
+        alive, limit, tokens, scores, found, found_scores = (x[go_on] for x in (alive, limit, tokens, scores, found, found_scores))
+
 
 # %%
 @dataclass(frozen=True)
@@ -64,95 +296,132 @@ class Hypothesis:
 
 
 # %%
+def check_search(beam, alpha, n_best):
+    """ValueError, naming the setting, for a search that makes no sense."""
+    if beam < 1:
+        raise ValueError(f"beam must be at least 1, not {beam}")
+    if not 1 <= n_best <= beam:
+        raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
+    if not alpha >= 0:
+        raise ValueError(f"alpha must be at least 0, not {alpha}")
+
+
+# %%
 @torch.no_grad()
 def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
-    source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best first. A
-    hypothesis that ends leaves the beam, and the next best takes its place. A sentence is done when
-    no live hypothesis can still overtake the n_best found: log P only falls, and no penalty is
-    larger than that of the longest output allowed.
+    source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best first. A hypothesis that ends
+    leaves the beam, and the next best takes its place. A sentence is done when none alive can still overtake the n_best
+    found. Raises ValueError for a beam or n_best out of range, a negative alpha or a negative extra.
     """
-    if not 1 <= n_best <= beam or alpha < 0:
-        raise ValueError(f"n_best must be between 1 and beam={beam}, not {n_best}, and alpha at least 0, not {alpha}")
+    check_search(beam, alpha, n_best)
     model.eval()
-    c, device = model.config, source.device
-    K, limit = beam, output_limit(model, source, extra)
-    found = [[] for _ in range(len(source))]
-    alive = torch.arange(len(source), device=device)  # which sentence each row block belongs to
-    memory = model.encode(source).repeat_interleave(K, dim=0)  # (B * K, S, d_model)
-    mask = padding_mask(source, c.pad_id).repeat_interleave(K, dim=0)
-    caches = model.new_caches()
-    output = torch.full((len(source), K, 1), c.bos_id, device=device)
-    scores = torch.full((len(source), K), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # the K copies are still the same: start from one
-    while len(alive):
-        step = output.shape[2]  # length of the outputs after this step, end mark included
-        logits = model.decode(output[:, :, -1].reshape(-1, 1), memory, mask, caches)[:, -1]
-        total = scores[:, :, None] + logits.log_softmax(dim=-1).unflatten(0, (-1, K))  # (B, K, V)
-        best, place = total.flatten(1).topk(min(2 * K, total[0].numel()))
-        parent, token = place // c.vocab_size, place % c.vocab_size
-        ended = token == c.eos_id
-        collect(found, alive, output, best, parent, token, ended, K, step, alpha)
-        order = ended.long().sort(dim=1, stable=True).indices[:, :K]  # live candidates first, best first
-        scores = best.masked_fill(ended, -torch.inf).gather(1, order)
-        parent, token = parent.gather(1, order), token.gather(1, order)
-        output = torch.cat([output.gather(1, parent[:, :, None].expand(-1, -1, step)), token[:, :, None]], dim=2)
-        keep = torch.tensor([still_open(found[b], scores[i, 0].item(), step, int(limit[b]), n_best, alpha)
-                             for i, b in enumerate(alive.tolist())], device=device)
-        cut_short(found, alive, output, scores, step, limit, alpha)
-        rows = (torch.arange(len(alive), device=device)[:, None] * K + parent)[keep].flatten()
-        alive, output, scores, memory, mask = alive[keep], output[keep], scores[keep], memory[rows], mask[rows]
-        for own, cross in caches:
-            own.select(rows)
-            cross.select(rows)
-    return [sorted(some, key=lambda h: -h.score)[:n_best] for some in found]
+    results = [[] for _ in range(len(source))]
+    for which, tokens, scores in beam_steps(model, source, beam, alpha, extra, n_best):
+        for b, rows, row_scores in zip(which.tolist(), tokens.tolist(), scores.tolist()):
+            results[b] = [Hypothesis([token for token in row if token != model.config.pad_id], score)
+                          for row, score in zip(rows, row_scores) if score > -torch.inf]
+    return results
 
 
-# %%
-def collect(found, alive, output, best, parent, token, ended, K, step, alpha):
-    """Move candidates that have just ended, if they are among their sentence's K best, to found."""
-    ended = ended.clone()
-    ended[:, K:] = False
-    for i, j in (ended & best.isfinite()).nonzero().tolist():
-        tokens = [*output[i, parent[i, j], 1:].tolist(), token[i, j].item()]
-        found[alive[i]].append(Hypothesis(tokens, best[i, j].item() / length_penalty(step, alpha)))
+# %% tags=["active-ipynb"]
+# for hypothesis in beam_search(toy, source, beam=4, alpha=0.0, n_best=4)[0]:
+#     print(f"{math.exp(hypothesis.score):.2f}", " ".join(words[token] for token in hypothesis.tokens))
+# best = beam_search(toy, source, beam=2, alpha=0.0)[0][0]
+# assert [words[token] for token in best.tokens] == ["a", "cat", "</s>"] and abs(math.exp(best.score) - 0.32) < 1e-6
 
+# %% [markdown]
+# With $\alpha = 0$ the score is $\log P$, so its exponential is the probability: 0.32 for "a cat", which two beams are enough
+# to find, then 0.24 and twice 0.18.
 
-# %%
-def cut_short(found, alive, output, scores, step, limit, alpha):
-    """At the length limit, hypotheses without an end mark count as they are."""
-    for i in (limit[alive] <= step).nonzero().flatten().tolist():
-        for j in scores[i].isfinite().nonzero().flatten().tolist():
-            found[alive[i]].append(Hypothesis(output[i, j, 1:].tolist(), scores[i, j].item() / length_penalty(step, alpha)))
+# %% [markdown]
+# ## A trained model
+#
+# Now a real one, trained for a few seconds on a toy task: read words for digits, write them in reverse order. It is stopped
+# early on purpose, so that it still makes mistakes.
 
+# %% tags=["active-ipynb"]
+# digits = "zero one two three four five six seven eight nine".split()
+# numbers = [torch.randint(0, 10, (int(n),)).tolist() for n in torch.randint(3, 8, (2100,))]
+# pairs = [(" ".join(digits[d] for d in row), " ".join(digits[d] for d in reversed(row))) for row in numbers]
+# tokenizer = Tokenizer.train([source for source, _ in pairs], vocab_size=300)
+# encoded, tests = encode_pairs(tokenizer, pairs), pairs[2000:]
+# model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=80))
+# folder = tempfile.TemporaryDirectory()
+# train(model, encoded[:2000], TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.6, save_every=20), folder.name, quiet=True)
+# source = pad([ids for ids, _ in encoded[2000:]], pad_id=0)
+# outputs = greedy_search(model, source)
+# print(pairs[2000][0], "->", tokenizer.decode(outputs[0]))
 
-# %%
-def still_open(finished, best_live, step, limit, n_best, alpha):
-    """False when the limit is reached, or n_best finished hypotheses beat all that the best live one can become."""
-    if step >= limit or best_live == -float("inf"):
-        return False
-    if len(finished) < n_best:
-        return True
-    bound = best_live / length_penalty(limit, alpha)
-    return sorted((h.score for h in finished), reverse=True)[n_best - 1] < bound
+# %% [markdown]
+# The four best hypotheses for the sentence of which the model is least sure:
 
+# %% tags=["active-ipynb"]
+# n_best = beam_search(model, source, n_best=4)
+# unsure = min(range(len(tests)), key=lambda i: n_best[i][0].score)
+# print("source:", tests[unsure][0])
+# for hypothesis in n_best[unsure]:
+#     print(f"{hypothesis.score:7.3f}  {tokenizer.decode(hypothesis.tokens)}")
+
+# %% [markdown]
+# They resemble each other, as the entries of an n-best list usually do, and the scores fall from top to bottom.
+#
+# **Scores are true.** The search adds up $\log P$ token by token, with caches, padding and shuffled beams. One forward pass
+# over each finished output must give the same number:
+
+# %% tags=["active-ipynb"]
+# @torch.no_grad()
+# def score_of(model, ids, tokens, alpha=0.6):
+#     log_p = model.eval()(ids[None], torch.tensor([[1, *tokens[:-1]]]))[0].log_softmax(dim=-1)
+#     return log_p[range(len(tokens)), tokens].sum().item() / length_penalty(len(tokens), alpha)
+#
+# gaps = [abs(hypothesis.score - score_of(model, ids[ids != 0], hypothesis.tokens))
+#         for ids, some in zip(source[:20], n_best) for hypothesis in some]
+# print(f"{len(gaps)} hypotheses, largest difference {max(gaps):.1e}")
+# assert max(gaps) < 1e-4 and all(some == sorted(some, key=lambda h: -h.score) for some in n_best)
+
+# %% [markdown]
+# **What the cache saves**, on the same sentences, and nothing changes:
+
+# %% tags=["active-ipynb"]
+# from torch.utils.benchmark import Timer
+#
+# random_model = Transformer(TransformerConfig(50, d_model=64, d_ff=128, N=2, h=4))
+# long = torch.randint(3, 50, (8, 30))
+# seconds = {name: Timer("f(m, s, cached=c)", globals=dict(f=greedy_search, m=random_model, s=long, c=cached)).timeit(2).median
+#            for name, cached in [("with caches", True), ("without", False)]}
+# plotting.bars(seconds, "", "seconds for 8 outputs", ax=plotting.new_axes(3.5, 2.6))
+# assert greedy_search(model, source[:30]) == greedy_search(model, source[:30], cached=False)
+# assert greedy_search(random_model, long) == greedy_search(random_model, long, cached=False)
+
+# %% [markdown]
+# An untrained model rarely ends by itself, so these outputs run to the limit of 80 tokens: 80 steps over one position
+# each, against 80 steps over 40 positions on average. The longer the output, the larger the gap.
 
 # %% [markdown]
 # ## From sentences to sentences
+#
+# Tokenise, sort by length so that little is padding, search in batches, turn ids back into text, and return to the order given.
+
+# %%
+def check_sentences(encoded, max_positions):
+    """ValueError, naming it, for a sentence that is longer than the model's positions."""
+    for number, ids in enumerate(encoded, 1):
+        if len(ids) > max_positions:
+            raise ValueError(f"sentence {number} has {len(ids)} tokens, more than the model's {max_positions} positions: split it")
+
 
 # %%
 def translate(model, tokenizer, sentences, beam=4, alpha=0.6, extra=50, batch_tokens=4000, progress=lambda n: None):
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
-    progress(n) is called with the number of sentences done after each batch. Raises ValueError for
-    a sentence longer than the model's positions.
+    progress(n) is called with the number of sentences done after each batch. Raises ValueError for a sentence longer
+    than the model's positions, and for settings that `beam_search` refuses.
     """
+    check_search(beam, alpha, n_best=1)
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
-    for number, ids in enumerate(encoded, 1):
-        if len(ids) > model.config.max_positions:
-            raise ValueError(f"sentence {number} has {len(ids)} tokens, more than the model's {model.config.max_positions} "
-                             "positions: split it")
+    check_sentences(encoded, model.config.max_positions)
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
     results, device = [""] * len(encoded), next(model.parameters()).device
     while order:
@@ -167,24 +436,53 @@ def translate(model, tokenizer, sentences, beam=4, alpha=0.6, extra=50, batch_to
     return results
 
 
+# %% tags=["active-ipynb"]
+# translations = translate(model, tokenizer, [source for source, _ in tests])
+# assert translations == [tokenizer.decode(some[0].tokens) for some in n_best]            # whatever the batches were
+# print(translations[:3])
+
 # %% [markdown]
 # ## Averaging checkpoints
+#
+# The last steps of training jump about: the learning rate is still large, and each batch pulls elsewhere. The mean of the
+# weights of several checkpoints lies in the middle of the jumps. The paper averages the last 5 (base) or 20 (big).
 
 # %%
 def average_checkpoints(paths):
-    """The mean of the weights in several files, parameter by parameter (Section 6.1): {name: tensor}."""
-    paths = [Path(path) for path in paths]
+    """The mean of the weights in several files, parameter by parameter (Section 6.1): {name: tensor}, float32.
+
+    Raises ValueError for no files at all, and for one whose names or shapes differ from the first's.
+    """
+    paths, total = [Path(path) for path in paths], {}
     if not paths:
         raise ValueError("no checkpoints to average: name at least one file")
-    total = {}
     for path in paths:
-        for name, tensor in load_weights(path)[0].items():
-            total[name] = total.get(name, 0) + tensor.double()
+        tensors = load_weights(path)[0]
+        total = total or {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in tensors.items()}
+        if {name: tensor.shape for name, tensor in tensors.items()} != {name: tensor.shape for name, tensor in total.items()}:
+            raise ValueError(f"{path} is of another configuration than {paths[0]}: average the checkpoints of one run")
+        for name, tensor in tensors.items():
+            total[name] += tensor
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 
+# %% tags=["active-ipynb"]
+# paths = sorted(Path(folder.name, "weights").iterdir())
+# average = average_checkpoints(paths)
+# by_hand = torch.stack([load_weights(path)[0]["embedding.weight"] for path in paths]).mean(dim=0)
+# assert len(paths) == 5 and torch.allclose(average["embedding.weight"], by_hand, rtol=0, atol=1e-6)
+
 # %% [markdown]
 # ## BLEU
+#
+# BLEU (Papineni et al., 2002) asks how many runs of $n$ words of the translation stand in the reference, too. The precision
+# $p_n$ counts each run at most as often as the reference has it. Short outputs would win by saying only what is sure, so a
+# brevity penalty $BP$ punishes $c$ words against a reference of $r$:
+#
+# $$\mathrm{BLEU} = BP \cdot \left(p_1\, p_2\, p_3\, p_4\right)^{1/4}, \qquad BP = \min\left(1, e^{1 - r/c}\right)$$
+#
+# Counts are summed over the corpus before dividing. How text is cut into words changes the score by points: sacreBLEU
+# (Post, 2018) fixes it.
 
 # %%
 @dataclass(frozen=True)
@@ -196,16 +494,153 @@ class Score:
 
 
 # %%
+def check_lines(hypotheses, references):
+    """ValueError where translations and references do not pair up, or there are none."""
+    if len(hypotheses) != len(references) or not references:
+        raise ValueError(f"{len(hypotheses)} translations and {len(references)} references: each translation needs one reference")
+
+
+# %%
 def bleu(hypotheses, references, lowercase=False):
     """Cased, detokenised sacreBLEU (Post, 2018) of translations against one reference each."""
     from sacrebleu.metrics import BLEU
 
+    check_lines(hypotheses, references)
     metric = BLEU(lowercase=lowercase)
     score = metric.corpus_score(hypotheses, [references]).score
     return Score(score, str(metric.get_signature()))
 
 
+# %% [markdown]
+# By hand: nine words against ten. "red" stands once too often, so it counts once.
+
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# output, reference = "the red red fox jumps over the sleeping dog", "the quick red fox jumps over the very lazy dog"
+# def runs(text, n):
+#     return Counter(zip(*(text.split()[i:] for i in range(n))))
+#
+# hits = [(runs(output, n) & runs(reference, n)).total() for n in (1, 2, 3, 4)]           # & takes the smaller count
+# counts = [runs(output, n).total() for n in (1, 2, 3, 4)]
+# brevity = min(1.0, math.exp(1 - 10 / 9))
+# by_hand = 100 * brevity * math.prod(h / c for h, c in zip(hits, counts)) ** (1 / 4)
+# print("precisions", [f"{h}/{c}" for h, c in zip(hits, counts)], f"brevity penalty {brevity:.3f}  BLEU {by_hand:.2f}")
+# assert abs(by_hand - bleu([output], [reference]).bleu) < 1e-9
+
+# %% [markdown]
+# Seven of nine words are right, four of eight pairs, three of seven triples, two of six runs of four.
+#
+# Of the toy task one can ask more: is the whole sentence right?
+
 # %%
 def exact_match(hypotheses, references):
     """The part of translations that equal their reference, character by character."""
-    return sum(h == r for h, r in zip(hypotheses, references, strict=True)) / len(references)
+    check_lines(hypotheses, references)
+    return sum(h == r for h, r in zip(hypotheses, references)) / len(references)
+
+# %% tags=["active-ipynb"]
+# references, greedy = [target for _, target in tests], translate(model, tokenizer, [source for source, _ in tests], beam=1)
+# for name, some in [("greedy", greedy), ("beam of 4", translations)]:
+#     print(f"{name}: BLEU {bleu(some, references).bleu:.1f}, exact match {exact_match(some, references):.0%}")
+# print(bleu(translations, references).signature)
+
+# %% [markdown]
+# The signature: one reference, case kept, no "effective order", the tokeniser named 13a, exponential smoothing of zero counts,
+# and the version. Always report it. The two searches differ little here: where a model is sure, the likeliest next word is
+# the right one. A beam helps where it is unsure.
+
+# %% [markdown]
+# ## Checks
+#
+# **A beam of 1 without penalty is greedy search**, and **a batch gives each sentence what it gets alone**.
+
+# %% tags=["active-ipynb"]
+# assert [some[0].tokens for some in beam_search(model, source, beam=1, alpha=0.0)] == outputs
+# for i in range(0, 30, 3):
+#     alone = source[i, source[i] != 0][None]
+#     assert beam_search(model, alone)[0][0].tokens == n_best[i][0].tokens and greedy_search(model, alone)[0] == outputs[i]
+
+# %% [markdown]
+# **A beam wide enough is exhaustive search.** Four usable tokens, at most four in a row: every possible output can be
+# scored, 40 that end and 81 that are cut off by the limit. A random model, several penalties, the ten best:
+
+# %% tags=["active-ipynb"]
+# tiny, ids = Transformer(TransformerConfig(5, d_model=16, d_ff=32, N=1, h=2)), torch.tensor([[3, 2]])
+# def possible(n):
+#     for tokens in itertools.product([1, 2, 3, 4], repeat=n):
+#         if 2 not in tokens[:-1] and (tokens[-1] == 2 or n == 4):
+#             yield list(tokens)
+#
+# everything = [tokens for n in (1, 2, 3, 4) for tokens in possible(n)]
+# assert len(everything) == 40 + 81
+# for alpha in (0.0, 0.6, 1.0, 3.0):
+#     by_force = sorted(everything, key=lambda tokens: -score_of(tiny, ids[0], tokens, alpha))[:10]
+#     assert [h.tokens for h in beam_search(tiny, ids, beam=130, alpha=alpha, extra=2, n_best=10)[0]] == by_force
+
+# %% [markdown]
+# **Stopping early changes nothing.** The same search with a `can_improve` that always says yes, as long as anything lives:
+
+# %% tags=["active-ipynb"]
+# early = can_improve
+# def can_improve(found_scores, live, limit, alpha):
+#     return live.isfinite()
+#
+# patient = beam_search(model, source, extra=20, n_best=4)
+# can_improve = early
+# assert [[h.tokens for h in some] for some in beam_search(model, source, extra=20, n_best=4)] == \
+#        [[h.tokens for h in some] for some in patient]
+
+# %% [markdown]
+# **Outputs end** at the end mark, or 50 tokens past the length of the input.
+
+# %% tags=["active-ipynb"]
+# endless = Bigrams([[0.0, 0.0, 0.0, 1.0]] * 4)                               # says token 3 for ever
+# for some in (greedy_search(endless, torch.tensor([[3, 3, 2], [3, 2, 0]])),
+#              [best[0].tokens for best in beam_search(endless, torch.tensor([[3, 3, 2], [3, 2, 0]]))]):
+#     assert [len(tokens) for tokens in some] == [3 + 50, 2 + 50]
+# assert all(tokens.count(2) <= 1 and 2 not in tokens[:-1] for tokens in outputs)
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** A short output has 6 tokens and $\log P = -3$, a long one 12 tokens and $\log P = -4$. From which $\alpha$ on does the long one
+# win?
+
+# %% tags=["active-ipynb"]
+# your_alpha = ...
+# if your_alpha is not ...:
+#     short, long = (log_p / length_penalty(n, your_alpha) for n, log_p in ((6, -3.0), (12, -4.0)))
+#     assert abs(short - long) < 1e-3
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# Equal scores mean $3 / (11/6)^\alpha = 4 / (17/6)^\alpha$, so $(17/11)^\alpha = 4/3$:
+# `your_alpha = math.log(4 / 3) / math.log(17 / 11)`, about 0.661. At the paper's 0.6 the short one still wins.
+# </details>
+#
+# **2.** Give the five-word model another start (a list of eight probabilities like `start`, "the" among the possible words) with which
+# greedy search, too, finds the likeliest sentence.
+
+# %% tags=["active-ipynb"]
+# your_start = ...
+# if your_start is not ...:
+#     yours = Bigrams([end, your_start, end, the, a, end, end, end])
+#     assert abs(sum(your_start) - 1) < 1e-9 and your_start[3] > 0
+#     assert greedy_search(yours, ids)[0] == beam_search(yours, ids, beam=4, alpha=0.0)[0][0].tokens
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# For example `your_start = [0, 0, 0, 0.4, 0.6, 0, 0, 0]`: when "a" is likelier than "the", the greedy choice is right. So is
+# `[0, 0, 0, 0.7, 0.3, 0, 0, 0]`: then "the dog" has $0.28$, more than the $0.24$ of "a cat". Greedy search fails only in between.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# That is all a translator needs: `transformer train` and `transformer translate` put it together.
+# [19 Visualization](19_visualization.ipynb) looks into a trained model. In Colab the next notebook imports this module from
+# the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.

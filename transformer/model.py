@@ -405,10 +405,10 @@ def write_file(path, write):
 # %%
 def save_weights(tensors, path, metadata=None):
     """Named tensors to a safetensors file, through a temporary name."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_file(path, lambda temporary: save_file(tensors, temporary, metadata))
+    write_file(path, lambda temporary: temporary.write_bytes(save(tensors, metadata)))
 
 
 # %%

@@ -27,11 +27,10 @@ import torch
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# import torch.nn.functional as F
-#
 # from transformer import plotting
 # from transformer.model import Transformer, TransformerConfig
 #
+# torch.set_num_threads(1)                                      # the models below are so small that more only wait
 # torch.manual_seed(0);
 
 # %% [markdown]
@@ -215,7 +214,7 @@ def train_with_rates(model, loss_of, rates):
 # %% tags=["active-ipynb"]
 # def copying_loss(model):
 #     digits = torch.randint(3, 13, (32, 6))
-#     return F.cross_entropy(model.output.logits(model.encode(digits)).flatten(0, 1), digits.flatten())
+#     return torch.nn.functional.cross_entropy(model.output.logits(model.encode(digits)).flatten(0, 1), digits.flatten())
 #
 # runs, sizes = {}, dict(vocab_size=13, d_model=32, d_ff=64, N=6, h=4, P_drop=0.0)
 # for factor in (1 / 16, 1.0):

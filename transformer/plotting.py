@@ -19,7 +19,7 @@ def heatmap(weights, columns=None, rows=None, title="", ax=None, values=False, l
     """A matrix (R, C) as colours, row by row from the top; columns and rows are labels, values prints the numbers."""
     R, C = len(weights), len(weights[0])
     ax = new_axes(max(2.5, 1.2 + cell * C), max(2.0, 1.0 + cell * R)) if ax is None else ax
-    weights = [[float(w) for w in row] for row in weights]
+    weights = weights.tolist() if hasattr(weights, "tolist") else [[float(w) for w in row] for row in weights]
     top = largest or max(abs(w) for row in weights for w in row) or 1.0
     lowest = min(0.0, min(min(row) for row in weights))
     ax.imshow(weights, cmap="viridis" if lowest == 0 else "coolwarm", vmin=lowest if lowest == 0 else -top, vmax=top, aspect="auto")
@@ -148,5 +148,5 @@ def save(ax, path):
     import matplotlib.pyplot as plt
 
     figure = (ax if hasattr(ax, "figure") else ax.flat[0]).figure
-    figure.savefig(path, dpi=130, bbox_inches="tight", format="png")
+    figure.savefig(path, dpi=130, format="png")
     plt.close(figure)

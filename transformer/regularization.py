@@ -108,8 +108,9 @@ def set_dropout(model, P_drop):
 # %% tags=["active-ipynb"]
 # model, x = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.5)), torch.randn(3, 4, 16)
 # layer = model.encoder.layers[0]
-# outputs = lambda: (layer.self_attention(x, x, x), layer.feed_forward(x), layer(x))
-# training, _, evaluation = outputs(), model.eval(), outputs()  # a new model is in training mode
+# training = layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)         # a new model is in training mode
+# model.eval()
+# evaluation = layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)
 # assert torch.equal(training[0], evaluation[0]) and torch.equal(training[1], evaluation[1])
 # assert not torch.allclose(training[2], evaluation[2])         # the layer around them does drop
 
@@ -150,12 +151,12 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 
 # %% tags=["active-ipynb"]
 # gold = torch.tensor(3)
-# rows = torch.stack([smoothed_targets(gold, 8, 0.0), smoothed_targets(gold, 8, 0.1), smoothed_without_padding(gold, 8, 0.1)])
-# plotting.heatmap(rows, range(8), ["no smoothing", "ε / V", "ε / (V - 2)"], values=True, largest=1.0, column_label="type (0 is padding)", cell=0.6)
+# rows = torch.stack([*(smoothed_targets(gold, 8, e) for e in (0.0, 0.1)), smoothed_without_padding(gold, 8, 0.1)])
+# plotting.heatmap(rows, range(8), ["no smoothing", "ε / V", "ε / (V - 2)"], values=True, largest=1.0, cell=0.6)
 # assert torch.allclose(rows.sum(dim=1), torch.ones(3))
 
 # %% [markdown]
-# With 8 types the two differ visibly (0.0125 and 0.0167, rounded here), with the paper's 37,000 hardly: the gold type gets 0.9000027 instead of 0.9, each of the
+# Columns are types; type 0 is padding. With 8 types the two differ visibly (0.0125 and 0.0167, rounded here), with the paper's 37,000 hardly: the gold type gets 0.9000027 instead of 0.9, each of the
 # others 0.005% less. What it does break is equality with the formula, and with torch. Torch's `cross_entropy` follows
 # Szegedy, so the loss is one call. Padding is left out, and "mean" is a mean over real tokens.
 
@@ -175,7 +176,7 @@ def label_smoothing_loss(logits, gold, epsilon=0.1, pad_id=0, reduction="mean"):
 
 # %%
 def cross_entropy_with_targets(logits, targets):
-    """-sum_k q(k) ln p(k) for each token: logits and targets (..., V) -> (...); what the loss above is by definition."""
+    """-sum_k q(k) ln p(k) for each token, the loss by definition: logits and targets (..., V) -> (...)."""
     return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
 
 
@@ -213,7 +214,7 @@ def lowest_loss(V, epsilon):
 
 # %%
 def confident_logits(p, V):
-    """Logits (len(p), 1, V) that give type 1 each of the probabilities p, and all others an equal share of the rest."""
+    """Logits (len(p), 1, V) that give type 1 each of the probabilities p, and all others an equal share."""
     logits = torch.log((1 - p) / (V - 1))[:, None].repeat(1, V)
     logits[:, 1] = p.log()
     return logits[:, None]
@@ -230,7 +231,7 @@ def confident_logits(p, V):
 # going beyond costs. With the paper's vocabulary no training loss can fall below this:
 
 # %% tags=["active-ipynb"]
-# print(f"V = 37,000, epsilon = 0.1: {lowest_loss(37_000, 0.1):.3f} nats, of which {-0.9 * math.log(0.9):.3f} from the gold token")
+# print(f"{lowest_loss(37_000, 0.1):.3f} nats, of which {-0.9 * math.log(0.9):.3f} from the gold token")
 
 # %% [markdown]
 # ## Why perplexity gets worse and BLEU better

@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from transformer.data import collate, token_batches
 from transformer.model import load_parameters, load_weights, save_weights, write_file
@@ -49,7 +49,8 @@ from transformer.regularization import label_smoothing_loss
 # from transformer.data import Tokenizer, encode_pairs, read_corpus
 # from transformer.model import Transformer, TransformerConfig
 #
-# torch.manual_seed(0);
+# torch.manual_seed(0)
+# torch.set_num_threads(1)      # the models below are too small to share between cores
 
 # %% [markdown]
 # ## Settings
@@ -110,7 +111,7 @@ def check_settings(config):
 # bundled corpus, a vocabulary of 600 types, one layer, $d_{model} = 64$.
 
 # %% tags=["active-ipynb"]
-# pairs, held_out = read_corpus("bundled", "train")[:300], read_corpus("bundled", "validation")[:100]
+# pairs, held_out = read_corpus("bundled", "train")[:300], read_corpus("bundled", "validation")[:50]
 # tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], vocab_size=600)
 # encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
 # small = TransformerConfig(tokenizer.vocab_size, d_model=64, d_ff=256, N=1, h=4, max_positions=200)
@@ -526,7 +527,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # whole, parts = Path(place.name) / "whole", Path(place.name) / "parts"
 # train(new_model(1), encoded[:50], brief, whole, quiet=True)
 # stopped, calls = new_model(1), itertools.count(1)
-# stopped.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == 4 else None)
+# stopped.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == 4 else None);
 
 # %% tags=["active-ipynb"]
 # try:

@@ -39,7 +39,7 @@ from transformer.data import WORD, collate, encode_pairs
 #
 # folder = data_folder() / "models" / "bundled"
 # model, tokenizer = Transformer.from_pretrained(folder), Tokenizer.load(folder / "tokenizer.json")
-# validation, test = read_bundled("validation")[:400], read_bundled("test")[:400]
+# validation, test = read_bundled("validation")[:250], read_bundled("test")[:250]
 # print(translate(model, tokenizer, ["The old cat behind the school lost its ball."])[0])
 
 # %% [markdown]
@@ -138,6 +138,7 @@ def maps_of_pair(layers, source, target):
     (source_words, s), (target_words, t) = source, target
     S, T = len(s), len(t)
     read = torch.cat([torch.zeros(1, dtype=torch.long), t[:-1] + 1])  # the begin mark, then each token one step later
+    read = read.clamp(max=len(target_words) - 1)  # white space at the end counts with the last word read
     return AttentionMaps(source_words, target_words,
                          join_pieces(layers["encoder"][:, :, :S, :S], s, s),
                          join_pieces(layers["decoder"][:, :, :T, :T], t, read),
@@ -165,7 +166,7 @@ def all_maps(model, tokenizer, pairs, size=50):
 # for weights, rows, columns in [(maps.encoder, maps.source, maps.source), (maps.decoder, maps.target, maps.read), (maps.cross, maps.target, maps.source)]:
 #     assert weights.shape[2:] == (len(rows), len(columns))
 #     assert torch.allclose(weights.sum(dim=-1), torch.ones(weights.shape[:3]), atol=1e-5)
-# assert maps.decoder.triu(1).abs().max() == 0          # a step cannot look at what is read later
+# assert maps.decoder.triu(2).abs().max() == 0          # no later word; a second piece may look at its word's first
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?

@@ -1,0 +1,416 @@
+"""Greedy and beam search, translation, averaging, BLEU: against exhaustive search, forward passes, counts by hand."""
+
+import functools
+import itertools
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from transformer import decoding
+from transformer.data import Tokenizer, pad
+from transformer.decoding import (
+    average_checkpoints,
+    beam_search,
+    bleu,
+    exact_match,
+    greedy_search,
+    length_penalty,
+    next_log_probs,
+    output_limit,
+    translate,
+)
+from transformer.model import Transformer, TransformerConfig, save_weights
+
+SOURCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
+
+
+def model_of(vocab_size=12, seed=3, **changes):
+    """A random model whose probabilities are far from even, and whose outputs end early, late or never."""
+    torch.manual_seed(seed)
+    changes = {"tie_embeddings": False, **changes}          # tied, a random model repeats its last token
+    model = Transformer(TransformerConfig(vocab_size, d_model=16, d_ff=32, N=2, h=2, **changes))
+    with torch.no_grad():
+        model.output.weight *= 2
+    return model
+
+
+def batch(rows=SOURCES):
+    return pad(rows, 0)
+
+
+class Table(nn.Module):
+    """Next-token probabilities that depend on the last token only: row = last token, column = next token."""
+
+    def __init__(self, table, max_positions=200):
+        super().__init__()
+        self.log = torch.tensor(table).log()
+        self.config = TransformerConfig(len(table), max_positions=max_positions)
+
+    def encode(self, source):
+        return source[:, :, None]
+
+    def decode(self, target, memory, source_mask, caches=None):
+        return self.log[target]
+
+    def new_caches(self):
+        return []
+
+
+@torch.no_grad()
+def log_p(model, source, tokens):
+    """log P(tokens | source) by one forward pass, without caches, padding or beams."""
+    logits = model.eval()(torch.tensor([source]), torch.tensor([[1, *tokens[:-1]]]))[0]
+    return sum(logits[t].log_softmax(dim=-1)[token].item() for t, token in enumerate(tokens))
+
+
+def outputs_of(V, limit):
+    """Every possible output: it ends with the end mark, or is cut off by the limit. Padding is never a token."""
+    for n in range(1, limit + 1):
+        for tokens in itertools.product(range(1, V), repeat=n):
+            if 2 not in tokens[:-1] and (tokens[-1] == 2 or n == limit):
+                yield list(tokens)
+
+
+@functools.cache
+def by_force(V, limit, seed):
+    """(log P, tokens) of every possible output of a random model."""
+    model = model_of(V, seed=seed)
+    return [(log_p(model, [3, 2], tokens), tokens) for tokens in outputs_of(V, limit)]
+
+
+def tokens_of(results):
+    return [[h.tokens for h in some] for some in results]
+
+
+# Greedy search
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_greedy_takes_the_likeliest_token(norm_first, positions):
+    model = model_of(norm_first=norm_first, positions=positions)
+    for source, output in zip(SOURCES, greedy_search(model, batch(), extra=8), strict=True):
+        for t, token in enumerate(output):
+            logits = model(torch.tensor([source]), torch.tensor([[1, *output[:t]]]))[0, -1]
+            assert token == logits[1:].argmax().item() + 1
+        assert 2 not in output[:-1] and (output[-1] == 2 or len(output) == len(source) + 8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cached_equals_uncached(seed):
+    model = model_of(seed=seed)
+    assert greedy_search(model, batch(), extra=15) == greedy_search(model, batch(), extra=15, cached=False)
+
+
+def test_cached_log_probabilities_equal_uncached():
+    model, source = model_of().eval(), batch()
+    mask, memory, caches = (source != 0)[:, None, None, :], model.encode(source), model.new_caches()
+    target, largest = torch.randint(3, 12, (len(source), 9), generator=torch.Generator().manual_seed(0)), 0.0
+    for t in range(9):
+        step = next_log_probs(model, target[:, t:t + 1], memory, mask, caches)
+        whole = next_log_probs(model, target[:, :t + 1], memory, mask)
+        assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
+        largest = max(largest, (step - whole)[:, 1:].abs().max().item())
+    assert largest < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batched_equals_single(seed):
+    model = model_of(seed=seed)
+    greedy, beams = greedy_search(model, batch(), extra=10), beam_search(model, batch(), extra=10, n_best=3)
+    for i, source in enumerate(SOURCES):
+        assert greedy_search(model, torch.tensor([source]), extra=10) == [greedy[i]]
+        alone = beam_search(model, torch.tensor([source]), extra=10, n_best=3)[0]
+        assert [h.tokens for h in alone] == [h.tokens for h in beams[i]]
+        assert [h.score for h in alone] == pytest.approx([h.score for h in beams[i]], abs=1e-5)
+
+
+def test_padding_is_never_written():
+    loud, source = Table([[0.9, 0.0, 0.04, 0.06]] * 4), torch.tensor([[3, 2]])     # would like nothing better
+    assert greedy_search(loud, source, extra=5) == [[3] * 7]
+    for hypothesis in beam_search(loud, source, extra=5, n_best=4)[0]:
+        log_p = sum(math.log(0.04 if token == 2 else 0.06) for token in hypothesis.tokens)
+        assert hypothesis.tokens and 0 not in hypothesis.tokens
+        assert hypothesis.score == pytest.approx(log_p / length_penalty(len(hypothesis.tokens)), abs=1e-5)
+
+
+# Limits
+
+NEVER_ENDS = [[0.0, 0.0, 0.0, 1.0]] * 4
+
+
+@pytest.mark.parametrize("extra, max_positions, lengths",
+                         [(50, 200, [53, 51]), (0, 200, [3, 1]), (7, 200, [10, 8]), (50, 6, [6, 6])])
+def test_output_is_at_most_input_plus_extra(extra, max_positions, lengths):
+    model, source = Table(NEVER_ENDS, max_positions), torch.tensor([[3, 3, 2], [2, 0, 0]])
+    assert output_limit(model, source, extra).tolist() == lengths
+    assert [len(tokens) for tokens in greedy_search(model, source, extra)] == lengths
+    assert [len(some[0].tokens) for some in beam_search(model, source, extra=extra)] == lengths
+
+
+@pytest.mark.parametrize("search", [greedy_search, lambda *args: [some[0].tokens for some in beam_search(*args)]])
+def test_the_last_position_can_be_reached(search):
+    model = model_of(max_positions=8)
+    with torch.no_grad():
+        model.output.weight[2] = 0.0                        # the end mark is unlikely
+    assert [len(output) for output in search(model, batch([[3, 4, 5, 6, 7, 8, 9, 2], [3, 2]]))] == [8, 8]
+
+
+def test_ends_at_the_end_mark():
+    ends = Table([[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.1, 0.9], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.9, 0.1]])
+    assert greedy_search(ends, torch.tensor([[3, 2]])) == [[3, 2]]
+    found = beam_search(ends, torch.tensor([[3, 2]]), n_best=4)[0]
+    assert all(h.tokens.count(2) == 1 and h.tokens[-1] == 2 for h in found)
+
+
+# Beam search
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_of_one_without_penalty_is_greedy(seed):
+    model = model_of(seed=seed)
+    greedy = greedy_search(model, batch(), extra=12)
+    assert tokens_of(beam_search(model, batch(), beam=1, alpha=0.0, extra=12)) == [[output] for output in greedy]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 4.0])
+@pytest.mark.parametrize("V, limit, beam", [(4, 5, 50), (5, 4, 130)])
+def test_a_wide_beam_is_exhaustive_search(V, limit, beam, alpha):
+    for seed in range(2):
+        model, source = model_of(V, seed=seed), [3, 2]
+        scored = [(p / ((5 + len(tokens)) / 6) ** alpha, tokens) for p, tokens in by_force(V, limit, seed)]
+        scored.sort(reverse=True)
+        found = beam_search(model, torch.tensor([source]), beam, alpha, limit - 2, n_best=15)[0]
+        assert [h.tokens for h in found] == [tokens for _, tokens in scored[:15]]
+        assert [h.score for h in found] == pytest.approx([score for score, _ in scored[:15]], abs=1e-5)
+
+
+@pytest.mark.parametrize("n_best", [1, 4, 40])
+def test_fewer_outputs_than_the_beam_holds(n_best):
+    """Four types and two tokens at most leave 2 * 2 + 3 = 7 outputs; no invented ones fill the list."""
+    model, possible = model_of(4), list(outputs_of(4, 2))
+    found = beam_search(model, torch.tensor([[2]]), beam=40, extra=1, n_best=n_best)[0]
+    assert len(found) == min(n_best, len(possible)) and len(possible) == 7
+    assert all(h.tokens in possible and math.isfinite(h.score) for h in found)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_scores_are_true_and_ordered(alpha):
+    model = model_of()
+    for source, some in zip(SOURCES, beam_search(model, batch(), alpha=alpha, extra=10, n_best=4), strict=True):
+        assert len({tuple(h.tokens) for h in some}) == len(some) == 4
+        assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
+        for h in some:
+            penalty = ((5 + len(h.tokens)) / 6) ** alpha
+            assert h.score == pytest.approx(log_p(model, source, h.tokens) / penalty, abs=1e-4)
+
+
+def plain_beam_search(model, source, K, alpha, limit, n_best):
+    """The same search with lists, for one sentence, without caches and without stopping early."""
+    live, found = [(0.0, [])], []
+    for length in range(1, limit + 1):
+        candidates = []
+        for score, tokens in live:
+            log_probs = model.eval()(torch.tensor([source]), torch.tensor([[1, *tokens]]))[0, -1].log_softmax(dim=-1)
+            candidates += [(score + log_probs[token].item(), [*tokens, token]) for token in range(1, len(log_probs))]
+        candidates.sort(key=lambda c: -c[0])
+        found += [(s / ((5 + length) / 6) ** alpha, t) for s, t in candidates[:K] if t[-1] == 2 or length == limit]
+        live = [(s, t) for s, t in candidates if t[-1] != 2][:K]
+    return sorted(found, key=lambda f: -f[0])[:n_best]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("beam, alpha", [(1, 0.6), (2, 0.0), (3, 0.6), (4, 1.0)])
+def test_equals_a_plain_search_with_lists(beam, alpha):
+    model = model_of(seed=beam)
+    found = beam_search(model, batch(), beam, alpha, extra=6, n_best=min(2, beam))
+    for source, some in zip(SOURCES, found, strict=True):
+        plain = plain_beam_search(model, source, beam, alpha, len(source) + 6, min(2, beam))
+        assert [h.tokens for h in some] == [tokens for _, tokens in plain]
+        assert [h.score for h in some] == pytest.approx([score for score, _ in plain], abs=1e-4)
+
+
+def search_and_count(model, alpha):
+    """Tokens found in a batch where outputs end at different times, and how many rows the model had to compute."""
+    rows, decode = [], model.decode
+
+    def counted(tokens, *args):
+        rows.append(len(tokens))
+        return decode(tokens, *args)
+
+    model.decode = counted
+    return tokens_of(beam_search(model, batch(), alpha=alpha, extra=12, n_best=2)), sum(rows)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_stopping_early_changes_nothing(monkeypatch, alpha):
+    early = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
+    monkeypatch.setattr(decoding, "can_improve", lambda found_scores, live, limit, alpha: live.isfinite())
+    patient = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
+    assert [found for found, _ in early] == [found for found, _ in patient]
+    if alpha < 1:                                           # and it does save something
+        assert sum(rows for _, rows in early) < 0.9 * sum(rows for _, rows in patient)
+
+
+def test_a_finished_hypothesis_leaves_its_place():
+    """First the end (0.45), 3 (0.3) or 4 (0.25): with the end among them, two beams still go on with both 3 and 4."""
+    table = [[0.0] * 6 for _ in range(6)]
+    table[1] = [0.0, 0.0, 0.45, 0.3, 0.25, 0.0]
+    table[3], table[4] = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    table[5] = table[2] = table[0] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    found = beam_search(Table(table), torch.tensor([[3, 2]]), beam=3, alpha=0.0, n_best=3)[0]
+    assert [h.tokens for h in found] == [[2], [3, 5, 2], [4, 5, 2]]
+    found = beam_search(Table(table), torch.tensor([[3, 2]]), beam=2, alpha=0.0, n_best=2)[0]
+    assert [h.tokens for h in found] == [[2], [3, 5, 2]]
+    assert [round(math.exp(h.score), 6) for h in found] == [0.45, 0.3]
+
+
+def test_an_end_outside_the_beam_does_not_count():
+    """The end has 0.2 and is third: a beam of two never takes it, a beam of three does."""
+    ends = [0.0, 0.0, 1.0, 0.0, 0.0]
+    model = Table([ends, [0.0, 0.0, 0.2, 0.45, 0.35], ends, ends, ends])
+    two, three = (beam_search(model, torch.tensor([[3, 2]]), K, alpha=0.0, n_best=K) for K in (2, 3))
+    assert tokens_of(two) == [[[3, 2], [4, 2]]] and tokens_of(three) == [[[3, 2], [4, 2], [2]]]
+
+
+def test_length_penalty_is_gnmts():
+    assert length_penalty(1, 0.6) == 1.0 and length_penalty(7, 0.6) == pytest.approx(2**0.6)
+    assert length_penalty(20, 0.0) == 1.0 and length_penalty(13, 1.0) == 3.0
+    assert length_penalty(7) == length_penalty(7, 0.6)
+    torch.testing.assert_close(length_penalty(torch.tensor([1, 7, 13]), 1.0), torch.tensor([1.0, 2.0, 3.0]))
+
+
+def test_a_larger_alpha_chooses_longer_outputs():
+    """Ending at once has P = 0.5, five tokens have 0.4."""
+    table = [[0.0, 0.0, 1.0] + [0.0] * 4 for _ in range(7)]
+    table[1] = [0.0, 0.0, 0.5, 0.4, 0.1, 0.0, 0.0]
+    table[3], table[4], table[5] = [0, 0, 0, 0, 1.0, 0, 0], [0, 0, 0, 0, 0, 1.0, 0], [0, 0, 0, 0, 0, 0, 1.0]
+    best = [beam_search(Table(table), torch.tensor([[3, 2]]), alpha=alpha)[0][0].tokens for alpha in (0.0, 0.2, 0.6)]
+    assert best == [[2], [2], [3, 4, 5, 6, 2]]              # both alike at 0.547
+
+
+@pytest.mark.parametrize("options, match", [(dict(beam=0), "beam must be at least 1, not 0"),
+                                            (dict(n_best=5), "n_best must be between 1 and the beam, 4, not 5"),
+                                            (dict(n_best=0), "n_best must be"),
+                                            (dict(alpha=-0.1), "alpha must be at least 0"),
+                                            (dict(extra=-1), "extra must be at least 0")])
+def test_bad_settings(options, match):
+    with pytest.raises(ValueError, match=match):
+        beam_search(model_of(), batch(), **options)
+
+
+def test_searches_leave_dropout_out():
+    model = model_of(P_drop=0.5)
+    assert tokens_of(beam_search(model.train(), batch())) == tokens_of(beam_search(model.train(), batch()))
+    assert greedy_search(model.train(), batch()) == greedy_search(model.train(), batch())
+
+
+# Translation
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(["one two three four five", "five four three two one"] * 5, 280)
+
+
+SENTENCES = ["one two three", "five", "", "four four four one two", "two one", "three"]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_translate_keeps_the_order_whatever_the_batches(tokenizer, beam):
+    model, done = model_of(tokenizer.vocab_size), []
+    together = translate(model, tokenizer, SENTENCES, beam, extra=5, progress=done.append)
+    assert sum(done) == len(SENTENCES)
+    assert translate(model, tokenizer, SENTENCES, beam, extra=5, batch_tokens=1) == together
+    for sentence, translation in zip(SENTENCES, together, strict=True):
+        source = torch.tensor([[*tokenizer.encode(sentence), 2]])
+        beams = [hypothesis.tokens for hypothesis in beam_search(model, source, beam, extra=5)[0]]
+        best = greedy_search(model, source, 5)[0] if beam == 1 else beams[0]
+        assert translation == tokenizer.decode(best)
+
+
+def test_translate_nothing(tokenizer):
+    assert translate(model_of(tokenizer.vocab_size), tokenizer, []) == []
+
+
+def test_translate_names_a_sentence_that_is_too_long(tokenizer):
+    model = model_of(tokenizer.vocab_size, max_positions=6)
+    with pytest.raises(ValueError, match="sentence 2 has .* tokens, more than the model's 6 positions"):
+        translate(model, tokenizer, ["one", "one two three four five one two three"])
+    with pytest.raises(ValueError, match="beam must be at least 1"):
+        translate(model, tokenizer, ["one"], beam=0)
+
+
+# Averaging
+
+def test_average_is_the_mean(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    files = [{"a": torch.randn(3, 4, generator=generator), "b": 1e6 * torch.randn(5, generator=generator)}
+             for _ in range(5)]
+    for i, tensors in enumerate(files):
+        save_weights(tensors, tmp_path / f"{i}.safetensors")
+    average = average_checkpoints(sorted(tmp_path.iterdir()))
+    assert average.keys() == {"a", "b"}
+    for name, tensor in average.items():
+        mean = sum(t[name].double() for t in files) / 5
+        assert tensor.dtype == torch.float32 and torch.equal(tensor, mean.float())
+    assert all(torch.equal(average_checkpoints([tmp_path / "2.safetensors"])[name], files[2][name]) for name in "ab")
+
+
+@pytest.mark.parametrize("other", [{"a": torch.ones(4)}, {"a": torch.ones(3), "b": torch.ones(2)},
+                                   {"b": torch.ones(3)}, {}])
+def test_average_of_different_configurations(tmp_path, other):
+    save_weights({"a": torch.ones(3)}, tmp_path / "1.safetensors")
+    save_weights(other, tmp_path / "2.safetensors")
+    with pytest.raises(ValueError, match="2.safetensors is of another configuration than .*1.safetensors"):
+        average_checkpoints([tmp_path / "1.safetensors", tmp_path / "2.safetensors"])
+
+
+def test_average_of_nothing():
+    with pytest.raises(ValueError, match="no checkpoints to average"):
+        average_checkpoints([])
+
+
+# Scores
+
+def bleu_by_hand(hypotheses, references):
+    """Papineni et al. (2002) on words cut at spaces, where every precision is above 0."""
+    hits, counts, c, r = [0] * 4, [0] * 4, 0, 0
+    for hypothesis, reference in zip(hypotheses, references):
+        h, g = hypothesis.split(), reference.split()
+        c, r = c + len(h), r + len(g)
+        for n in range(1, 5):
+            mine, gold = (Counter(zip(*(side[i:] for i in range(n)))) for side in (h, g))
+            hits[n - 1] += sum(min(count, gold[run]) for run, count in mine.items())
+            counts[n - 1] += sum(mine.values())
+    brevity = min(1.0, math.exp(1 - r / c))
+    return 100 * brevity * math.prod(a / b for a, b in zip(hits, counts)) ** 0.25
+
+
+@pytest.mark.parametrize("hypotheses, references", [
+    (["the red red fox jumps over the sleeping dog"], ["the quick red fox jumps over the very lazy dog"]),
+    (["a b c d e f", "x y z w v"], ["a b c d g f", "x y z w v u t"]),
+    (["a b c d e f g h"], ["a b c d e"]),
+    (["same words in the same order"], ["same words in the same order"]),
+])
+def test_bleu_by_hand(hypotheses, references):
+    score = bleu(hypotheses, references)
+    assert score.bleu == pytest.approx(bleu_by_hand(hypotheses, references), abs=1e-6)
+    assert score.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+
+
+def test_bleu_is_cased_unless_asked():
+    pair = ["The Dog Saw The Cat Here"], ["the dog saw the cat here"]
+    assert bleu(*pair).bleu < 5 and bleu(*pair, lowercase=True).bleu == pytest.approx(100)
+    assert "case:lc" in bleu(*pair, lowercase=True).signature
+
+
+def test_exact_match():
+    assert exact_match(["a", "b", "c", "d"], ["a", "b", "C", "d "]) == 0.5
+
+
+@pytest.mark.parametrize("score", [bleu, exact_match])
+@pytest.mark.parametrize("hypotheses, references", [(["a", "b"], ["a"]), (["a"], ["a", "b"]), ([], [])])
+def test_scores_need_pairs(score, hypotheses, references):
+    with pytest.raises(ValueError, match="translations and .* references: each translation needs one reference"):
+        score(hypotheses, references)

@@ -1,0 +1,118 @@
+"""Drawing primitives: the right label at the right place, and a picture in the file."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+
+from transformer import plotting
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def labels(axis):
+    """{place: text} of an axis's ticks."""
+    return {int(place): label.get_text() for place, label in zip(axis.get_majorticklocs(), axis.get_majorticklabels())}
+
+
+def test_heatmap_has_its_columns_below_and_its_rows_at_the_left():
+    weights = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    ax = plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", column_label="read", row_label="written")
+    assert labels(ax.xaxis) == {0: "a", 1: "b", 2: "c"} and labels(ax.yaxis) == {0: "x", 1: "y"}
+    assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("title", "read", "written")
+    np.testing.assert_allclose(ax.images[0].get_array(), weights)
+    assert ax.yaxis_inverted(), "row 0 must be the topmost"
+
+
+def test_empty_labels_leave_their_place_bare():
+    ax = plotting.heatmap([[1, 2, 3]], ["a", "", "c"])
+    assert labels(ax.xaxis) == {0: "a", 2: "c"} and labels(ax.yaxis) == {}
+
+
+@pytest.mark.parametrize("columns, rows, said", [(["a"], ["x", "y"], "1 labels for 3 places"),
+                                                 (["a", "b", "c"], ["x", "y", "z"], "3 labels for 2 places")])
+def test_wrong_number_of_labels(columns, rows, said):
+    with pytest.raises(ValueError, match=said):
+        plotting.heatmap(torch.zeros(2, 3), columns, rows)
+
+
+@pytest.mark.parametrize("weights, lowest, highest", [
+    ([[0.5]], 0, 0.5),
+    ([[0.0, 0.0]], 0, 1),                                       # nothing at all is dark, not an error
+    ([[-2.0, 1.0]], -2, 2),                                     # zero in the middle
+    ([[-2.0]], -2, 2),
+])
+def test_range_of_colours(weights, lowest, highest):
+    ax = plotting.heatmap(weights, values=True)
+    assert ax.images[0].get_clim() == (lowest, highest)
+    assert plotting.heatmap(weights, largest=4.0).images[0].get_clim()[1] == 4
+
+
+def test_values_stand_in_their_cells():
+    ax = plotting.heatmap([[0.1, 0.25], [-0.001, 1]], values=True)
+    assert {text.get_position(): text.get_text() for text in ax.texts} == {
+        (0, 0): "0.10", (1, 0): "0.25", (0, 1): "0.00", (1, 1): "1.00"}
+
+
+@pytest.mark.parametrize("weights", [torch.rand(2, 2, requires_grad=True), np.ones((2, 2)), [[1, 2], [3, 4]]])
+def test_heatmap_takes_tensors_arrays_and_lists(weights):
+    assert plotting.heatmap(weights).images[0].get_array().shape == (2, 2)
+
+
+def test_heatmaps():
+    panels = [(f"head {i}", [[i, 0.0]], ["a", "b"], ["x"]) for i in range(3)]
+    axes = plotting.heatmaps(panels, across=2)
+    assert [ax.get_title() for ax in axes] == ["head 0", "head 1", "head 2", ""]
+    assert [ax.axison for ax in axes] == [True, True, True, False]
+    assert labels(axes[2].xaxis) == {0: "a", 1: "b"} and axes[2].images[0].get_array()[0, 0] == 2
+    assert len(plotting.heatmaps(panels[:1])) == 1
+
+
+def test_lines():
+    ax = plotting.lines([1, 2], {"one": [1, 2], "two": torch.tensor([3.0, 4.0])}, "x", "y", logx=True, logy=True)
+    assert [list(line.get_ydata()) for line in ax.lines] == [[1, 2], [3, 4]]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == 2
+    assert plotting.lines([1], {"one": [1]}, markers=True).get_legend() is None
+
+
+def test_bars():
+    ax = plotting.bars({"a": 1.5, "b": torch.tensor(2.0)}, "x", "y", "title")
+    assert [bar.get_height() for bar in ax.patches] == [1.5, 2.0] and labels(ax.xaxis) == {0: "a", 1: "b"}
+    assert [text.get_text() for text in ax.texts] == ["1.5", "2"]
+
+
+def test_histograms():
+    ax = plotting.histograms({"a": torch.randn(50), "b": [1, 2, 3]}, "x")
+    assert len(ax.patches) == 2 and ax.get_ylabel() == "density"
+
+
+def test_flow():
+    ax = plotting.flow({"a": (0, 0, "first", None), "b": (0, 1, "second", 1)}, [("a", "b", 0), ("a", "b", 0.4)],
+                       [(0, -0.2, 1.2, "both")])
+    assert {"first", "second", "both"} <= {text.get_text() for text in ax.texts}
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_save_writes_a_picture_and_closes_it(grid, tmp_path):
+    weights = torch.rand(3, 3)
+    ax = plotting.heatmaps([("a", weights, None, None)] * 2) if grid else plotting.heatmap(weights)
+    plotting.save(ax, tmp_path / "picture")                     # a PNG under any name
+    assert (tmp_path / "picture").read_bytes().startswith(b"\x89PNG")
+    assert len(np.unique(imread(tmp_path / "picture", format="png").reshape(-1, 4), axis=0)) > 5
+    assert not plt.get_fignums()
+
+
+def test_a_longest_label_stays_inside_the_saved_picture(tmp_path):
+    """The border of the picture is white all round: nothing is cut off."""
+    ax = plotting.heatmap(torch.rand(3, 2), ["Donaudampfschifffahrt", "b"], ["Lebensmittelunverträglichkeit", "y", "z"])
+    plotting.save(ax, tmp_path / "picture.png")
+    picture = imread(tmp_path / "picture.png")[:, :, :3]
+    for border in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
+        assert (border == 1).all()

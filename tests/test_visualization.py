@@ -1,0 +1,323 @@
+"""Figures 3 to 5: which row and column means what, and the scores of heads, on planted weights."""
+
+import copy
+
+import pytest
+import torch
+
+from transformer import Transformer, TransformerConfig, visualization
+from transformer.attention import MultiHeadAttention, record_attention
+from transformer.data import WORD, Example, Pronoun, Tokenizer, collate, encode_pairs, read_bundled
+from transformer.visualization import (
+    AttentionMaps,
+    alignment_error_rate,
+    all_maps,
+    attention_maps,
+    best_source_words,
+    cross_head_errors,
+    diagonal_error,
+    head_profile,
+    head_similarity,
+    join_pieces,
+    link,
+    link_accuracy,
+    link_baselines,
+    maps_of_pair,
+    references,
+    score_attention,
+    words_and_groups,
+)
+
+KINDS = ("encoder", "decoder", "cross")
+PAIRS = [("The gardener lost its ball.", "Der Gärtner verlor seinen Ball."),
+         ("It rained.", "Es hat gestern den ganzen Tag geregnet.")]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """So few types that most words have several pieces."""
+    return Tokenizer.train([text for pair in PAIRS for text in pair], 275)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    torch.manual_seed(0)
+    model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=16, d_ff=32, N=2, h=2)).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(2.0)                                # far from even weights
+    return model
+
+
+def planted(shape, *places):
+    """Weights of one layer and one head: zero but for ones at places."""
+    weights = torch.zeros(1, 1, *shape)
+    for row, column in places:
+        weights[0, 0, row, column] = 1.0
+    return weights
+
+
+# Rows and columns
+
+def test_words_and_groups(tokenizer):
+    words, groups = words_and_groups(tokenizer, "The gardener lost.")
+    assert words == ["The", "gardener", "lost", ".", "</s>"]
+    assert len(groups) == len(tokenizer.encode("The gardener lost.")) + 1
+    assert sorted(set(groups.tolist())) == [0, 1, 2, 3, 4] and groups.tolist() == sorted(groups.tolist())
+
+
+def test_joined_pieces_by_hand():
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
+    joined = join_pieces(weights, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]))
+    torch.testing.assert_close(joined, torch.tensor([[0.3, 0.7], [0.2, 0.8]]))
+
+
+def test_joining_pieces_keeps_the_sums_of_rows():
+    torch.manual_seed(0)
+    weights = torch.randn(3, 2, 7, 9).softmax(dim=-1)
+    joined = join_pieces(weights, torch.tensor([0, 1, 1, 1, 2, 3, 3]), torch.tensor([0, 0, 0, 1, 2, 2, 3, 4, 4]))
+    assert joined.shape == (3, 2, 4, 5)
+    torch.testing.assert_close(joined.sum(dim=-1), torch.ones(3, 2, 4))
+
+
+def test_labels_of_planted_weights():
+    """Source "go on", target "Mach wei|ter" (weiter in two pieces): tokens Mach, wei, ter, </s>."""
+    layers = {"encoder": planted((3, 3), (1, 0)), "decoder": planted((4, 4), (0, 0), (1, 1), (2, 2), (3, 3)),
+              "cross": planted((4, 3), (0, 0), (1, 1), (2, 2))}
+    maps = maps_of_pair(layers, (["go", "on", "</s>"], torch.arange(3)),
+                        (["Mach", "weiter", "</s>"], torch.tensor([0, 1, 1, 2])))
+    source, target, read = ({word: i for i, word in enumerate(labels)}
+                            for labels in (maps.source, maps.target, maps.read))
+    assert maps.read == ["<s>", "Mach", "weiter"]
+    assert maps.encoder[0, 0, source["on"], source["go"]] == 1
+    assert maps.cross[0, 0, target["Mach"], source["go"]] == 1          # the first step: only the begin mark was read
+    assert maps.cross[0, 0, target["weiter"], source["on"]] == 0.5      # the mean of its two pieces
+    assert maps.cross[0, 0, target["weiter"], source["</s>"]] == 0.5
+    assert maps.decoder[0, 0, target["Mach"], read["<s>"]] == 1
+    assert maps.decoder[0, 0, target["weiter"], read["Mach"]] == 0.5    # "wei" is produced where Mach was read,
+    assert maps.decoder[0, 0, target["weiter"], read["weiter"]] == 0.5  # "ter" where "wei" was read
+    assert maps.decoder[0, 0, target["</s>"], read["weiter"]] == 1
+
+
+def test_maps_equal_a_loop_over_the_tokens(model, tokenizer):
+    for pair in PAIRS:
+        maps, = attention_maps(model, tokenizer, [pair])
+        batch = collate(encode_pairs(tokenizer, [pair]))
+        with record_attention(model) as record, torch.no_grad():
+            model(batch.source, batch.decoder_input)
+        s, t = ([*tokenizer.word_of_each_piece(text), len(WORD.findall(text))] for text in pair)
+        sides = {"encoder": (s, s, "encoder.layers.{}.self_attention"),
+                 "decoder": (t, [0, *(word + 1 for word in t[:-1])], "decoder.layers.{}.self_attention"),
+                 "cross": (t, s, "decoder.layers.{}.cross_attention")}
+        for kind, (rows, columns, name) in sides.items():
+            for n in range(2):
+                weights, = record[name.format(n)]
+                expected = torch.zeros(2, max(rows) + 1, max(columns) + 1)
+                for r, row in enumerate(rows):
+                    for c, column in enumerate(columns):
+                        expected[:, row, column] += weights[0, :, r, c] / rows.count(row)
+                torch.testing.assert_close(getattr(maps, kind)[n], expected)
+
+
+def test_row_t_is_the_step_that_produces_word_t(model, tokenizer):
+    """Another word t changes nothing up to row t (it is not read yet), and the row after it."""
+    t = 2
+    (source, target), other = PAIRS[0], "Der Gärtner fand seinen Ball."
+    one, two = attention_maps(model, tokenizer, [(source, target), (source, other)])
+    for kind in ("cross", "decoder"):
+        difference = (getattr(one, kind) - getattr(two, kind)).abs().amax(dim=(0, 1, 3))
+        assert difference[:t].max() < 1e-6 < difference[t + 1]
+    assert one.target[t] == "verlor" and two.target[t] == "fand"
+
+
+def test_a_step_sees_only_what_is_written(model, tokenizer):
+    for maps, (_, target) in zip(attention_maps(model, tokenizer, PAIRS), PAIRS):
+        assert maps.decoder.triu(2).abs().max() == 0
+        groups = tokenizer.word_of_each_piece(target)
+        for t in range(len(maps.target) - 1):                   # only a second piece has read a part of its own word
+            assert (maps.decoder[:, :, t, t + 1].max() > 0) == (groups.count(t) > 1)
+
+
+def test_shapes_and_sums(model, tokenizer):
+    for maps, (source, target) in zip(attention_maps(model, tokenizer, PAIRS), PAIRS):
+        assert maps.source == [*WORD.findall(source), "</s>"] and maps.target == [*WORD.findall(target), "</s>"]
+        S, T = len(maps.source), len(maps.target)
+        for kind, size in zip(KINDS, ((S, S), (T, T), (T, S))):
+            assert getattr(maps, kind).shape == (2, 2, *size)
+            torch.testing.assert_close(getattr(maps, kind).sum(dim=-1), torch.ones(2, 2, size[0]))
+
+
+@pytest.mark.parametrize("source, target", [("", ""), ("Good day. ", "Guten Tag.  "), (" ", "\n"), ("a", "")])
+def test_empty_texts_and_white_space_at_the_end(model, tokenizer, source, target):
+    maps, = attention_maps(model, tokenizer, [(source, target)])
+    for kind, rows, columns in (("encoder", maps.source, maps.source), ("decoder", maps.target, maps.read),
+                                ("cross", maps.target, maps.source)):
+        weights = getattr(maps, kind)
+        assert weights.shape[2:] == (len(rows), len(columns))
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:3]))
+
+
+def test_padding_does_not_leak(model, tokenizer):
+    together = attention_maps(model, tokenizer, PAIRS)
+    for pair, maps, again in zip(PAIRS, together, all_maps(model, tokenizer, PAIRS, size=1)):
+        alone, = attention_maps(model, tokenizer, [pair])
+        for kind in KINDS:
+            torch.testing.assert_close(getattr(maps, kind), getattr(alone, kind), atol=1e-5, rtol=0)
+            assert torch.equal(getattr(again, kind), getattr(alone, kind))
+
+
+def test_recording_leaves_the_model_as_it_was(model, tokenizer):
+    batch, before = collate(encode_pairs(tokenizer, PAIRS)), copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        logits = model(batch.source, batch.decoder_input)
+        attention_maps(model, tokenizer, PAIRS)
+        assert torch.equal(model(batch.source, batch.decoder_input), logits)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    heads = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    assert len(heads) == 6 and all(module.record is None for module in heads), "weights are still kept"
+
+
+# Alignment
+
+def test_best_source_words_leave_the_end_marks_out():
+    cross = torch.tensor([[0.1, 0.2, 0.7], [0.4, 0.3, 0.3], [0.9, 0.1, 0.0]])      # the third column and row: end marks
+    assert best_source_words(cross).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("predicted, gold, error", [
+    ([{(0, 0)}], [{(0, 0)}], 0.0),
+    ([{(0, 0), (1, 1)}], [{(0, 0), (2, 1)}], 0.5),
+    ([{(0, 1)}], [{(1, 0)}], 1.0),
+    ([{(0, 0), (1, 1), (2, 2)}, {(0, 0)}], [{(0, 0)}, {(0, 0), (0, 1)}], 1 - 4 / 7),    # over all, not a mean of two
+])
+def test_alignment_error_rate_by_hand(predicted, gold, error):
+    assert alignment_error_rate(predicted, gold) == pytest.approx(error)
+
+
+def test_alignment_error_rate_needs_as_many_sentences():
+    with pytest.raises(ValueError, match="shorter"):
+        alignment_error_rate([{(0, 0)}], [])
+
+
+def maps_with(encoder=None, decoder=None, cross=None, S=4, T=4):
+    """`AttentionMaps` of S source and T target words, end marks counted, with the given weights."""
+    def words(n):
+        return [*"abcdefghij"[:n - 1], "</s>"]
+
+    sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
+    given = {"encoder": encoder, "decoder": decoder, "cross": cross}
+    return AttentionMaps(words(S), words(T), **{kind: torch.zeros(1, 1, *sizes[kind]) if weights is None else weights
+                                                for kind, weights in given.items()})
+
+
+def test_head_errors_on_planted_weights():
+    """Gold links are (source, target); head 2 follows them, head 1 always looks at the first word."""
+    gold = {(1, 0), (0, 1), (2, 2)}
+    first = planted((4, 4), (0, 0), (1, 0), (2, 0))
+    right = planted((4, 4), (0, 1), (1, 0), (2, 2))             # rows are target words
+    errors = cross_head_errors([maps_with(cross=torch.cat([first, right], dim=1))], [gold])
+    torch.testing.assert_close(errors, torch.tensor([[2 / 3, 0.0]]))
+
+
+def test_the_diagonal():
+    square, wide = maps_with(), maps_with(cross=torch.zeros(1, 1, 3, 5), S=5, T=3)     # end marks are not linked
+    assert diagonal_error([square], [{(0, 0), (1, 1), (2, 2)}]) == 0
+    assert diagonal_error([wide], [{(0, 0), (2, 1)}]) == 0      # word 1 of 2 falls on word 2 of 4
+    assert diagonal_error([square, wide], [{(0, 0), (1, 1), (2, 2)}, {(1, 0), (3, 1)}]) == pytest.approx(0.4)
+
+
+# Pronouns
+
+def example(english, german, source="x y z its w"):
+    return Example(source, "", frozenset(), ((english, german),), ())
+
+
+ENGLISH, GERMAN = Pronoun(3, 1, (0, 1, 2)), Pronoun(3, 2, (0, 2, 4))
+
+
+def test_link_on_planted_weights():
+    """The row of the pronoun over the candidate nouns; a decoder column is one later, and only written nouns count."""
+    torch.manual_seed(0)
+    maps = maps_with(torch.rand(2, 3, 6, 6), torch.rand(2, 3, 6, 6), torch.rand(2, 3, 6, 6), S=6, T=6)
+    for kind, columns in (("encoder", [0, 1, 2]), ("decoder", [1, 3]), ("cross", [0, 1, 2])):
+        weights, antecedent = link(maps, kind, ENGLISH, GERMAN)
+        assert torch.equal(weights, getattr(maps, kind)[:, :, 3][:, :, columns]) and antecedent == 1
+    other = Pronoun(4, 2, (0, 2))
+    assert torch.equal(link(maps, "cross", ENGLISH, other)[0], maps.cross[:, :, 4, :3])   # German row, English columns
+    assert torch.equal(link(maps, "encoder", ENGLISH, other)[0], maps.encoder[:, :, 3, :3])
+
+
+@pytest.mark.parametrize("kind, right, wrong", [
+    ("encoder", (3, 1), (3, 2)), ("decoder", (3, 3), (3, 1)), ("cross", (3, 1), (3, 0))])
+def test_link_accuracy_on_planted_weights(kind, right, wrong):
+    weights = [torch.cat([planted((6, 6), right), planted((6, 6), place)], dim=1) for place in (right, wrong)]
+    maps = [maps_with(**{kind: w}, S=6, T=6) for w in weights]
+    for name in {"encoder", "decoder", "cross"} - {kind}:
+        maps = [AttentionMaps(**{**vars(m), name: torch.zeros(1, 2, 6, 6)}) for m in maps]
+    assert link_accuracy(maps, [example(ENGLISH, GERMAN)] * 2, kind).tolist() == [[1.0, 0.5]]
+
+
+def test_only_its_counts():
+    his, its = example(ENGLISH, GERMAN, "x y z his w"), example(ENGLISH, GERMAN)
+    assert references([his, its]) == [(1, ENGLISH, GERMAN)]
+
+
+def test_link_baselines_by_hand():
+    examples = [example(Pronoun(3, 1, (0, 1, 2)), GERMAN), example(Pronoun(3, 0, (0, 4)), GERMAN),
+                example(Pronoun(3, 2, (1, 2)), GERMAN),
+                example(Pronoun(3, 4, (4, 5)), GERMAN)]         # no noun before it
+    assert link_baselines(examples) == {"chance": pytest.approx((1 / 3 + 3 / 2) / 4), "nearest noun": 0.5,
+                                        "first noun": 0.5}
+
+
+@pytest.mark.parametrize("split", ["validation", "test", "hard"])
+def test_the_corpus_fits_the_scores(split):
+    """Every "its" has its antecedent among its candidates, and among those that are written before it."""
+    examples = read_bundled(split)
+    its = references(examples)
+    assert len(its) > 20
+    for i, english, german in its:
+        assert WORD.findall(examples[i].source)[english.index] == "its"
+        assert german.antecedent in [c for c in german.candidates if c < german.index]
+        assert english.antecedent in english.candidates
+
+
+def test_heads_are_chosen_on_validation_and_scored_on_test(monkeypatch):
+    """On validation the second head is better, on test the first: the second one's test figures count."""
+    gold = frozenset({(0, 0), (1, 1), (2, 2)})
+    one = Example("x y its", "", gold, ((Pronoun(2, 0, (0, 1)), Pronoun(2, 0, (0, 1))),), ())
+    good, bad = planted((4, 4), (0, 0), (1, 1), (2, 2)), planted((4, 4), (0, 1), (1, 1), (2, 1))
+    right, wrong = planted((4, 4), (2, 0)), planted((4, 4), (2, 1))
+    nothing = torch.zeros(1, 2, 4, 4)
+    validation = maps_with(torch.cat([wrong, right], 1), nothing, torch.cat([bad, good], 1))
+    test = maps_with(torch.cat([right, wrong], 1), nothing, torch.cat([good, bad], 1))
+    monkeypatch.setattr(visualization, "all_maps",
+                        lambda model, tokenizer, pairs: [test] if len(pairs) == 1 else [validation] * 2)
+    scores = score_attention(None, None, [one, one], [one])
+    assert scores["alignment"] == {"layer": 1, "head": 2, "error": pytest.approx(2 / 3), "diagonal": 0.0}
+    assert scores["pronoun"] == {"attention": "encoder", "layer": 1, "head": 2, "count": 1, "accuracy": 0.0,
+                                 "chance": 0.5, "nearest noun": 0.0, "first noun": 1.0}
+
+
+# What heads do
+
+def test_head_similarity_by_hand():
+    torch.manual_seed(0)
+    two = [maps_with(torch.rand(2, 3, n, n), torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, 4), S=n) for n in (3, 5)]
+    similarity = head_similarity(two, "encoder")
+    flat = [torch.cat([m.encoder[n, i].flatten() for m in two]) for n in range(2) for i in range(3)]
+    for a in range(6):
+        for b in range(6):
+            expected = torch.cosine_similarity(flat[a], flat[b], dim=0)
+            torch.testing.assert_close(similarity[a, b], expected)
+    apart = maps_with(torch.cat([planted((4, 4), (0, 0)), planted((4, 4), (0, 1))], 1))
+    torch.testing.assert_close(head_similarity([apart], "encoder"), torch.eye(2))
+
+
+def test_head_profile_by_hand():
+    """Three words and the end mark: one row looks back, one at itself, one half ahead and half at the end."""
+    weights = planted((4, 4), (1, 0), (0, 0), (3, 3))
+    weights[0, 0, 2, 3] = 1.0                                   # the end mark, although it is the next word too
+    torch.testing.assert_close(head_profile([maps_with(weights)]), torch.tensor([[[1 / 3, 1 / 3, 0.0, 1 / 3]]]))
+    ahead = maps_with(planted((4, 4), (0, 1), (1, 2), (2, 0)))
+    both = head_profile([maps_with(weights), ahead])
+    torch.testing.assert_close(both, torch.tensor([[[1 / 6, 1 / 6, 2 / 6, 1 / 6]]]))
