@@ -327,7 +327,8 @@ def test_no_pairs():
 
 @pytest.mark.parametrize("name, value", [
     ("updates", 0), ("batch_tokens", 0), ("accumulate", 0), ("warmup", 0), ("save_every", 0), ("keep", 0),
-    ("minutes", 0), ("factor", 0.0), ("factor", float("nan")), ("clip", -1.0), ("epsilon_ls", 1.0), ("epsilon_ls", -0.1)])
+    ("minutes", 0), ("factor", 0.0), ("factor", float("nan")), ("clip", -1.0),
+    ("epsilon_ls", 1.0), ("epsilon_ls", -0.1)])
 def test_bad_settings(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not {value}$"):
         TrainingConfig(**{name: value})
