@@ -187,8 +187,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # %% tags=["active-ipynb"]
 # q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # d_k = 8, d_v = 6
 # mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)          # at least one key for everybody
-# output, weights = scaled_dot_product_attention(q, k, v, mask)
-# print("output", tuple(output.shape), " weights", tuple(weights.shape))
+# output, weights = scaled_dot_product_attention(q, k, v, mask)           # (2, 3, 4, 6), (2, 3, 4, 5)
 
 # %% [markdown]
 # Is it right? Two independent answers: torch's own function, and a loop that does one query at a time.
@@ -225,7 +224,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # diagonal). Scaling keeps the choice soft. The additive score starts almost even, because its small network has
 # learned nothing yet. In the last panel the keys come from another sequence of five vectors: cross-attention.
 #
-# The paper prefers dot products because they are one matrix product. What does that save?
+# The paper prefers dot products because they are one matrix product. What does that save? The additive score also holds
+# $d_{hidden}$ numbers, here 64, for each one that the dot product holds.
 
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
@@ -235,7 +235,6 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 #     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.5).median
 #                for name, f in [("scaled dot-product", scaled_dot_product), ("additive", additive)]}
 # print(", ".join(f"{name}: {1e3 * s:.2f} ms" for name, s in seconds.items()))
-# print(f"numbers held at once: {8 * 200 * 200:,} against {8 * 200 * 200 * 64:,}")
 
 # %% [markdown] tags=["question-05"]
 # ## Why divide by $\sqrt{d_k}$?
@@ -255,8 +254,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512]
-# plain = [score_variance_and_gradient(dot_product, d) for d in sizes]
-# scaled = [score_variance_and_gradient(scaled_dot_product, d) for d in sizes]
+# plain, scaled = ([score_variance_and_gradient(score, d) for d in sizes] for score in (dot_product, scaled_dot_product))
 # left, right = plotting.new_axes(5, 3.2, columns=2)
 # plotting.lines(sizes, {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]},
 #                "d_k", "variance of the scores", logx=True, logy=True, ax=left)
@@ -286,8 +284,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # %% tags=["active-ipynb"]
 # names = F.normalize(torch.randn(4000, 8, 32), dim=-1)
 # numbers, wanted = torch.randn(4000, 8, 1), torch.randint(0, 8, (4000,))
-# answer = numbers[torch.arange(4000), wanted]
-# asked = names[torch.arange(4000), wanted][:, None]                       # (4000, 1, 32)
+# answer, asked = numbers[range(4000), wanted], names[range(4000), wanted][:, None]      # (4000, 1), (4000, 1, 32)
 # best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution       # the best eight weights for all inputs
 # fixed_error = (numbers[:, :, 0] @ best_fixed - answer).square().mean().item()
 # found, _ = attention(20 * asked, names, numbers, score=dot_product)
@@ -495,12 +492,12 @@ def record_attention(model):
 # %% tags=["active-ipynb"]
 # with record_attention(heads) as record:
 #     heads(target, target, target, causal_mask(5))
-# weights = record[""][0][0]                                    # the module itself, first call, first sentence
-# plotting.heatmaps([(f"head {i + 1}", weights[i], range(5), range(5)) for i in range(4)], largest=1.0,
+# plotting.heatmaps([(f"head {i + 1}", record[""][0][0][i], range(5), range(5)) for i in range(4)], largest=1.0,
 #                   row_label="position", column_label="looks at");
 
 # %% [markdown]
-# An untrained model looks at everything it may, almost evenly: the first row has one choice, the last has five.
+# `record` maps a module's name (here empty: it is the module itself) to a list of calls; shown is the first sentence of
+# the first call. An untrained model looks at everything it may, almost evenly: the first row has one choice, the last has five.
 
 # %% [markdown]
 # ## Checks
@@ -518,18 +515,15 @@ def record_attention(model):
 # print(f"largest differences: output {(ours_out - theirs_out).abs().max():.1e}, gradient {(gradient - theirs.in_proj_weight.grad).abs().max():.1e}")
 
 # %% tags=["active-ipynb"]
-# assert torch.allclose(ours_out, theirs_out, atol=1e-5)
-# assert torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
+# assert torch.allclose(ours_out, theirs_out, atol=1e-5) and torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
 
 # %% [markdown]
 # **Step by step with a cache equals all at once.** One position at a time, each seeing only the past, gives what the
 # causal mask gives in one go.
 
 # %% tags=["active-ipynb"]
-# cache, steps = KeyValueCache(), []
-# for t in range(5):
-#     new = target[:, t:t + 1]
-#     steps.append(heads(new, new, new, cache=cache))
+# cache = KeyValueCache()
+# steps = [heads(new, new, new, cache=cache) for new in target.split(1, dim=1)]
 # assert torch.allclose(torch.cat(steps, dim=1), decoder_self, atol=1e-6) and cache.length == 5
 
 # %% [markdown]
