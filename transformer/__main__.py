@@ -19,7 +19,7 @@ from transformer.training import Interrupted, TrainingConfig
 RECIPES = {
     "bundled": dict(
         model=TransformerConfig.preset("tiny", vocab_size=3500, P_drop=0.0),
-        training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5, save_every=150, keep=8)),
+        training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5, save_every=200, keep=6)),
     "multi30k": dict(
         model=TransformerConfig.preset("tiny", vocab_size=4000, N=3, P_drop=0.15),
         training=TrainingConfig(minutes=40.0, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5,
@@ -133,7 +133,7 @@ class Demo:
 
     folder: Path = Path("runs/demo")
     """where everything is saved"""
-    minutes: float = 3.5
+    minutes: float = 3.6
     """training stops after so many minutes, should the machine be slow"""
 
 
