@@ -168,10 +168,16 @@ def test_dropout_reaches_embeddings_and_sublayers():
 
 
 def test_the_first_values():
+    """Glorot's rule; queries, keys and values as torch's own layer has them, in one matrix."""
+    torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=1000, d_model=64, d_ff=256, N=1, h=4))
-    for module in model.modules():
+    torchs = nn.MultiheadAttention(64, 4).in_proj_weight.abs().max().item()
+    for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             bound = (6 / sum(module.weight.shape)) ** 0.5
+            if name[-3:] in ("W_Q", "W_K", "W_V"):
+                bound *= 0.5**0.5
+                assert bound == pytest.approx(torchs, rel=0.01)
             assert 0.98 * bound < module.weight.abs().max() <= bound
             assert module.weight.var().item() == pytest.approx(bound**2 / 3, rel=0.1)
             assert module.bias is None or not module.bias.any()

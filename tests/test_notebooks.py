@@ -1,7 +1,7 @@
 """Every notebook runs on its own, top to bottom, from a folder that is not the project's.
 
 A cell whose output is the same on every machine carries `# NBVAL_CHECK_OUTPUT`, and its output is compared.
-NOTEBOOKS=03-08 in the environment runs these numbers only.
+NOTEBOOKS=03-08,90 in the environment runs these numbers only.
 """
 
 import os
@@ -12,8 +12,8 @@ import sys
 import pairs
 import pytest
 
-FIRST, LAST = os.environ.get("NOTEBOOKS", "00-99").split("-")
-CHOSEN = [path for path in pairs.notebooks() if FIRST <= path.name[:2] <= LAST]
+RANGES = [part.split("-") for part in os.environ.get("NOTEBOOKS", "00-99").split(",")]
+CHOSEN = [path for path in pairs.notebooks() if any(part[0] <= path.name[:2] <= part[-1] for part in RANGES)]
 
 
 @pytest.mark.parametrize("notebook", CHOSEN, ids=lambda path: path.stem)

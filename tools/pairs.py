@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import jupytext
@@ -20,6 +21,7 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+NEEDS = {"90": "torchtext"}     # runs without it too, but the outputs that are kept are those with it
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -151,8 +153,21 @@ def is_stale(notebook):
     return book.metadata.get("annotated_attention", {}).get("code_hash") != code_hash(notebook)
 
 
+def choose(names, root=ROOT):
+    """The notebooks that are named, by number or stem; a name that fits none stops everything."""
+    unknown = [name for name in names if not any(name in (n.stem, n.stem[:2]) for n in notebooks(root))]
+    if unknown:
+        sys.exit(f"no notebook {' or '.join(unknown)}: give its number, such as 04, or its name, 04_attention")
+    return [n for n in notebooks(root) if n.stem in names or n.stem[:2] in names]
+
+
 def execute(notebook):
     """Run a notebook top to bottom and keep its outputs; a failing cell leaves the file as it was."""
+    number = notebook.stem[:2]
+    if number in NEEDS and find_spec(NEEDS[number]) is None:
+        print(f"{notebook.name}: left as it is, because its outputs are made with {NEEDS[number]}: "
+              f"make test-oldest, then .venv-oldest/bin/python tools/pairs.py execute {number}")
+        return
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     start = time.time()
     command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", "--log-level=WARN",
@@ -180,14 +195,13 @@ def main():
         for name in arguments.names:
             pair(name, root)
         return
-    chosen = [n for n in notebooks(root) if n.stem in arguments.names or n.stem[:2] in arguments.names]
     if arguments.command == "sync":
         sync(root)
     elif arguments.command == "stale":
         print("\n".join(n.name for n in notebooks(root) if is_stale(n)) or "every notebook has run with this code")
     else:
         sync(root)
-        for notebook in chosen or [n for n in notebooks(root) if arguments.all or is_stale(n)]:
+        for notebook in choose(arguments.names, root) or [n for n in notebooks(root) if arguments.all or is_stale(n)]:
             execute(notebook)
 
 

@@ -21,9 +21,8 @@ RECIPES = {
         model=TransformerConfig.preset("tiny", vocab_size=3500, P_drop=0.0),
         training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5, save_every=200, keep=6)),
     "multi30k": dict(
-        model=TransformerConfig.preset("tiny", vocab_size=4000, N=3, P_drop=0.15),
-        training=TrainingConfig(minutes=40.0, updates=20_000, batch_tokens=2048, warmup=1500, factor=1.5,
-                                save_every=250)),
+        model=TransformerConfig(vocab_size=6000, N=4, d_model=128, d_ff=256, h=4, P_drop=0.3),
+        training=TrainingConfig(updates=8000, batch_tokens=4096, warmup=2000, factor=2.5, save_every=200, keep=10)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
@@ -71,6 +70,8 @@ class Train:
     """go on with the run in the folder, with its own settings"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
+    compile: bool = False
+    """let torch.compile write kernels for the model first (a minute; pays on GPUs)"""
     model: tyro.conf.OmitArgPrefixes[ModelOptions] = field(
         default_factory=lambda: convert(RECIPES["bundled"]["model"], ModelOptions))
     training: tyro.conf.OmitArgPrefixes[TrainingOptions] = field(
@@ -202,20 +203,6 @@ def parse(arguments):
 
 # What the commands share
 
-def device_of(name):
-    """A torch device from its name; auto is cuda, else mps, else cpu."""
-    import torch
-
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        if name.split(":")[0] not in ("cpu", "cuda", "mps"):
-            raise ValueError
-        return torch.empty(1, device=name).device
-    except (RuntimeError, AssertionError, ValueError):
-        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, or leave --device out") from None
-
-
 def prepare_folder(folder, option="--folder"):
     """Make a folder and see that it can be written; OSError in one sentence otherwise."""
     try:
@@ -282,24 +269,40 @@ def translate_all(model, tokenizer, sentences, beam, alpha, what):
 
 def train_command(command, count=200):
     """`transformer train`: data, vocabulary, training (validated on `count` pairs), average of the last checkpoints."""
+    from transformer.hardware import choose_device, processes
+
+    with processes(choose_device(command.device)) as device:
+        train_here(command, count, device)
+
+
+def train_here(command, count, device):
+    """`train_command` in one of the processes that torchrun started, or in the only one."""
     import torch
 
+    from transformer.hardware import accelerate, allow_tf32, compile_stacks, process_number
     from transformer.model import Transformer, count_parameters
 
-    device = device_of(command.device)
+    first = process_number() == 0
+    allow_tf32()
     pairs = pairs_of(command, "train")
     held_out = validation_pairs(command, pairs)
-    prepare_folder(command.folder)
+    if first:
+        prepare_folder(command.folder)
     tokenizer = resumed_run(command) if command.resume else new_run(command, pairs)
     torch.manual_seed(command.training.seed)
-    model = Transformer(command.model)
-    if not command.resume:
+    model = accelerate(Transformer(command.model)).to(device)
+    if command.compile:
+        compile_stacks(model)
+    if first and not command.resume:
         write_file(command.folder / "tokenizer.json", tokenizer.save)
         write_json(command.folder / "run.json", run_settings(command))
-    print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, "
-          f"in {command.folder}")
-    fit(model.to(device), tokenizer, pairs, held_out, command, count)
-    print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {quoted(command.folder)}")
+    if first:
+        print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, "
+              f"in {command.folder}")
+    fit(model, tokenizer, pairs, held_out, command, count)
+    if first:
+        average(model, tokenizer, command)
+        print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {quoted(command.folder)}")
 
 
 def quoted(folder):
@@ -352,10 +355,9 @@ def run_settings(command):
 
 
 def fit(model, tokenizer, pairs, held_out, command, count):
-    """Train, validating on `count` pairs, average the last checkpoints, save model.safetensors; returns the log."""
+    """Train, validating on `count` pairs; returns the log."""
     from transformer.data import encode_pairs
-    from transformer.decoding import average_checkpoints, bleu, translate
-    from transformer.model import load_parameters
+    from transformer.decoding import bleu, translate
     from transformer.training import check_pairs, train, validation_loss
 
     encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
@@ -371,20 +373,27 @@ def fit(model, tokenizer, pairs, held_out, command, count):
         return {**validation_loss(model, encoded_held_out[:count]), "bleu": bleu(translations, targets).bleu}
 
     try:
-        log = train(model, encoded, command.training, command.folder, validate, command.resume)
+        return train(model, encoded, command.training, command.folder, validate, command.resume)
     except Interrupted as stop:
         raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {quoted(command.folder)}") from None
+
+
+def average(model, tokenizer, command):
+    """Average the weights that the run kept last, and save them as the model of its folder."""
+    from transformer.decoding import average_checkpoints
+    from transformer.model import load_parameters
+
     paths = sorted((command.folder / "weights").glob("*.safetensors"))[-command.training.keep:]
     load_parameters(model, average_checkpoints(paths), command.folder)
     model.save_pretrained(command.folder, tokenizer)
-    return log
 
 
 def evaluate_command(command):
     """`transformer evaluate`: beam search over a split, BLEU, scores.json."""
     from transformer.decoding import bleu, exact_match
+    from transformer.hardware import choose_device
 
-    model, tokenizer = load(command.folder, device_of(command.device))
+    model, tokenizer = load(command.folder, choose_device(command.device))
     if command.folder is not None:
         prepare_folder(command.folder)
     if command.corpus is None and command.source_file is None:
@@ -418,8 +427,9 @@ def corpus_of(folder):
 def translate_command(command):
     """`transformer translate`: one sentence, or standard input."""
     from transformer.decoding import translate
+    from transformer.hardware import choose_device
 
-    model, tokenizer = load(command.folder, device_of(command.device))
+    model, tokenizer = load(command.folder, choose_device(command.device))
     lines = [command.sentence] if command.sentence is not None else read_standard_input()
     for line in translate(model, tokenizer, lines, command.beam, command.alpha) if lines else []:
         print(" ".join(line.splitlines()))  # a bad model may write line ends; here one line in is one line out

@@ -32,6 +32,7 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
+# from transformer.hardware import projected_loss
 # from transformer.model import Transformer, TransformerConfig
 #
 # torch.manual_seed(0);
@@ -255,6 +256,14 @@ def confident_logits(p, V):
 # assert abs(label_smoothing_loss(logits, gold, reduction="sum") - by_formula.sum()) < 1e-5
 # loss.backward()
 # assert logits.grad[~real].eq(0).all() and logits.grad[real].ne(0).all()
+
+# %% [markdown]
+# **The loop's loss is the same.** For speed, training takes the loss that never holds all logits at once
+# ([notebook 11](11_hardware.ipynb)). It computes what stands here:
+
+# %% tags=["active-ipynb"]
+# x, E = torch.randn(4, 6, 5, dtype=torch.float64), torch.randn(8, 5, dtype=torch.float64)
+# assert abs(projected_loss(x, E, gold) - label_smoothing_loss(x @ E.T, gold, reduction="sum")) < 1e-9
 
 # %% [markdown]
 # ## Exercises

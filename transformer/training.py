@@ -28,14 +28,19 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
+from torch import nn
 from tqdm import tqdm
 
+from transformer.attention import padding_mask
 from transformer.data import collate, token_batches
+from transformer.hardware import (
+    Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_rate, peak_memory, process_count,
+    process_number, projected_loss, sum_over_processes, without_exchange)
 from transformer.model import load_parameters, load_weights, save_weights, write_file
 from transformer.optimizer import adam, learning_rate, set_learning_rate
-from transformer.regularization import label_smoothing_loss
 
 
 # %% [markdown]
@@ -56,15 +61,29 @@ from transformer.regularization import label_smoothing_loss
 # ## Settings
 #
 # Section 5 fixes them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
-# (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper saves by the clock, every
-# ten minutes. **Deviation: here a checkpoint comes every `save_every` updates**, so that two runs of the same settings
-# save the same weights. The clip on the gradient is off by default: the paper names none.
+# (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper keeps weights by the clock,
+# every ten minutes. **Deviation: here that happens every `save_every` updates**, so that two runs of the same settings
+# keep the same weights. The clip on the gradient is off by default: the paper names none.
+
+# %%
+def check_settings(config):
+    """ValueError, naming the setting and its range, where one of a `TrainingConfig` makes no sense."""
+    for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep", "patience"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    for name in ("minutes", "factor", "clip", "save_minutes"):
+        value = getattr(config, name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} must be above 0, not {value}")
+    if not 0 <= config.epsilon_ls < 1:
+        raise ValueError(f"epsilon_ls must be at least 0 and below 1, not {config.epsilon_ls}")
+
 
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
     """How to train; the defaults are the paper's (Section 5). Raises ValueError for a setting out of its range."""
-
     updates: int = 100_000
     """weight updates in all"""
     minutes: float | None = None
@@ -72,7 +91,7 @@ class TrainingConfig:
     batch_tokens: int = 25_000
     """source tokens, and as many target tokens, in a batch, padding included"""
     accumulate: int = 1
-    """batches whose gradients are added up for one update"""
+    """batches whose gradients are added up for one update; several processes share them out"""
     warmup: int = 4000
     """updates during which the learning rate rises"""
     factor: float = 1.0
@@ -82,28 +101,18 @@ class TrainingConfig:
     clip: float | None = None
     """largest norm of the gradient; the paper names none"""
     save_every: int = 1000
-    """updates between checkpoints, and between validations"""
+    """updates between validations; the weights are kept each time"""
+    save_minutes: float = 10.0
+    """minutes, at most, that a killed run loses"""
     keep: int = 5
-    """checkpoints kept, and averaged at the end"""
+    """weights kept, and averaged at the end"""
+    patience: int | None = None
+    """stop after so many validations without a better one"""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """of matrix products; auto is fp32 on a CPU and bf16 or fp16 on a GPU"""
     seed: int = 2017
     """decides the order of the batches, and dropout"""
-
-    def __post_init__(self):
-        check_settings(self)
-
-
-# %%
-def check_settings(config):
-    """ValueError, naming the setting and its range, where one of a `TrainingConfig` makes no sense."""
-    for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
-    for name in ("minutes", "factor", "clip"):
-        value = getattr(config, name)
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be above 0, not {value}")
-    if not 0 <= config.epsilon_ls < 1:
-        raise ValueError(f"epsilon_ls must be at least 0 and below 1, not {config.epsilon_ls}")
+    __post_init__ = check_settings
 
 
 # %% [markdown]
@@ -157,44 +166,74 @@ def check_pairs(encoded, max_positions):
 
 
 # %% [markdown]
+# ## What is made small
+#
+# Model and loss as one module: token ids go in, a number comes out. Whatever must see both (short numbers, copies in
+# several processes) is wrapped around it. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
+
+# %%
+class Objective(nn.Module):
+    """The label-smoothed loss of a model on a `Batch`, summed over real target tokens (Section 5.4), in nats."""
+
+    def __init__(self, model, epsilon_ls=0.1, precision="fp32"):
+        super().__init__()
+        self.model, self.epsilon_ls, self.precision = model, epsilon_ls, precision
+
+    def forward(self, batch):
+        pad_id, device = self.model.config.pad_id, batch.source.device
+        with autocast(device, self.precision):
+            memory = self.model.encode(batch.source)
+            x = self.model.states(batch.decoder_input, memory, padding_mask(batch.source, pad_id))
+            return projected_loss(x, self.model.output.weight, batch.gold, self.epsilon_ls, pad_id)
+
+
+# %% [markdown]
 # ## One update
 #
 # Forward, loss, backward, clip, step. The loss is a mean over the real target tokens of the whole update. Where a batch
 # does not fit into memory, `accumulate` adds up the gradients of several smaller ones; dividing each by the tokens of
 # *all* of them gives exactly the gradient of one large batch. The schedule counts updates, never the parts of one.
 #
-# A loss or gradient that is not a number would spoil every weight. It stops the run before the step.
+# Before each batch the random numbers of dropout begin anew, from a seed that belongs to this batch of this update. So
+# they are the same whichever process works on it, and after whatever break.
 
 # %%
-def update_weights(model, optimizer, batches, rate, config):
-    """One update from one or more batches; returns the loss per target token (nats) and the number of those.
+def batch_seed(seed, update, number):
+    """The seed for dropout in one batch (counted within its update) of one update."""
+    return (seed * 1_000_003 + update) * 1009 + number
 
-    Raises ValueError, and leaves the weights as they were, where the gradient is infinite or not a number.
+
+# %%
+def update_weights(objective, optimizer, scaler, batches, tokens, rate, clip=None):
+    """One update from this process's share of batches, [(seed, `Batch`), ...].
+
+    tokens: real target tokens in the batches of all processes. Returns this process's part of the loss per target
+    token (nats), and the norm of the gradient; where that is infinite or not a number, the weights stay as they were.
     """
-    model.train()
+    objective.train()
     optimizer.zero_grad()
-    pad_id, device = model.config.pad_id, next(model.parameters()).device
-    tokens = sum((batch.gold != pad_id).sum().item() for batch in batches)
-    total = torch.zeros((), device=device)
-    for batch in batches:
-        batch = batch.to(device)
-        logits = model(batch.source, batch.decoder_input)
-        loss = label_smoothing_loss(logits, batch.gold, config.epsilon_ls, pad_id, "sum") / tokens
-        loss.backward()
-        total += loss.detach()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
-    if not math.isfinite(norm):
-        raise ValueError(f"the gradient is {norm.item()} with a loss of {total.item():.3g}: training has diverged; "
-                         "start again with a smaller factor, a longer warmup, or a clip of 1")
-    set_learning_rate(optimizer, rate)
-    optimizer.step()
-    return total.item(), tokens
+    parameters = list(objective.parameters())
+    total, device = 0.0, parameters[0].device
+    for left, (seed, batch) in zip(reversed(range(len(batches))), batches):
+        torch.manual_seed(seed)
+        with without_exchange(objective, more=left > 0):
+            loss = objective(batch.to(device)) / tokens
+            scaler.scale(loss * process_count()).backward()  # processes average: this makes it a sum
+        total = total + loss.detach()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(parameters, clip or math.inf)
+    if norm.isfinite():
+        set_learning_rate(optimizer, rate)
+        scaler.step(optimizer)
+    scaler.update()
+    return total.item(), norm.item()
 
 
 # %% tags=["active-ipynb"]
 # model, batch = Transformer(small), collate(encoded[:16])
-# optimizer = adam(model)
-# losses = [update_weights(model, optimizer, [batch], 0.002, quick)[0] for _ in range(4)]
+# objective, optimizer, scaler = Objective(model), adam(model), loss_scaler(torch.device("cpu"), "fp32")
+# tokens = (batch.gold != 0).sum()
+# losses = [update_weights(objective, optimizer, scaler, [(n, batch)], tokens, 0.002)[0] for n in range(4)]
 # print("loss on the same 16 pairs, update by update:", [round(loss, 2) for loss in losses])
 
 # %% [markdown]
@@ -206,7 +245,7 @@ def update_weights(model, optimizer, batches, rate, config):
 # %% tags=["active-ipynb"]
 # exact = Transformer(TransformerConfig(600, d_model=64, d_ff=256, N=1, h=4, P_drop=0.0)).double()
 # def gradient_of(*batches):
-#     update_weights(exact, adam(exact), batches, rate=0.0, config=quick)     # a rate of 0: only the gradient
+#     update_weights(Objective(exact), adam(exact), scaler, [(0, b) for b in batches], tokens, rate=0.0)      # only the gradient
 #     return torch.cat([p.grad.flatten() for p in exact.parameters()])
 # whole, halves = gradient_of(batch), gradient_of(collate(encoded[:8]), collate(encoded[8:16]))
 # print(f"largest difference {(whole - halves).abs().max():.1e}, largest entry {whole.abs().max():.2f}")
@@ -225,10 +264,10 @@ def validation_loss(model, encoded, batch_tokens=4000):
     """{"validation_loss": cross-entropy on held-out pairs, nats a target token, without smoothing or dropout}."""
     model.eval()
     total, tokens, pad_id, device = 0.0, 0, model.config.pad_id, next(model.parameters()).device
+    objective = Objective(model, epsilon_ls=0.0)
     for rows in token_batches(encoded, batch_tokens):
-        batch = collate([encoded[i] for i in rows], pad_id).to(device)
-        total += label_smoothing_loss(model(batch.source, batch.decoder_input), batch.gold, 0.0, pad_id, "sum").item()
-        tokens += (batch.gold != pad_id).sum().item()
+        total += objective(collate([encoded[i] for i in rows], pad_id).to(device)).item()
+        tokens += sum(len(encoded[i][1]) - 1 for i in rows)
     return {"validation_loss": total / tokens}
 
 
@@ -246,21 +285,19 @@ def validation_loss(model, encoded, batch_tokens=4000):
 # %% [markdown]
 # ## Checkpoints
 #
-# What does the next update depend on? The weights; Adam's two moments and its step count; the state of the random numbers,
-# for dropout; the place in the data; the number of the update, for the schedule. A checkpoint holds all of it, and nothing else.
+# What does the next update depend on? The weights; Adam's two moments and its step count; the place in the data; the number
+# of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it.
 #
 # The file is in the safetensors format: names, shapes and numbers. Python's pickle, which `torch.save` uses, can run any
 # code when it is opened; a safetensors file from a stranger can at worst hold bad numbers.
 
 # %%
 def save_checkpoint(path, model, optimizer, progress):
-    """Everything that the next update depends on: weights, Adam's moments, the random state, the place in the data.
+    """Everything that the next update depends on: weights, Adam's moments, the place in the data.
 
     progress: a dict of plain numbers and lists, kept as JSON. No pickle.
     """
-    tensors = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors = {}
     for name, p in model.named_parameters():
         tensors[f"model.{name}"] = p
         for key, value in optimizer.state[p].items():
@@ -283,7 +320,7 @@ def check_config(path, saved, config):
 
 # %%
 def load_checkpoint(path, model, optimizer):
-    """Put model, optimizer and random state back as `save_checkpoint` found them; return its progress.
+    """Put model and optimizer back as `save_checkpoint` found them; return its progress.
 
     Raises ValueError for a file that is cut off, of another configuration, or without a training state.
     """
@@ -296,9 +333,6 @@ def load_checkpoint(path, model, optimizer):
     moments = [{key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
                 if f"adam.{key}.{name}" in tensors} for name in names]  # none before the first update
     optimizer.load_state_dict({**optimizer.state_dict(), "state": dict(enumerate(moments))})
-    torch.set_rng_state(tensors["random.cpu"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
     return json.loads(metadata["progress"])
 
 
@@ -331,32 +365,36 @@ def save_state(folder, model, optimizer, state, keep=0):
 #
 # Ctrl-C (in Jupyter: the stop button) sends the signal SIGINT, and Python raises an exception wherever it happens to be:
 # perhaps with half of the weights updated. Inside this block the first Ctrl-C only leaves a note. The loop reads it after
-# the update, saves, and raises `Interrupted`. A second Ctrl-C, from somebody in a hurry, stops at once.
+# the update, saves, and raises `Interrupted`. A second Ctrl-C, from somebody in a hurry, stops at once. SIGTERM, which a
+# cluster sends before it takes a machine away, is treated alike.
+#
+# Nothing can be noted when a process is killed outright, or Colab ends the session. For that the loop saves by the clock, too.
 
 # %%
 class Interrupted(Exception):
-    """Training was stopped by Ctrl-C; what was done is saved."""
+    """Training was stopped by Ctrl-C or SIGTERM; what was done is saved."""
 
 
 # %%
 @contextmanager
 def catch_interrupt():
-    """Inside the block the first Ctrl-C only adds to the list that is yielded; a second raises KeyboardInterrupt."""
+    """Inside the block the first Ctrl-C or SIGTERM only adds to the list that is yielded; a second raises KeyboardInterrupt."""
     notes = []
 
-    def note(*_):
+    def note(number, _):
         if notes:
             raise KeyboardInterrupt
-        notes.append("Ctrl-C")
+        notes.append("Ctrl-C" if number == signal.SIGINT else "SIGTERM")
 
     if threading.current_thread() is not threading.main_thread():  # signals reach the main thread only
         yield notes
         return
-    before = signal.signal(signal.SIGINT, note)
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield notes
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # %% tags=["active-ipynb"]
@@ -367,38 +405,155 @@ def catch_interrupt():
 # %% [markdown]
 # ## The loop
 #
-# Three small helpers first. A few numbers say how far a run has come (losses are those since the last row of the log); a
-# run ends when its updates or its minutes are used up; and every validation adds a row to the log.
+# Small helpers first. A few numbers say how far a run has come (losses and norms are those since the last row of the log);
+# a run ends when its updates, its minutes or its patience are used up; and every validation adds a row to the log.
 
 # %%
 def new_state():
     """How far a run has come before its first update; plain numbers and lists, because checkpoints keep it as JSON."""
-    return {"update": 0, "epoch": 0, "index": 0, "tokens": 0, "seconds": 0.0, "losses": [], "log": []}
+    return {"update": 0, "epoch": 0, "index": 0, "tokens": 0, "seconds": 0.0, "skipped": 0, "skipped_in_a_row": 0,
+            "scaler": {}, "losses": [], "norms": [], "best": None, "since_best": 0, "log": []}
 
 
 # %%
 def finished(state, config):
-    """True when the updates or the minutes are used up."""
-    return state["update"] >= config.updates or (config.minutes is not None and state["seconds"] >= 60 * config.minutes)
+    """True when the updates, the minutes or the patience are used up."""
+    return (state["update"] >= config.updates or (config.minutes is not None and state["seconds"] >= 60 * config.minutes)
+            or (config.patience is not None and state["since_best"] >= config.patience))
 
 
 # %%
-def log_row(state, rate, validate, model):
-    """Add a row to the log, its loss (nats a target token) averaged since the last; return what the bar shows."""
-    row = {"update": state["update"], "epoch": state["epoch"], "tokens": state["tokens"], "rate": rate,
-           "seconds": round(state["seconds"], 1), "loss": sum(state["losses"]) / len(state["losses"])}
-    if validate is not None:
-        model.eval()
-        row.update(validate(model))
-    state["losses"] = []
-    state["log"].append(row)
-    return {name: value for name, value in row.items() if name not in ("update", "tokens", "seconds", "rate")}
+MOST_SKIPPED = 20  # updates in a row whose gradient is not a number; fp16 may skip some while its scale settles
+
+
+def count_update(state, loss, norm):
+    """Note an update's loss and norm, or that it was skipped; ValueError after too many of those in a row."""
+    if math.isfinite(norm):
+        state["losses"].append(loss)
+        state["norms"].append(norm)
+        state["skipped_in_a_row"] = 0
+        return
+    state["skipped"] += 1
+    state["skipped_in_a_row"] += 1
+    if state["skipped_in_a_row"] >= MOST_SKIPPED:
+        raise ValueError(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th update in a row: training "
+                         "has diverged. The checkpoint is from before; start again with a smaller factor, a longer warmup, "
+                         "or a clip of 1")
+
+
+# %%
+def share(picked, encoded, seed, update, pad_id):
+    """This process's batches of one update, with their seeds; and of all processes: pairs, source and target tokens."""
+    mine = list(enumerate(picked))[process_number()::process_count()]
+    batches = [(batch_seed(seed, update, n), collate([encoded[i] for i in rows], pad_id)) for n, (_, _, rows) in mine]
+    pairs = [encoded[i] for _, _, rows in picked for i in rows]
+    return batches, len(pairs), sum(len(s) for s, _ in pairs), sum(len(t) - 1 for _, t in pairs)
+
+
+def check_share(config):
+    """ValueError where an update has no batch for one of the processes."""
+    if config.accumulate % process_count():
+        raise ValueError(f"accumulate is {config.accumulate}: {process_count()} processes need a multiple of {process_count()}, "
+                         "so that each has as many batches in every update")
 
 
 # %% [markdown]
-# And the loop: batch; rate from the schedule; forward, loss, backward, clip, step (all in `update_weights`); count; every so
+# A validation is better than those before it where its BLEU is higher, or, if nothing was translated, its loss lower.
+
+# %%
+def log_row(state, rate, speed, validate, model):
+    """Add a row to the log, its loss (nats a target token) and norm averaged since the last; return the row."""
+    def mean(values):
+        return sum(values) / len(values) if values else math.nan
+
+    row = {"update": state["update"], "epoch": state["epoch"], "tokens": state["tokens"], "rate": rate,
+           "seconds": round(state["seconds"], 1), **speed, "skipped": state["skipped"],
+           "loss": mean(state["losses"]), "norm": mean(state["norms"])}
+    if validate is not None:
+        model.eval()
+        row.update(validate(model))
+    merit = row.get("bleu", -row.get("validation_loss", row["loss"]))
+    better = state["best"] is None or merit > state["best"]
+    state.update(losses=[], norms=[], best=merit if better else state["best"], since_best=0 if better else state["since_best"] + 1)
+    state["log"].append(row)
+    return row
+
+
+# %% [markdown]
+# Where TensorBoard is installed, it gets the same rows, as curves.
+
+# %%
+def write_events(folder, row):
+    """Add a row's figures to folder/tensorboard; nothing without a folder, or where TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return
+    if folder is not None:
+        with SummaryWriter(Path(folder) / "tensorboard") as writer:
+            for name, value in row.items():
+                writer.add_scalar(name, value, row["update"])
+
+
+# %%
+def shown(row, device):
+    """What the progress bar shows of a row, beside the time that is left."""
+    names = ("loss", "validation_loss", "bleu", "tokens_per_second", "utilisation", "skipped")
+    return {**{name: row[name] for name in names if row.get(name)}, "GiB": round(peak_memory(device), 1)}
+
+
+# %% [markdown]
+# What a run works with, in one place: made anew, or brought back to where a checkpoint found it.
+
+# %%
+@dataclass
+class Run:
+    """A model in training: what is made small, what makes it small, how fast, and how far it has come."""
+
+    objective: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: object
+    meter: Meter
+    state: dict
+    saved: float  # when it was last saved, by time.monotonic()
+
+
+# %%
+def begin(model, config, folder, resume):
+    """A `Run` at its start, or with resume=True where folder's checkpoint.safetensors left it."""
+    device = next(model.parameters()).device
+    precision = choose_precision(device, config.precision)
+    optimizer, scaler = adam(model), loss_scaler(device, precision)
+    state = load_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer) if resume else new_state()
+    if state["scaler"]:
+        scaler.load_state_dict(state["scaler"])
+    peak = matmul_rate(device, precision) * process_count()
+    objective = copies_in_step(Objective(model, config.epsilon_ls, precision))
+    return Run(objective, optimizer, scaler, Meter(model.config, peak), state, time.monotonic())
+
+
+# %%
+def record(run, model, rate, validate, config, folder, bar):
+    """Log, validate and save if it is time to: every save_every updates, at the end, and every save_minutes (saving only)."""
+    state = run.state
+    if finished(state, config) or state["update"] % config.save_every == 0:
+        row = log_row(state, rate, run.meter.read(), validate, model)
+        bar.set_postfix(shown(row, next(model.parameters()).device))
+        write_events(folder, row)
+        save_state(folder, model, run.optimizer, state, config.keep)
+        run.meter.restart()
+    elif time.monotonic() - run.saved > 60 * config.save_minutes:
+        save_state(folder, model, run.optimizer, state)
+    else:
+        return
+    run.saved = time.monotonic()
+
+
+# %% [markdown]
+# And the loop: batches; rate from the schedule; forward, loss, backward, clip, step (all in `update_weights`); count; every so
 # often log and save. What `validate` measures is the caller's business: any function from a model to a dict of figures.
-# A Ctrl-C leaves the inner loop after a whole update; what comes after the loop saves.
+# A Ctrl-C leaves the inner loop after a whole update; what comes after the loop saves. Of several processes, the first
+# one validates, logs and saves, and the others wait for it.
 
 # %%
 def train(model, encoded, config, folder=None, validate=None, resume=False, quiet=False):
@@ -409,29 +564,30 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
     is saved), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
-    optimizer = adam(model)
-    torch.manual_seed(config.seed)
-    state = load_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer) if resume else new_state()
+    check_share(config)
+    run, device, first = begin(model, config, folder, resume), next(model.parameters()).device, process_number() == 0
+    state, started = run.state, time.monotonic() - run.state["seconds"]
     stream = endless_batches(encoded, config.batch_tokens, config.seed, state["epoch"], state["index"])
-    started = time.monotonic() - state["seconds"]
-    with catch_interrupt() as notes, tqdm(total=config.updates, initial=state["update"], unit="update", disable=quiet) as bar:
-        while not (finished(state, config) or notes):
-            picked = [next(stream) for _ in range(config.accumulate)]
-            batches = [collate([encoded[i] for i in rows], model.config.pad_id) for _, _, rows in picked]
+    with catch_interrupt() as notes, tqdm(total=config.updates, initial=state["update"], unit="update", disable=quiet or not first) as bar:
+        while not sum_over_processes(bool(notes) or first and finished(state, config), device):
             state["update"] += 1
+            picked = [next(stream) for _ in range(config.accumulate)]
+            batches, pairs, source_tokens, tokens = share(picked, encoded, config.seed, state["update"], model.config.pad_id)
             rate = learning_rate(state["update"], model.config.d_model, config.warmup, config.factor)
-            loss, tokens = update_weights(model, optimizer, batches, rate, config)
-            state["epoch"], state["index"] = picked[-1][0], picked[-1][1] + 1
-            state["tokens"], state["seconds"] = state["tokens"] + tokens, time.monotonic() - started
-            state["losses"].append(loss)
+            loss, norm = update_weights(run.objective, run.optimizer, run.scaler, batches, tokens, rate, config.clip)
+            count_update(state, sum_over_processes(loss, device), norm)
+            state.update(epoch=picked[-1][0], index=picked[-1][1] + 1, tokens=state["tokens"] + tokens,
+                         seconds=time.monotonic() - started, scaler=run.scaler.state_dict())
+            run.meter.add(pairs, source_tokens, tokens)
             bar.update()
-            if finished(state, config) or state["update"] % config.save_every == 0:
-                bar.set_postfix(log_row(state, rate, validate, model))
-                save_state(folder, model, optimizer, state, config.keep)
-        if not finished(state, config):
-            save_state(folder, model, optimizer, state)
-            raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
+            if first:
+                record(run, model, rate, validate, config, folder, bar)
+    if sum_over_processes(bool(notes), device) and not finished(state, config):
+        if first:
+            save_state(folder, model, run.optimizer, state)
+        raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
     return state["log"]
+
 
 # %% [markdown]
 # ## A first run
@@ -466,9 +622,9 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 
 # %% tags=["active-ipynb"]
 # class Peeking(Transformer):
-#     def decode(self, target, memory, source_mask, caches=None):
+#     def states(self, target, memory, source_mask, caches=None):
 #         x = self.positions(self.target_embedding(target))
-#         return self.output.logits(self.decoder(x, memory, source_mask))     # no causal mask
+#         return self.decoder(x, memory, source_mask)                         # no causal mask
 #
 # sentences = torch.randint(3, 13, (2200, 5)).tolist()                        # 3 to 12: words of one language
 # toy = [([*words, 2], [1, *(word + 10 for word in reversed(words)), 2]) for words in sentences]
@@ -527,7 +683,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # whole, parts = Path(place.name) / "whole", Path(place.name) / "parts"
 # train(new_model(1), encoded[:50], brief, whole, quiet=True)
 # stopped, calls = new_model(1), itertools.count(1)
-# stopped.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == 4 else None);
+# stopped.encoder.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == 4 else None);
 
 # %% tags=["active-ipynb"]
 # try:
@@ -537,7 +693,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # train(new_model(2), encoded[:50], brief, parts, resume=True, quiet=True)
 # a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in (whole, parts))
 # same = [torch.equal(a[name], b[name]) for name in a]
-# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments, steps and the random state")
+# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments and steps")
 
 # %% tags=["active-ipynb"]
 # assert a.keys() == b.keys() and all(same)

@@ -1,0 +1,504 @@
+"""Section 5.1: the registry of corpora, downloads (from a server on this machine), splits, mirrored real data."""
+
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import os
+import random
+import re
+import socket
+import tarfile
+import threading
+import urllib.parse
+import zipfile
+
+import pytest
+
+from transformer import data
+from transformer.data import WORD, Corpus, File, Tokenizer, detokenize, fold, groups, hold_out
+
+ENGLISH, GERMAN = "one\ntwo\nthree\n", "eins\nzwei\ndrei\n"
+PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+# The registry
+
+def test_the_registry_is_consistent():
+    used = {file for corpus in data.CORPORA.values() for files in corpus.splits.values() for file in files}
+    assert used == set(data.FILES)
+    for name, entry in data.FILES.items():
+        assert urllib.parse.urlparse(entry.url).scheme == "https" and len(name.split("/")) == 2
+        assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
+        assert entry.md5 is None or re.fullmatch("[0-9a-f]{32}", entry.md5) and entry.member
+        assert entry.sha256 or entry.lines, f"nothing says whether {name} is whole"
+    sums = [entry.sha256 for entry in data.FILES.values() if entry.sha256]
+    assert len(set(sums)) == len(sums), "two files cannot have one checksum"
+    for corpus in data.CORPORA.values():
+        assert corpus.licence and corpus.citation and "test" in corpus.splits
+        assert set(corpus.cut) | set(corpus.tokenized) <= set(corpus.splits)
+
+
+@pytest.mark.parametrize("name", ["tatoeba", "europarl"])
+def test_cuts_do_not_overlap(name):
+    cuts = sorted(data.CORPORA[name].cut.values())
+    assert cuts[0][0] == 0 and all(a[1] == b[0] for a, b in zip(cuts, cuts[1:]))
+
+
+def test_what_wmt14_validates_and_tests_on():
+    splits = data.CORPORA["wmt14"].splits
+    assert splits["validation"] == data.CORPORA["newstest2013"].splits["test"]
+    assert splits["test"] == data.CORPORA["newstest2014"].splits["test"]
+    assert {data.FILES[file].lines for file in splits["train"]} == {4_468_840}
+
+
+def test_unknown_corpus_and_split():
+    with pytest.raises(ValueError, match="unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, .*, or"):
+        data.read_corpus("multi31k", "train")
+    with pytest.raises(ValueError, match="multi30k has no split 'hard': choose one of train, validation, test, "):
+        data.read_corpus("multi30k", "hard")
+    with pytest.raises(ValueError, match="bundled has no split 'exam': choose one of train, validation, test, hard"):
+        data.stream_corpus("bundled", "exam")
+
+
+# Mirrors and downloads
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """Serves `files`; understands ranges unless told not to; breaks off after `limit` bytes where one is set."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        server = self.server
+        server.asked.append((self.path, self.headers.get("Range")))
+        content = server.files.get(self.path.strip("/"))
+        if content is None:
+            self.send_error(404)
+            return
+        start = int(re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "bytes=0-")[1]) if server.ranges else 0
+        if start and start >= len(content):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(content) - start))
+        self.end_headers()
+        self.wfile.write(content[start:][:server.limit])
+        if server.limit is not None:
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    """A server on this machine; .files maps a name to bytes, .asked lists (path, range) of every request."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server.files, server.asked, server.limit, server.ranges = {}, [], None, True
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def downloads(monkeypatch, tmp_path):
+    """An empty download folder and no mirror; proxies of the machine are not asked."""
+    monkeypatch.delenv("TRANSFORMER_MIRROR", raising=False)
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
+    monkeypatch.setenv("NO_PROXY", "*")
+    return tmp_path / "downloads"
+
+
+@pytest.fixture
+def toy(monkeypatch, server, downloads):
+    """A corpus "toy" of two packed files in the registry and on the server; returns its download folder."""
+    monkeypatch.setattr(data, "FILES", dict(data.FILES))
+    chance = random.Random(0)
+    for language, text in (("en", ENGLISH), ("de", GERMAN)):
+        packed = gzip.compress(text.encode(), mtime=0) + gzip.compress(b"\n" * chance.randrange(200_000, 300_000), 0)
+        register(server, f"toy/a.{language}.gz", packed)
+    monkeypatch.setitem(data.CORPORA, "toy", Corpus(
+        {"train": ("toy/a.en.gz", "toy/a.de.gz")}, "anyone, for anything", "us", cut={"train": (0, 3)}))
+    return downloads / "toy"
+
+
+def register(server, file, content, **entry):
+    name = file.rpartition("/")[2]
+    server.files[name] = content
+    data.FILES[file] = File(f"{server.url}/{name}", **{"sha256": sha256(content), **entry})
+
+
+def test_download(toy, server):
+    assert data.read_corpus("toy", "train") == PAIRS
+    assert sorted(path.name for path in toy.iterdir()) == ["a.de.gz", "a.en.gz", "licence-toy.txt"]
+    assert (toy / "a.en.gz").read_bytes() == server.files["a.en.gz"]
+    assert data.read_corpus("toy", "train") == PAIRS and len(server.asked) == 2, "an earlier download is used"
+
+
+def test_the_other_direction(toy):
+    assert data.read_corpus("toy", "train", reverse=True) == [(german, english) for english, german in PAIRS]
+
+
+def test_licence_and_citation_are_printed_once(toy, capsys):
+    data.read_corpus("toy", "train")
+    assert capsys.readouterr().out == "toy\nlicence: anyone, for anything\ncite: us\n"
+    (toy / "a.en.gz").unlink()
+    data.read_corpus("toy", "train")
+    assert capsys.readouterr().out == ""
+
+
+def test_an_interrupted_download_goes_on(toy, server, capfd):
+    server.limit = 100_000
+    with pytest.raises(OSError, match=r"could not download the corpus toy from http://.*a\.en\.gz \(\w+\): check"):
+        data.read_corpus("toy", "train")
+    part = toy / "a.en.gz.part"
+    arrived = part.stat().st_size
+    assert 0 < arrived <= 100_000 and not (toy / "a.en.gz").exists()
+    server.limit = None
+    assert data.read_corpus("toy", "train") == PAIRS and not part.exists()
+    assert server.asked[:2] == [("/a.en.gz", None), ("/a.en.gz", f"bytes={arrived}-")] and len(server.asked) == 3
+    assert "a.en.gz" in capfd.readouterr().err, "no progress bar"
+
+
+def test_a_server_without_ranges(toy, server):
+    """It sends everything, although the rest was asked for: the file starts anew."""
+    toy.mkdir(parents=True)
+    (toy / "a.en.gz.part").write_bytes(server.files["a.en.gz"][:1000])
+    server.ranges = False
+    assert data.read_corpus("toy", "train") == PAIRS
+    assert server.asked[0] == ("/a.en.gz", "bytes=1000-") and len(server.asked) == 2
+
+
+@pytest.mark.parametrize("rest", [b"something else entirely", None, b""])
+def test_a_resumed_download_that_is_wrong_starts_anew(toy, server, rest):
+    """The file changed in between; or what is there is too long, and the server has nothing to add; or is empty."""
+    toy.mkdir(parents=True)
+    whole = server.files["a.en.gz"]
+    (toy / "a.en.gz.part").write_bytes(whole + b"too long" if rest is None else rest)
+    assert data.read_corpus("toy", "train") == PAIRS and (toy / "a.en.gz").read_bytes() == whole
+
+
+def test_all_bytes_were_there_but_not_renamed(toy, server):
+    toy.mkdir(parents=True)
+    (toy / "a.en.gz.part").write_bytes(server.files["a.en.gz"])
+    assert data.read_corpus("toy", "train") == PAIRS
+    assert [path for path, _ in server.asked] == ["/a.en.gz", "/a.de.gz"]
+
+
+@pytest.mark.parametrize("content", [b"<html>please log in</html>", b"", None])
+def test_a_server_that_sends_another_file(toy, server, content):
+    server.files["a.en.gz"] = server.files["a.en.gz"][:-1] if content is None else content
+    with pytest.raises(ValueError, match=r"a\.en\.gz sent another file than expected \(its SHA-256 is not the "
+                                         r"registered one\): try again later, or set TRANSFORMER_MIRROR"):
+        data.read_corpus("toy", "train")
+    assert not list(toy.iterdir()), "a wrong file was kept"
+
+
+def test_a_file_that_is_gone(toy, server):
+    del server.files["a.de.gz"]
+    with pytest.raises(OSError, match=r"could not download the corpus toy from http://.*/a\.de\.gz "
+                                      r"\(HTTP status 404\): check the network, .*; --corpus bundled always works"):
+        data.read_corpus("toy", "train")
+    assert sorted(path.name for path in toy.iterdir()) == ["a.en.gz", "licence-toy.txt"]
+
+
+def test_no_network(toy, monkeypatch, capsys):
+    def refuse(*arguments, **named):
+        raise OSError("network is unreachable")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    with pytest.raises(OSError, match=r"could not download the corpus toy from http://127.0.0.1:\d+/a.en.gz \(\w+\): .*"
+                                      r"set TRANSFORMER_MIRROR .*--corpus bundled always works"):
+        data.read_corpus("toy", "train")
+    assert not toy.exists(), "half a download was left behind"
+    assert "licence: anyone, for anything" in capsys.readouterr().out
+
+
+def test_mirror(toy, server, monkeypatch, tmp_path):
+    (tmp_path / "mirror" / "toy").mkdir(parents=True)
+    for name, content in server.files.items():
+        (tmp_path / "mirror" / "toy" / name).write_bytes(content)
+    monkeypatch.setenv("TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
+    assert data.read_corpus("toy", "train") == PAIRS and not server.asked and not toy.exists()
+    (tmp_path / "mirror" / "toy" / "a.de.gz").write_bytes(b"<html>")
+    with pytest.raises(ValueError, match=r"a\.de\.gz is damaged \(its SHA-256 is not the registered one\): delete it"):
+        data.read_corpus("toy", "train")
+    (tmp_path / "mirror" / "toy" / "a.de.gz").unlink()
+    assert data.read_corpus("toy", "train") == PAIRS and len(server.asked) == 1, "what the mirror lacks is downloaded"
+
+
+def test_files_without_checksum_have_their_lines_counted(toy, server):
+    data.CORPORA["toy"].splits["train"] = ("toy/a.en", "toy/a.de.gz")
+    register(server, "toy/a.en", ENGLISH.encode(), sha256=None, lines=4)
+    with pytest.raises(ValueError, match=r"a.en sent another file than expected \(it has 3 lines, not 4\)"):
+        data.read_corpus("toy", "train")
+    register(server, "toy/a.en", ENGLISH.encode(), sha256=None, lines=3)
+    assert data.read_corpus("toy", "train") == PAIRS
+
+
+def test_sha256(tmp_path):
+    (tmp_path / "abc").write_bytes(b"abc")                      # the example of FIPS 180-2
+    assert data.sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+# Archives
+
+def archive_of(members):
+    """A .tgz of {name: bytes}."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def sgml(sentences):
+    """A test set as WMT distributed it."""
+    rows = [f'<seg id="{i}">{text}</seg>' for i, text in enumerate(sentences, 1)]
+    return "\n".join(['<srcset setid="news">', '<doc docid="1">', *rows, "</doc>", "</srcset>", ""]).encode()
+
+
+@pytest.fixture
+def packed(monkeypatch, server, downloads):
+    """A corpus "packed" whose files lie in an archive: one in SGML, one of which only the first lines are wanted."""
+    monkeypatch.setattr(data, "FILES", dict(data.FILES))
+    server.files["all.tgz"] = archive_of({
+        "test/other.sgm": b"x\n", "test/news-src.en.sgm": sgml(["one", " two", "three "]),
+        "test/long.de": (GERMAN + "vier\n").encode()})
+    shared = {"url": f"{server.url}/all.tgz", "md5": hashlib.md5(server.files["all.tgz"]).hexdigest()}
+    data.FILES |= {
+        "packed/a.en": File(**shared, member="news-src.en.sgm", sha256=sha256(ENGLISH.encode())),
+        "packed/a.de.gz": File(**shared, member="long.de", sha256=sha256(GERMAN.encode()), lines=3)}
+    monkeypatch.setitem(data.CORPORA, "packed", Corpus({"test": ("packed/a.en", "packed/a.de.gz")}, "any", "us"))
+    return downloads / "packed"
+
+
+def test_members_of_an_archive(packed, server):
+    assert data.read_corpus("packed", "test") == PAIRS
+    assert sorted(path.name for path in packed.iterdir()) == ["a.de.gz", "a.en", "licence-packed.txt"]
+    assert server.asked == [("/all.tgz", None)], "one archive is fetched once, for all its files"
+    assert gzip.decompress((packed / "a.de.gz").read_bytes()).decode() == GERMAN
+
+
+def test_a_member_packed_by_another_machine(packed, server, monkeypatch, tmp_path):
+    """Its bytes differ, its text does not."""
+    (tmp_path / "mirror" / "packed").mkdir(parents=True)
+    (tmp_path / "mirror" / "packed" / "a.de.gz").write_bytes(gzip.compress(GERMAN.encode(), 1, mtime=12345))
+    (tmp_path / "mirror" / "packed" / "a.en").write_text(ENGLISH)
+    monkeypatch.setenv("TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
+    assert data.read_corpus("packed", "test") == PAIRS and not server.asked
+    (tmp_path / "mirror" / "packed" / "a.en").write_text(ENGLISH + "four\n")
+    with pytest.raises(ValueError, match=r"a\.en is damaged \(the SHA-256 of its text is not the registered one\)"):
+        data.read_corpus("packed", "test")
+
+
+def test_a_wrong_archive(packed, server):
+    server.files["all.tgz"] += b"!"
+    with pytest.raises(ValueError, match=r"all\.tgz sent another file than expected \(its MD5 is not the registered"):
+        data.read_corpus("packed", "test")
+    assert not list(packed.iterdir())
+
+
+@pytest.mark.parametrize("content, said", [
+    (b"no archive", "sent a damaged archive"), (archive_of({"a": b"b"}), "does not hold news-src.en.sgm, long.de"),
+    (archive_of({"long.de": random.Random(0).randbytes(99_999)})[:50_000], "sent a damaged archive")])
+def test_archives_without_checksum(packed, server, content, said):
+    for file in ("packed/a.en", "packed/a.de.gz"):
+        entry = data.FILES[file]
+        data.FILES[file] = File(entry.url, entry.sha256, entry.lines, entry.member)
+    server.files["all.tgz"] = content
+    with pytest.raises(ValueError, match=said):
+        data.read_corpus("packed", "test")
+    assert not (packed / "a.en").exists() and not (packed / "all.tgz").exists()
+
+
+def test_segments():
+    lines = ['<doc docid="1"> ', '<seg id="1">A &amp; B</seg>', '<hl>', "<p>no sentence</p>",
+             ' <seg id="2">  two  \t blanks\u00a0kept </seg> ', '<seg id="3"></seg>']
+    found = [line.decode() for line in data.segments(line.encode() + b"\n" for line in lines)]
+    assert found == ["A & B\n", "two blanks\u00a0kept\n", "\n"]
+
+
+# Splits that do not leak
+
+def folded(pairs, side):
+    return {fold(pair[side]) for pair in pairs}
+
+
+def test_fold():
+    assert fold("  Don't  STOP!") == fold("don t stop") == "don t stop" and fold("Straße") == fold("STRASSE")
+    assert fold("a b") != fold("ab")
+
+
+def components(pairs):
+    """Groups by spreading from pair to pair until nothing changes."""
+    number = list(range(len(pairs)))
+    changed = True
+    while changed:
+        changed = False
+        for i, one in enumerate(pairs):
+            for j, other in enumerate(pairs):
+                if number[i] < number[j] and any(fold(a) == fold(b) for a, b in zip(one, other)):
+                    number[j], changed = number[i], True
+    return number
+
+
+def test_groups_are_connected_components():
+    for seed in range(8):
+        chance = random.Random(seed)
+        pairs = [(f"e{chance.randrange(30)}", f"g{chance.randrange(30)}.") for _ in range(35)]
+        found, expected = groups(pairs), components(pairs)
+        same = {(a, b) for a, b in zip(found, expected)}
+        assert len(same) == len(set(found)) == len(set(expected))
+
+
+def test_the_two_sides_are_kept_apart():
+    """An English sentence that is spelt like a German one says nothing."""
+    assert len(set(groups([("Hand", "x"), ("y", "Hand")]))) == 2
+
+
+def test_held_out_pairs_share_nothing():
+    chance = random.Random(0)
+    pairs = [(f"E{chance.randrange(900)}", f"g {chance.randrange(900)}") for _ in range(1000)]
+    for seed in range(5):
+        arranged = hold_out(pairs, 100, seed)
+        held, rest = arranged[:100], arranged[100:]
+        for side in (0, 1):
+            assert len(folded(held, side)) == 100, "two held-out pairs of one group"
+            assert not folded(held, side) & folded(rest, side)
+        number = dict(zip(pairs, groups(pairs)))
+        groups_held = {number[pair] for pair in held}
+        assert sorted(rest) == sorted(pair for pair in pairs if number[pair] not in groups_held)
+        assert hold_out(pairs, 100, seed) == arranged
+    assert hold_out(pairs, 100, 1) != hold_out(pairs, 100, 2)
+
+
+def test_tatoeba_is_read_from_its_archive(tmp_path):
+    rows = [f"Number {i}.\tNummer {i}.\tCC-BY 2.0" for i in range(5000)]
+    with zipfile.ZipFile(tmp_path / "deu-eng.zip", "w") as archive:
+        archive.writestr("deu.txt", "\n".join([*rows, ""]))
+    pairs = data.read_tatoeba(tmp_path / "deu-eng.zip")
+    assert len(pairs) == 5000 and set(pairs) == {(f"Number {i}.", f"Nummer {i}.") for i in range(5000)}
+    assert pairs != sorted(pairs)
+
+
+# Text that was cut into words
+
+@pytest.mark.parametrize("cut, plain, german", [
+    ("It &apos;s a well ##AT##-##AT## known fact .", "It's a well-known fact.", False),
+    ("&quot; No , &quot; she said , &quot; it isn &apos;t ( yet ) . &quot;", '"No," she said, "it isn\'t (yet)."',
+     False),
+    ("Prices rose by 5 % &amp; more ; why ?", "Prices rose by 5% & more; why?", False),
+    ("the ##AT##-##AT## the yes / no question &#91; 1 &#93;", "the-the yes/no question [1]", False),
+    ("„ Das ist gut “ , sagte er .", "„Das ist gut“, sagte er.", True),
+    ("“ This is good ” , he said .", "“This is good”, he said.", False),
+    ("E ##AT##-##AT## Mails : 3 , 5 Millionen", "E-Mails: 3, 5 Millionen", True),
+])
+def test_detokenize(cut, plain, german):
+    assert detokenize(cut, german) == plain
+
+
+def test_text_cut_into_words_is_put_together(toy, server):
+    register(server, "toy/a.en", b"It &apos;s one .\nA ##AT##-##AT## B\n", sha256=None, lines=2)
+    register(server, "toy/a.de", "„ Eins “ .\nA ##AT##-##AT## B\n".encode(), sha256=None, lines=2)
+    data.CORPORA["toy"] = Corpus({split: ("toy/a.en", "toy/a.de") for split in ("train", "test")}, "any", "us",
+                                 tokenized=("train",))
+    assert data.read_corpus("toy", "train") == [("It's one.", "„Eins“."), ("A-B", "A-B")]
+    assert data.read_corpus("toy", "train", reverse=True)[0] == ("„Eins“.", "It's one.")
+    assert data.read_corpus("toy", "test")[1] == ("A ##AT##-##AT## B", "A ##AT##-##AT## B")
+
+
+# Real data
+
+MIRROR = os.environ.get("TRANSFORMER_MIRROR", "")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_tatoeba_once():
+    """Arranging it takes two seconds; five tests ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "read_tatoeba", functools.cache(data.read_tatoeba))
+        yield
+
+
+def needs(file):
+    """Skip where the mirror lacks a file: tests download nothing."""
+    return pytest.mark.skipif(not MIRROR or not os.path.isfile(os.path.join(MIRROR, file)),
+                              reason=f"TRANSFORMER_MIRROR names no folder that holds {file}")
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, marks=needs(file)) for file in data.FILES])
+def test_mirrored_files_are_the_registered_ones(file):
+    assert data.damage(os.path.join(MIRROR, file), data.FILES[file]) is None
+
+
+SIZES = {("multi30k", "train"): 29_000, ("multi30k", "validation"): 1014, ("multi30k", "test"): 1000,
+         ("multi30k", "test_2017_flickr"): 1000, ("multi30k", "test_2017_mscoco"): 461,
+         ("multi30k", "test_2018_flickr"): 1071,
+         ("tatoeba", "validation"): 2000, ("tatoeba", "test"): 2000, ("tatoeba", "train"): 161_852,
+         ("newstest2013", "test"): 3000, ("newstest2014", "test"): 3003,
+         ("wmt14", "train"): 4_468_840, ("wmt14", "validation"): 3000, ("wmt14", "test"): 3003,
+         ("europarl", "train"): 18_000, ("europarl", "validation"): 1000, ("europarl", "test"): 1000}
+
+
+def test_sizes_of_all_splits_are_known():
+    assert set(SIZES) == {(name, split) for name, corpus in data.CORPORA.items() for split in corpus.splits}
+
+
+@pytest.mark.parametrize("name, split", [pytest.param(name, split, marks=needs(data.CORPORA[name].splits[split][0]))
+                                         for name, split in SIZES])
+def test_sizes(name, split):
+    count = 0
+    for source, target in data.stream_corpus(name, split):
+        assert source and target
+        count += 1
+    assert count == SIZES[name, split]
+
+
+@needs("multi30k/train.en.gz")
+def test_multi30k_round_trip():
+    tokenizer = Tokenizer.train([text for pair in data.read_corpus("bundled", "test") for text in pair], 600)
+    for pair in data.read_corpus("multi30k", "validation"):
+        for text in pair:
+            assert tokenizer.decode(tokenizer.encode(text)) == text
+            words = tokenizer.word_of_each_piece(text)
+            assert set(range(len(WORD.findall(text)))) <= set(words) and words == sorted(words)
+
+
+@needs("tatoeba/deu-eng.zip")
+def test_tatoeba_does_not_leak():
+    parts = [data.read_corpus("tatoeba", split) for split in ("train", "validation", "test")]
+    for side in (0, 1):
+        train, validation, test = (folded(part, side) for part in parts)
+        assert len(validation) == len(test) == 2000, "a sentence counts twice"
+        assert not train & validation and not train & test and not validation & test
+    lengths = [len(source) for source, _ in parts[0]]
+    middle = len(lengths) // 2
+    assert sum(lengths[:middle]) == pytest.approx(sum(lengths[middle:]), rel=0.02), "still sorted by length"
+
+
+@needs("europarl_20k/europarl-v7.first20000.de-en.en.gz")
+def test_europarl_splits_are_its_parts_in_order():
+    files = data.corpus_paths("europarl", "train")
+    parts = [data.read_corpus("europarl", split) for split in ("train", "validation", "test")]
+    assert sum(parts, []) == data.read_parallel(*files)
+
+
+@needs("newstest/newstest2014.en-de.en")
+def test_newstest_comes_out_of_its_sgml_as_mirrored():
+    for file in data.CORPORA["newstest2014"].splits["test"]:
+        lines = data.read_lines(os.path.join(MIRROR, file))
+        escaped = sgml(line.replace("&", "&amp;").replace("<", "&lt;") for line in lines)
+        content = b"".join(data.segments(io.BytesIO(escaped)))
+        assert sha256(content) == data.FILES[file].sha256

@@ -1,0 +1,353 @@
+"""Hardware: the choice of device and precision, FLOPs against torch's counter, the chunked loss and the fast attention
+against the plain ones, the meter, and several processes against one."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer import hardware
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.hardware import (
+    Meter,
+    accelerate,
+    autocast,
+    choose_device,
+    choose_precision,
+    estimate_seconds,
+    forward_flops,
+    loss_scaler,
+    matmul_rate,
+    peak_memory,
+    projected_loss,
+    training_flops,
+)
+from transformer.model import Transformer, TransformerConfig
+from transformer.regularization import label_smoothing_loss
+
+CPU = torch.device("cpu")
+
+
+def model_of(**changes):
+    torch.manual_seed(0)
+    sizes = dict(vocab_size=30, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0)
+    return Transformer(TransformerConfig(**{**sizes, **changes}))
+
+
+def tokens(B, n, padding=True):
+    generator = torch.Generator().manual_seed(7)
+    ids = torch.randint(3, 30, (B, n), generator=generator)
+    if padding:
+        for row, keep in enumerate(torch.randint(1, n + 1, (B,), generator=generator).tolist()):
+            ids[row, keep:] = 0
+    return ids
+
+
+# Device and precision
+
+def test_devices():
+    assert choose_device("cpu") == CPU
+    assert choose_device().type in ("cpu", "cuda", "mps")
+    for name in ("tpu", "meta", "cuda:99"):
+        with pytest.raises(ValueError, match=f"no device '{name}' here: choose cpu, cuda or mps"):
+            choose_device(name)
+
+
+@pytest.mark.parametrize("capability, expected", [((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16")])
+def test_precision_follows_the_gpu(monkeypatch, capability, expected):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert choose_precision(torch.device("cuda")) == expected
+    assert choose_precision(torch.device("cuda"), "fp32") == "fp32"
+    assert choose_precision(CPU) == choose_precision(torch.device("mps")) == "fp32"
+    with pytest.raises(ValueError, match="unknown precision 'fp8'"):
+        choose_precision(CPU, "fp8")
+
+
+def test_autocast_shortens_products_only():
+    x = torch.randn(3, 3)
+    with autocast(CPU, "bf16"):
+        assert (x @ x).dtype == torch.bfloat16 and F.layer_norm(x, (3,)).dtype == torch.float32
+    with autocast(CPU, "fp32"):
+        assert (x @ x).dtype == torch.float32
+
+
+def test_only_fp16_scales_the_loss():
+    assert loss_scaler(CPU, "fp16").is_enabled()
+    assert not loss_scaler(CPU, "bf16").is_enabled() and not loss_scaler(CPU, "fp32").is_enabled()
+
+
+# FLOPs
+
+@pytest.mark.parametrize("changes", [{}, {"N": 3, "d_ff": 20}, {"d_k": 5, "d_v": 3}, {"h": 1}])
+@pytest.mark.parametrize("S, T", [(7, 9), (1, 1), (12, 3)])
+def test_flops_equal_torchs_counter(changes, S, T):
+    model = model_of(**changes)
+    with FlopCounterMode(display=False) as counter:
+        logits = model(torch.full((2, S), 5), torch.full((2, T), 5))
+    assert counter.get_total_flops() == 2 * forward_flops(model.config, S, T)
+    with FlopCounterMode(display=False) as counter:
+        logits.sum().backward()
+    assert counter.get_total_flops() + 2 * forward_flops(model.config, S, T) == 2 * training_flops(model.config, S, T)
+
+
+def test_estimate_by_hand():
+    c = model_of().config
+    seconds = estimate_seconds(c, 10, 600, rate=1e6, utilisation=0.5, length=20)
+    assert seconds == pytest.approx(10 * 30 * training_flops(c, 20, 20) / 5e5)
+
+
+def test_rate_is_that_of_a_product():
+    """Within a factor of the same product timed here; a wrong count of operations or seconds is far outside."""
+    x, best = torch.randn(512, 512), float("inf")
+    for _ in range(10):
+        started = time.perf_counter()
+        x @ x
+        best = min(best, time.perf_counter() - started)
+    assert 0.1 < matmul_rate(CPU, n=512) / (2 * 512**3 / best) < 10
+
+
+def test_meter_by_hand(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    c = model_of().config
+    meter = Meter(c, peak=1e6)
+    meter.add(pairs=4, source_tokens=40, target_tokens=48)
+    meter.add(pairs=2, source_tokens=10, target_tokens=12)
+    now[0] += 2.0
+    flops = 4 * training_flops(c, 10, 12) + 2 * training_flops(c, 5, 6)
+    assert meter.read() == {"tokens_per_second": 30, "utilisation": round(flops / 2 / 1e6, 3)}
+    meter.restart()
+    now[0] += 1.0
+    assert meter.read() == {"tokens_per_second": 0, "utilisation": 0.0}
+
+
+def test_peak_memory_sees_what_was_used():
+    before = peak_memory(CPU)
+    block = torch.ones(2**26)  # a quarter of a GiB
+    assert peak_memory(CPU) > max(0.01, before) and before < 100
+    del block
+
+
+# The chunked loss
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("space", [1, 1000, 10**9])
+def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
+    """Value and gradients at float64, in chunks of one row, some rows, and all rows."""
+    monkeypatch.setattr(hardware, "chunk_rows", lambda E: max(1, space // (4 * len(E))))
+    torch.manual_seed(0)
+    x, E = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((5, 9, 16), (30, 16)))
+    gold, results = tokens(5, 9), []
+    for loss in (projected_loss(x, E, gold, epsilon), label_smoothing_loss(x @ E.T, gold, epsilon, 0, "sum")):
+        results.append((loss, *torch.autograd.grad(3 * loss, (x, E))))
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+def test_chunked_loss_with_logits_that_overflow():
+    x, E = torch.full((1, 1, 4), 100.0, requires_grad=True), (torch.eye(5, 4) * 50).requires_grad_()
+    loss = projected_loss(x, E, torch.tensor([[4]]), 0.1)
+    expected = label_smoothing_loss(x @ E.T, torch.tensor([[4]]), 0.1, 0, "sum")
+    torch.testing.assert_close(loss, expected)
+    assert all(g.isfinite().all() for g in torch.autograd.grad(loss, (x, E)))
+
+
+@pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("fp16", 0.003)])
+def test_chunked_loss_in_short_numbers(precision, tolerance):
+    torch.manual_seed(0)
+    x, E, gold = torch.randn(5, 9, 16, requires_grad=True), torch.randn(30, 16, requires_grad=True), tokens(5, 9)
+    exact = projected_loss(x, E, gold)
+    with autocast(CPU, precision):
+        short = projected_loss(x, E, gold)
+    assert short.dtype == torch.float32
+    assert short.item() == pytest.approx(exact.item(), rel=tolerance)
+    for a, b in zip(torch.autograd.grad(short, (x, E)), torch.autograd.grad(exact, (x, E))):
+        assert a.dtype == torch.float32 and (a - b).abs().max() < tolerance * b.abs().max() * 2
+
+
+def test_chunked_loss_takes_no_memory_for_logits():
+    """A backward pass over logits of 1.6 GB adds a small part of that to the process's peak."""
+    code = """
+        import torch
+        from transformer.hardware import peak_memory, projected_loss
+        x, E = torch.randn(4, 2500, 16, requires_grad=True), torch.randn(40_000, 16, requires_grad=True)
+        before = peak_memory(torch.device("cpu"))
+        projected_loss(x, E, torch.ones(4, 2500, dtype=torch.long)).backward()
+        print(peak_memory(torch.device("cpu")) - before)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.2
+
+
+# The fast attention
+
+def assert_same_results(plain, fast, source, target, atol=1e-9):
+    results = []
+    for model in (plain, fast):
+        logits = model(source, target)
+        real = logits[target != 0]  # rows of padding may differ: nobody reads them
+        results.append((real, *torch.autograd.grad(real.square().sum(), list(model.parameters()))))
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=atol)
+
+
+@pytest.mark.parametrize("changes", [{}, {"d_k": 6, "d_v": 3}, {"norm_first": True, "h": 1}])
+def test_accelerated_model_equals_the_plain_one(changes):
+    plain, fast = model_of(**changes).double(), accelerate(model_of(**changes).double())
+    assert_same_results(plain, fast, tokens(5, 8), tokens(5, 7))
+
+
+def test_accelerated_attention_really_takes_the_other_way(monkeypatch):
+    calls = []
+    def packed(x, *linears):
+        calls.append(len(linears))
+        return [linear(x) for linear in linears]
+
+    monkeypatch.setattr(hardware, "packed_projection", packed)
+    accelerate(model_of())(tokens(2, 5), tokens(2, 5))
+    assert calls == [3, 3, 3, 2, 3, 2]  # two encoder layers; two decoder layers: itself, the memory
+
+
+def test_recording_and_caches_take_the_plain_way():
+    plain, fast = model_of(), accelerate(model_of())
+    recorded = []
+    for model in (plain, fast):
+        attention = model.encoder.layers[0].self_attention
+        attention.record = []
+        model.encode(tokens(2, 6))
+        recorded.append(attention.record[0])
+        attention.record = None
+    torch.testing.assert_close(*recorded, rtol=0, atol=1e-6)
+    source, target = tokens(2, 6), tokens(2, 5, padding=False)
+    memory, mask, caches = fast.encode(source), padding_mask(source, 0), fast.new_caches()
+    steps = torch.cat([fast.decode(target[:, t:t + 1], memory, mask, caches) for t in range(5)], dim=1)
+    torch.testing.assert_close(steps, plain(source, target), rtol=0, atol=1e-5)
+
+
+def test_other_kinds_of_attention_are_left_alone():
+    class Own(MultiHeadAttention):
+        pass
+
+    own = Own(16, 4)
+    assert "forward" not in vars(accelerate(own))
+    with_bias, x = MultiHeadAttention(16, 4, bias=True), torch.randn(2, 3, 16)
+    expected = with_bias(x, x, x, causal_mask(3))
+    torch.testing.assert_close(accelerate(with_bias)(x, x, x, causal_mask(3)), expected)
+
+
+def test_saved_weights_do_not_know(tmp_path):
+    fast = accelerate(model_of())
+    fast.save_pretrained(tmp_path)
+    assert "forward" not in vars(Transformer.from_pretrained(tmp_path).encoder.layers[0].self_attention)
+
+
+# Several processes
+
+PROGRAM = """
+    import json, os, sys, time, torch
+    from transformer.hardware import processes
+    from transformer.model import Transformer, TransformerConfig
+    from transformer.training import TrainingConfig, train
+
+    torch.set_num_threads(1)
+    folder, updates, resume, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "resume", float(sys.argv[4])
+    generator = torch.Generator().manual_seed(3)
+    def ids(n):
+        return torch.randint(3, 20, (n,), generator=generator).tolist()
+    lengths = torch.randint(2, 9, (40, 2), generator=generator).tolist()
+    encoded = [([*ids(s), 2], [1, *ids(t), 2]) for s, t in lengths]
+    torch.manual_seed(1)
+    model = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.2, max_positions=16)).double()
+    if pause:
+        model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
+    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5, save_minutes=1e-4)
+    with processes(torch.device("cpu")):
+        print("started", flush=True)
+        train(model, encoded, config, folder, resume=resume, quiet=True)
+"""
+
+
+def start(tmp_path, folder, updates, count=1, resume=False, pause=0.0):
+    """The program above in one process, or in several by torchrun."""
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM), encoding="utf8")
+    runner = [] if count == 1 else ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
+    arguments = [str(tmp_path / folder), str(updates), "resume" if resume else "new", str(pause)]
+    command = [sys.executable, *runner, str(program), *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def finish(process):
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors[-3000:]
+    return output
+
+
+def checkpoint(tmp_path, folder):
+    from transformer.model import load_weights
+    tensors, metadata = load_weights(tmp_path / folder / "checkpoint.safetensors")
+    return tensors, json.loads(metadata["progress"])
+
+
+def place_of(progress):
+    return {name: progress[name] for name in ("update", "epoch", "index", "tokens")}
+
+
+def assert_same(one, other, exactly=False):
+    (a, progress_a), (b, progress_b) = one, other
+    assert a.keys() == b.keys() and place_of(progress_a) == place_of(progress_b)
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=0, atol=0 if exactly else 1e-9)
+    for row_a, row_b in zip(progress_a["log"], progress_b["log"], strict=True):
+        for figure in ("loss", "norm"):
+            assert row_a[figure] == pytest.approx(row_b[figure], abs=1e-9)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Seven updates in one process."""
+    tmp_path = tmp_path_factory.mktemp("alone")
+    finish(start(tmp_path, "run", 7))
+    return checkpoint(tmp_path, "run")
+
+
+def test_two_processes_give_the_weights_of_one(tmp_path, alone):
+    """With dropout and clipping, on the same global batches: float64, 1e-9; and one goes on where two stopped."""
+    finish(start(tmp_path, "two", 7, count=2))
+    assert_same(checkpoint(tmp_path, "two"), alone)
+    finish(start(tmp_path, "mixed", 4, count=2))
+    finish(start(tmp_path, "mixed", 7, resume=True))
+    tensors, progress = checkpoint(tmp_path, "mixed")
+    assert place_of(progress) == place_of(alone[1])
+    for name in tensors:
+        torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, how):
+    process = start(tmp_path, "run", 7, pause=0.15)
+    path, deadline = tmp_path / "run" / "checkpoint.safetensors", time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    assert process.returncode != 0 and checkpoint(tmp_path, "run")[1]["update"] < 7
+    finish(start(tmp_path, "run", 7, resume=True))
+    assert_same(checkpoint(tmp_path, "run"), alone, exactly=True)
+
+
+def test_every_process_needs_its_share(monkeypatch):
+    from transformer import training
+    monkeypatch.setattr(training, "process_count", lambda: 3)
+    with pytest.raises(ValueError, match="accumulate is 4: 3 processes need a multiple of 3"):
+        training.check_share(dataclasses.replace(training.TrainingConfig(), accumulate=4))

@@ -1,0 +1,497 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/11_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # 5.2 Hardware
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/11_hardware.ipynb)
+#
+# The paper trained on eight P100 GPUs (Section 5.2). You may have one GPU, a laptop, or a session in Colab. This notebook
+# finds out what there is, counts the arithmetic that a Transformer needs, computes how long a run will take, and makes the
+# three changes that pay most without touching the model's mathematics.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import os
+import time
+import types
+from contextlib import contextmanager, nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import distributed
+
+from transformer.attention import MultiHeadAttention
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from torch.utils.flop_counter import FlopCounterMode
+#
+# from transformer import plotting
+# from transformer.model import Transformer, TransformerConfig
+#
+# torch.manual_seed(0);
+
+# %% [markdown]
+# ## Which device?
+#
+# Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's under ROCm), `mps` (Apple's), `cpu`.
+
+# %%
+def choose_device(name="auto"):
+    """A torch device from its name; auto is cuda, else mps, else cpu. ValueError where there is no such device."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        if name.split(":")[0] not in ("cpu", "cuda", "mps"):
+            raise ValueError
+        return torch.empty(1, device=name).device
+    except (RuntimeError, AssertionError, ValueError):
+        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, or leave it at auto") from None
+
+
+# %% tags=["active-ipynb"]
+# device = choose_device()
+# print("this notebook runs on:", device, "" if device.type == "cpu" else torch.cuda.get_device_name())
+
+# %% [markdown]
+# No GPU? All notebooks run on a CPU too. In Colab you get one under *Runtime, Change runtime type*.
+#
+# ## How precise must a number be?
+#
+# A number in fp32 takes 4 bytes. GPUs multiply 2-byte numbers several times faster. There are two kinds. **fp16** has 5 bits
+# for the exponent: below $6 \cdot 10^{-8}$ everything becomes 0, and many gradients are smaller. **bf16** has the exponent of
+# fp32 and fewer digits: nothing vanishes, all is rougher.
+
+# %% tags=["active-ipynb"]
+# small = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
+# for kind in (torch.float32, torch.bfloat16, torch.float16):
+#     print(f"{str(kind):15s}", [f"{x:.5g}" for x in small.to(kind).tolist()], " next after 1:", 1 + torch.finfo(kind).eps)
+
+# %% [markdown]
+# So bf16 where the GPU has it. Otherwise fp16, with a trick: multiply the loss by a large number, so that gradients do not
+# vanish, and divide the gradient again before the update (**loss scaling**). The weights themselves stay in fp32 either
+# way; only products are done in short numbers ("autocast"). A CPU stays with fp32.
+
+# %%
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choose_precision(device, name="auto"):
+    """fp32, bf16 or fp16 for a device; auto is bf16 on a GPU that has it, fp16 on an older GPU, fp32 elsewhere."""
+    if name == "auto" and device.type == "cuda":
+        return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
+    if name != "auto" and name not in PRECISIONS:
+        raise ValueError(f"unknown precision {name!r}: choose one of auto, {', '.join(PRECISIONS)}")
+    return "fp32" if name == "auto" else name
+
+
+# %%
+def autocast(device, precision):
+    """Inside this block matrix products are done in a precision of `choose_precision`."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, PRECISIONS[precision])
+
+
+# %%
+def loss_scaler(device, precision):
+    """The scale for losses in fp16 (it finds its size by itself); in other precisions it is 1 and does nothing."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
+
+# %% [markdown]
+# One more switch. On GPUs since 2020 even an fp32 product can drop digits inside (**TF32**, 10 bits instead of 23), several
+# times faster. For training that is enough, and only CUDA is touched.
+
+# %%
+def allow_tf32():
+    """Let fp32 matrix products on a CUDA GPU round their inputs to TF32; a CPU computes as before."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+
+
+# %% [markdown]
+# ## How much arithmetic is a Transformer?
+#
+# Nearly all of it is matrix products. The product of an $a \times b$ and a $b \times c$ matrix takes $a \cdot b \cdot c$
+# multiplications and as many additions: $2abc$ floating-point operations (FLOPs). So we can count on paper, part by part.
+
+# %%
+def attention_flops(c, T, S):
+    """FLOPs of one multi-head attention: T queries over S keys of one sentence (Section 3.2.2)."""
+    d_k, d_v = c.d_k or c.d_model // c.h, c.d_v or c.d_model // c.h
+    projections = T * c.d_model * c.h * d_k + S * c.d_model * c.h * (d_k + d_v) + T * c.h * d_v * c.d_model
+    return 2 * (projections + T * S * c.h * (d_k + d_v))  # scores, then the mixture of values
+
+
+# %%
+def forward_flops(c, S, T):
+    """FLOPs of one pass over a sentence pair of S and T tokens through a model of `TransformerConfig` c.
+
+    Matrix products only; a causal mask saves none here, as in most programs.
+    """
+    encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
+    decoder = attention_flops(c, T, T) + attention_flops(c, T, S) + 4 * T * c.d_model * c.d_ff
+    return c.N * (encoder + decoder) + 2 * T * c.d_model * c.vocab_size
+
+
+# %%
+def training_flops(c, S, T):
+    """FLOPs of training on one pair: the backward pass needs two products for each of the forward pass."""
+    return 3 * forward_flops(c, S, T)
+
+
+# %% [markdown]
+# Why three times? For $y = xW$ the backward pass needs the gradient with respect to $x$ and the one with respect to $W$, a
+# product as large as the first each. Torch can count, too:
+
+# %% tags=["active-ipynb"]
+# def counted_by_torch(c, S, T):
+#     model = Transformer(c)
+#     with FlopCounterMode(display=False) as counter:
+#         model(torch.ones(1, S, dtype=torch.long), torch.ones(1, T, dtype=torch.long)).sum().backward()
+#     return counter.get_total_flops()
+#
+# tiny = TransformerConfig.preset("tiny", vocab_size=1000)
+# print(f"formula {training_flops(tiny, 20, 25):,}  torch {counted_by_torch(tiny, 20, 25):,}")
+# assert training_flops(tiny, 20, 25) == counted_by_torch(tiny, 20, 25)
+
+# %% [markdown]
+# Where does the work go? The base model with 37,000 types, for sentences of 10 to 2,000 tokens:
+
+# %% tags=["active-ipynb"]
+# base, lengths = TransformerConfig.preset("base", vocab_size=37_000), [10, 30, 100, 300, 1000, 2000]
+# scores = {n: 2 * 3 * base.N * n * n * base.h * 128 / forward_flops(base, n, n) for n in lengths}
+# output = {n: 2 * n * base.d_model * base.vocab_size / forward_flops(base, n, n) for n in lengths}
+# plotting.lines(lengths, {"scores and mixtures of values (n²)": scores.values(), "output projection": output.values()},
+#                "tokens a sentence", "share of all FLOPs", logx=True, markers=True);
+
+# %% [markdown]
+# For sentences of 30 tokens the famous $n^2$ is not worth mentioning, and the output projection is a quarter
+# of everything. Only for texts of a thousand tokens and more does attention itself become the larger cost.
+#
+# ## How fast is this machine?
+#
+# Multiply two large matrices and look at the clock. That is as fast as it gets; a model reaches a part of it.
+
+# %%
+def matmul_rate(device, precision="fp32", n=None, rounds=5):
+    """FLOPs a second of an n x n matrix product in a precision: the best of some rounds (n: 512 on a CPU, else 8,192)."""
+    n = n or (512 if device.type == "cpu" else 8192)
+    x = torch.randn(n, n, generator=torch.Generator().manual_seed(0)).to(device, PRECISIONS[precision])
+    best = float("inf")
+    for _ in range(rounds + 1):  # the first one warms up
+        wait_for(device)
+        started = time.perf_counter()
+        x @ x
+        wait_for(device)
+        best = min(best, time.perf_counter() - started)
+    return 2 * n**3 / best
+
+
+def wait_for(device):
+    """Wait until a GPU has done what it was given: it works while Python goes on."""
+    if device.type != "cpu":
+        getattr(torch, device.type).synchronize()
+
+
+# %% tags=["active-ipynb"]
+# rate = matmul_rate(device, choose_precision(device))
+# print(f"{rate / 1e9:,.0f} GFLOP/s in {choose_precision(device)}, {torch.get_num_threads()} threads on a CPU")
+
+# %% [markdown]
+# ## How long would the paper's run take here?
+#
+# The paper's base model: 100,000 updates, 25,000 tokens a side each. At 30 tokens a sentence that is 833 pairs an update.
+
+# %%
+def estimate_seconds(c, updates, batch_tokens, rate, utilisation=0.4, length=30):
+    """Seconds for a training run on hardware that multiplies matrices at `rate` FLOPs a second.
+
+    utilisation: the part of that rate which the whole loop reaches (0.3 to 0.5 is usual).
+    """
+    pairs = batch_tokens / length
+    return updates * pairs * training_flops(c, length, length) / (rate * utilisation)
+
+
+# %% tags=["active-ipynb"]
+# days = {"here": estimate_seconds(base, 100_000, 25_000, rate) / 86_400}
+# for name, peak in (("P100 (2016), 9.5 TFLOP/s", 9.5e12), ("8 of them", 76e12), ("H100, bf16, 800 TFLOP/s", 8e14)):
+#     days[name] = estimate_seconds(base, 100_000, 25_000, peak) / 86_400
+# print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
+
+# %% [markdown]
+# The paper's own figure for eight P100 is 12 hours: half a day. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted
+# generously, as time times the hardware's rate. Ours count the products alone:
+
+# %% tags=["active-ipynb"]
+# ours = 100_000 * 25_000 / 30 * training_flops(base, 30, 30)
+# print(f"products: {ours:.2e} FLOPs; 12 h on 8 P100 at 9.5 TFLOP/s: {12 * 3600 * 8 * 9.5e12:.2e}; ratio {ours / (12 * 3600 * 76e12):.0%}")
+
+# %% [markdown]
+# That ratio is called **model FLOPs utilisation**: which part of the hardware's power went into the products that the
+# model needs. While training, the loop of notebook 14 shows it, with this meter:
+
+# %%
+class Meter:
+    """Counts target tokens and FLOPs; `read` gives what was done a second."""
+
+    def __init__(self, config, peak):
+        self.config, self.peak = config, peak  # peak: FLOPs a second of all processes together
+        self.tokens = self.flops = 0
+        self.started = time.perf_counter()
+
+    def add(self, pairs, source_tokens, target_tokens):
+        """One update: so many pairs, with so many real tokens in all on either side."""
+        self.tokens += target_tokens
+        self.flops += pairs * training_flops(self.config, source_tokens / pairs, target_tokens / pairs)
+
+    def read(self):
+        """{"tokens_per_second", "utilisation"} since the beginning, or since `restart`."""
+        seconds = max(1e-9, time.perf_counter() - self.started)
+        return {"tokens_per_second": round(self.tokens / seconds), "utilisation": round(self.flops / seconds / self.peak, 3)}
+
+    def restart(self):
+        self.tokens, self.flops, self.started = 0, 0, time.perf_counter()
+
+
+# %%
+def peak_memory(device):
+    """The most memory used so far, in GiB: of the GPU where there is one, otherwise of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    unit = 2**30 if os.uname().sysname == "Darwin" else 2**20  # macOS counts bytes, Linux KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+# %% [markdown]
+# ## The table of logits that nobody needs
+#
+# For 25,000 target tokens and 37,000 types the logits alone are 3.7 GB in fp32, their gradient another 3.7 GB. Yet each row
+# is needed for a moment: to get one number, the loss, and its gradient. For cross-entropy this gradient is short,
+#
+# $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q ,$$
+#
+# $q$ being the target distribution. So take some rows of $x$, compute their logits, loss *and* gradient at once, keep
+# $\partial loss / \partial x$ and the sum of $\partial loss / \partial E$, and forget the logits. No row of padding is computed.
+
+# %%
+def chunk_gradient(z, gold, epsilon):
+    """Loss of logits z (n, V), summed, and its gradient (n, V).
+
+    Targets: 1 - epsilon on gold (n,), and epsilon / V on every type (the label smoothing of notebook 13).
+    """
+    at_gold, mean, top = z.gather(1, gold[:, None])[:, 0], z.mean(dim=1), z.amax(dim=1)
+    p = z.softmax(dim=1)
+    log_sum = top - p.amax(dim=1).log()  # log of the sum of exponentials, from the largest entry
+    loss = (log_sum - (1 - epsilon) * at_gold - epsilon * mean).sum()
+    p -= epsilon / z.shape[1]
+    p.scatter_add_(1, gold[:, None], p.new_full((len(gold), 1), epsilon - 1))
+    return loss, p
+
+
+# %%
+class ChunkedLoss(torch.autograd.Function):
+    """The summed loss of x (n, d_model) projected by E (V, d_model), some rows at a time; see `projected_loss`."""
+
+    @staticmethod
+    def forward(ctx, x, E, gold, epsilon, rows):
+        short = (x[:1] @ E[:1].T).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
+        total, to_x, to_E = x.new_zeros(()), torch.empty_like(x), torch.zeros_like(E)
+        with torch.autocast(x.device.type, enabled=False):
+            weight = E.to(short)
+            for i in range(0, len(x), rows):
+                part = x[i:i + rows].to(short)
+                loss, gradient = chunk_gradient((part @ weight.T).to(x.dtype), gold[i:i + rows], epsilon)
+                total = total + loss
+                if not ctx.needs_input_grad[0]:  # only the loss is wanted
+                    continue
+                gradient = gradient.to(short)
+                to_x[i:i + rows] = gradient @ weight
+                if short == E.dtype:
+                    to_E.addmm_(gradient.T, part)
+                else:
+                    to_E += gradient.T @ part
+        ctx.save_for_backward(to_x, to_E)
+        return total
+
+    @staticmethod
+    def backward(ctx, gradient):
+        to_x, to_E = ctx.saved_tensors
+        return gradient * to_x, gradient * to_E, None, None, None
+
+
+# %%
+def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
+    """Label-smoothed cross-entropy of the logits x E^T, summed over real tokens, without keeping the logits.
+
+    x: (B, T, d_model), E: (V, d_model), gold: (B, T) ids -> a number, in nats; equal to
+    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included.
+    """
+    real = gold != pad_id
+    return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E))
+
+
+def chunk_rows(E):
+    """Rows of logits over the types of E that are computed at once: 4 MiB of them on a CPU (its cache), else 512 MiB."""
+    space = 4 * 2**20 if E.device.type == "cpu" else 512 * 2**20
+    return max(1, space // (4 * len(E)))
+
+
+# %% tags=["active-ipynb"]
+# x, E, gold = torch.randn(40, 30, 128, requires_grad=True), torch.randn(8000, 128, requires_grad=True), torch.randint(0, 8000, (40, 30))
+# def plain_loss(x, E, gold):
+#     return F.cross_entropy((x @ E.T).flatten(0, 1), gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum")
+# ours, plain = (torch.autograd.grad(f(x, E, gold), (x, E)) for f in (projected_loss, plain_loss))
+# assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(ours, plain))
+
+# %% [markdown]
+# ## One product instead of three, and attention without a table
+#
+# In self-attention, queries, keys and values are three products with the same input. Laid side by side the three matrices
+# are one, and one large product is quicker than three small ones. And torch has a kernel, known as *flash attention* (Dao et
+# al., 2022), that never writes the whole table of weights. Both change nothing in the result beyond rounding.
+# The model's own code stays as the paper writes it; a finished model is switched over.
+
+# %%
+def packed_projection(x, *linears):
+    """Several linear maps of the same x as one product: x (..., d) -> one tensor for each of them."""
+    product = F.linear(x, torch.cat([linear.weight for linear in linears]))
+    return product.split([linear.out_features for linear in linears], dim=-1)
+
+
+# %%
+def fast_forward(self, query, key, value, mask=None, cache=None):
+    """`MultiHeadAttention.forward` with packed projections and torch's kernel; recording and caches take the plain way.
+
+    Every query needs at least one key it may attend to.
+    """
+    if self.record is not None or cache is not None or self.W_Q.bias is not None or key is not value:
+        return MultiHeadAttention.forward(self, query, key, value, mask, cache)
+    if query is key:
+        q, k, v = packed_projection(query, self.W_Q, self.W_K, self.W_V)
+    else:
+        q, (k, v) = self.W_Q(query), packed_projection(key, self.W_K, self.W_V)
+    output = F.scaled_dot_product_attention(self.split(q), self.split(k), self.split(v), mask)
+    return self.W_O(output.transpose(1, 2).flatten(2))
+
+
+# %%
+def accelerate(model):
+    """Switch a model's attention over to `fast_forward`; same weights, same results within rounding. Returns the model."""
+    for module in model.modules():
+        if type(module) is MultiHeadAttention:
+            module.forward = types.MethodType(fast_forward, module)
+    return model
+
+
+# %% [markdown]
+# What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking turns:
+
+# %% tags=["active-ipynb"]
+# c = TransformerConfig(8000, d_model=256, d_ff=1024, N=2, h=4, P_drop=0.0)
+# model, tokens = Transformer(c), torch.randint(3, 8000, (48, 32))
+# quick = accelerate(Transformer(c))
+# quick.load_state_dict(model.state_dict())
+# def plain_way():
+#     return F.cross_entropy(model(tokens, tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten(), label_smoothing=0.1, reduction="sum")
+# def fast_way():
+#     states = quick.states(tokens[:, :-1], quick.encode(tokens), None)
+#     return projected_loss(states, quick.output.weight, tokens[:, 1:])
+
+# %% tags=["active-ipynb"]
+# def seconds(loss_of):
+#     started = time.perf_counter()
+#     loss_of().backward()
+#     return time.perf_counter() - started
+#
+# times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)][1:]                  # the first round warms up
+# middle = sorted(plain / fast for plain, fast in times)[1]
+# print(f"fast over plain, this machine: {middle:.2f} times; losses {plain_way().item():.3f} and {fast_way().item():.3f}")
+
+# %% tags=["active-ipynb"]
+# assert abs(plain_way().item() / fast_way().item() - 1) < 1e-5
+# for a, b in zip(torch.autograd.grad(plain_way(), list(model.parameters())), torch.autograd.grad(fast_way(), list(quick.parameters()))):
+#     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
+
+# %% [markdown]
+# A GPU has a third switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
+# minute at the start, so it is a switch of the training command (`--compile`), off unless asked for.
+
+# %%
+def compile_stacks(model):
+    """Let torch.compile write kernels for a model's encoder and decoder, for any batch size and length. Returns the model."""
+    model.encoder.compile(dynamic=True)
+    model.decoder.compile(dynamic=True)
+    return model
+
+
+# %% [markdown]
+# ## Several processes
+#
+# The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and averaged the gradients before
+# each update. Torch does the same with one process a GPU, started by `torchrun`, which tells each process its number in
+# the environment. All processes start from the same weights and make the same updates, so the copies never differ.
+
+# %%
+def process_number():
+    """This process's number among those that train together, from 0; 0 where there is one."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def process_count():
+    """How many processes train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+# %%
+@contextmanager
+def processes(device):
+    """Inside this block processes started by torchrun know each other; yields this one's device. Without torchrun: nothing."""
+    if "LOCAL_RANK" not in os.environ:
+        yield device
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield device
+    finally:
+        distributed.destroy_process_group()
+
+
+# %%
+def sum_over_processes(number, device):
+    """A number added up over all processes that train together; each gets the sum."""
+    if process_count() == 1:
+        return number
+    total = torch.tensor(float(number), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+    distributed.all_reduce(total)
+    return total.item()
+
+
+# %%
+def copies_in_step(module):
+    """A module whose gradients are averaged over all processes after each backward pass; alone, the module itself."""
+    return torch.nn.parallel.DistributedDataParallel(module) if process_count() > 1 else module
+
+
+def without_exchange(module, more):
+    """Inside this block a backward pass keeps its gradients to itself where more are to come."""
+    return module.no_sync() if more and process_count() > 1 else nullcontext()
