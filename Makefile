@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks bundled stamp mutants test-oldest clean
+.PHONY: help demo test lab sync notebooks bundled stamp gpu mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -31,17 +31,23 @@ sync: .venv/.installed  ## both sides of each pair equal; the newer one wins
 notebooks: .venv/.installed  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
 	.venv/bin/python tools/pairs.py execute $(NAMES)
 
+torchtext: .venv-oldest/.installed  ## execute notebook 90, whose outputs are made with torchtext (torch 2.3.1)
+	.venv-oldest/bin/python tools/pairs.py execute 90
+
 bundled: .venv/.installed  ## train the model that comes with the package again (data/models/bundled)
 	.venv/bin/python tools/bundle.py
 
 stamp: .venv/.installed  ## carry the repository's address from pyproject.toml to badges and install cells
 	.venv/bin/python tools/stamp.py
 
+gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
+	.venv/bin/python tools/gpu.py
+
 mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?
 	.venv/bin/python tools/mutants.py
 
-test-oldest: .venv-oldest/.installed  ## unit tests and notebooks 03-08 with torch 2.3.1
-	NOTEBOOKS=03-08 $(call PYTEST,.venv-oldest) tests
+test-oldest: .venv-oldest/.installed  ## unit tests, notebooks 03-08 and 90 with torch 2.3.1 and torchtext
+	NOTEBOOKS=03-08,90 $(call PYTEST,.venv-oldest) tests
 
 clean:  ## remove both environments
 	rm -rf .venv .venv-oldest

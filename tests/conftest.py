@@ -23,6 +23,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture
+def seed():
+    """torch's random numbers begin anew."""
+    import torch  # most of the tests of files and tools do without it
+
+    torch.manual_seed(0)
+
+
+@pytest.fixture
 def root():
     """The project's root."""
     return ROOT

@@ -6,7 +6,10 @@ import itertools
 import json
 import os
 import random
+import re
+import shutil
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +43,10 @@ def tokenizer(pairs):
 
 # Files of one sentence a line
 
+def read_lines(path):
+    return list(data.stream_lines(path))
+
+
 @pytest.mark.parametrize("content, lines", [
     (b"a\nb\n", ["a", "b"]),
     (b"a\nb", ["a", "b"]),                                      # no newline at the end
@@ -53,7 +60,7 @@ def tokenizer(pairs):
 def test_lines(tmp_path, content, lines, packed):
     path = tmp_path / ("x.gz" if packed else "x.txt")
     path.write_bytes(gzip.compress(content) if packed else content)
-    assert data.read_lines(path) == data.read_lines(str(path)) == lines
+    assert read_lines(path) == read_lines(str(path)) == lines
 
 
 def test_own_files(tmp_path):
@@ -73,18 +80,18 @@ def test_files_of_different_lengths(tmp_path):
 def test_empty_file(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(ValueError, match="a is empty: it should hold one sentence a line"):
-        data.read_lines(tmp_path / "a")
+        read_lines(tmp_path / "a")
 
 
 def test_invalid_utf8_names_file_and_line(tmp_path):
     (tmp_path / "old.de").write_bytes("gut\nschön\n".encode("latin1"))
     with pytest.raises(ValueError, match=r"old\.de, line 2, is not UTF-8: convert the file"):
-        data.read_lines(tmp_path / "old.de")
+        read_lines(tmp_path / "old.de")
 
 
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file .*nothing.txt: check the name"):
-        data.read_lines(tmp_path / "nothing.txt")
+        read_lines(tmp_path / "nothing.txt")
 
 
 def test_lines_are_read_one_at_a_time(tmp_path):
@@ -113,7 +120,7 @@ def test_damaged_gzip(tmp_path):
     for damaged in (whole[:2000], b"no gzip at all", whole[:-6] + b"wrong!", b""):
         (tmp_path / "a.gz").write_bytes(damaged)
         with pytest.raises(ValueError, match="a.gz is (not a whole gzip file|empty)"):
-            data.read_lines(tmp_path / "a.gz")
+            read_lines(tmp_path / "a.gz")
 
 
 # The bundled corpus
@@ -451,9 +458,17 @@ def test_batches_are_the_same_on_every_machine():
 
 # Encoded pairs on disk
 
+@pytest.fixture(scope="module")
+def encoded_once(tokenizer, pairs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("once") / "encoded"
+    encode_to_folder(tokenizer, iter(pairs), folder, "key")
+    return folder
+
+
 @pytest.fixture
-def on_disk(tokenizer, pairs, tmp_path):
-    return encode_to_folder(tokenizer, iter(pairs), tmp_path / "encoded", "key")
+def on_disk(encoded_once, tmp_path):
+    """The encoded pairs in a folder of the test's own."""
+    return EncodedPairs(shutil.copytree(encoded_once, tmp_path / "encoded"), "key")
 
 
 def test_on_disk_equals_the_list(tokenizer, pairs, on_disk):
@@ -487,6 +502,26 @@ def test_released_pages_come_back(on_disk):
     before = list(on_disk)
     on_disk.release()
     assert list(on_disk) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="only Linux tells how much of a file is in memory")
+def test_released_pages_are_out_of_memory(on_disk, tmp_path):
+    def in_memory():
+        maps = Path("/proc/self/smaps").read_text()
+        found = re.findall(rf"{re.escape(str(tmp_path))}/encoded/(\w+)\.bin\n(?:(?!Rss).*\n)*Rss: +(\d+) kB", maps)
+        return {name: int(kilobytes) for name, kilobytes in found}
+
+    assert list(on_disk) and all(kilobytes > 0 for kilobytes in in_memory().values())
+    on_disk.release()
+    assert in_memory() == {"tokens": 0, "offsets": 0}
+
+
+def test_every_window_releases_the_pages_of_the_last(on_disk, small_windows, monkeypatch):
+    released = []
+    monkeypatch.setattr(EncodedPairs, "release", lambda self: released.append(self))
+    for _ in epoch_batches(on_disk, 300):
+        pass
+    assert len(released) == len(list(data.windows(len(on_disk), np.random.RandomState(0)))) == 15
 
 
 def test_large_vocabularies_take_four_bytes(tokenizer, pairs, tmp_path, monkeypatch):
@@ -594,16 +629,19 @@ def test_own_files_are_prepared_once(tokenizer, pairs, tmp_path, monkeypatch):
     def folders():
         return sorted(path.name for path in (tmp_path / "downloads" / "encoded").iterdir())
 
-    prepared = data.prepare_files(tokenizer, *files)
+    def prepare(tokenizer, source, target, longest=None):
+        return data.prepare(tokenizer, data.stream_parallel(source, target), [source, target], "my", longest)
+
+    prepared = prepare(tokenizer, *files)
     assert list(prepared) == encode_pairs(tokenizer, pairs) and len(folders()) == 1
-    data.prepare_files(tokenizer, *files)
+    prepare(tokenizer, *files)
     assert len(folders()) == 1 and folders()[0].startswith("my-")
-    data.prepare_files(tokenizer, *files, longest=20)
-    data.prepare_files(tokenizer, *reversed(files))
-    data.prepare_files(Tokenizer.train(["another"], 300), *files)
+    prepare(tokenizer, *files, longest=20)
+    prepare(tokenizer, *reversed(files))
+    prepare(Tokenizer.train(["another"], 300), *files)
     assert len(folders()) == 4
     files[0].write_text(files[0].read_text(encoding="utf8").replace("e", "a"), encoding="utf8")
-    changed = data.prepare_files(tokenizer, *files)
+    changed = prepare(tokenizer, *files)
     assert len(folders()) == 5 and list(changed) != list(prepared)
 
 

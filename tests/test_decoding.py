@@ -15,12 +15,21 @@ from transformer.decoding import (
     average_checkpoints,
     beam_search,
     bleu,
+    can_improve,
+    chrf,
+    compound_bleu,
     exact_match,
     greedy_search,
     length_penalty,
+    moses_words,
+    multi_bleu,
     next_log_probs,
     output_limit,
+    scores,
+    split_compounds,
+    tokenized_bleu,
     translate,
+    translate_n_best,
 )
 from transformer.model import Transformer, TransformerConfig, save_weights
 
@@ -63,7 +72,7 @@ class Table(nn.Module):
 def log_p(model, source, tokens):
     """log P(tokens | source) by one forward pass, without caches, padding or beams."""
     logits = model.eval()(torch.tensor([source]), torch.tensor([[1, *tokens[:-1]]]))[0]
-    return sum(logits[t].log_softmax(dim=-1)[token].item() for t, token in enumerate(tokens))
+    return logits.log_softmax(dim=-1)[range(len(tokens)), tokens].sum().item()
 
 
 def outputs_of(V, limit):
@@ -76,9 +85,16 @@ def outputs_of(V, limit):
 
 @functools.cache
 def by_force(V, limit, seed):
-    """(log P, tokens) of every possible output of a random model."""
-    model = model_of(V, seed=seed)
-    return [(log_p(model, [3, 2], tokens), tokens) for tokens in outputs_of(V, limit)]
+    """(log P, tokens) of every possible output of a random model; those of one length in one forward pass."""
+    model, found = model_of(V, seed=seed).eval(), []
+    for n in range(1, limit + 1):
+        rows = torch.tensor([tokens for tokens in outputs_of(V, limit) if len(tokens) == n])
+        with torch.no_grad():
+            begins = torch.ones_like(rows[:, :1])
+            logits = model(torch.tensor([[3, 2]] * len(rows)), torch.cat([begins, rows[:, :-1]], dim=1))
+        log_probs = logits.log_softmax(dim=-1).gather(2, rows[:, :, None]).sum(dim=(1, 2))
+        found += zip(log_probs.tolist(), rows.tolist())
+    return found
 
 
 def tokens_of(results):
@@ -210,10 +226,10 @@ def plain_beam_search(model, source, K, alpha, limit, n_best):
     """The same search with lists, for one sentence, without caches and without stopping early."""
     live, found = [(0.0, [])], []
     for length in range(1, limit + 1):
-        candidates = []
-        for score, tokens in live:
-            log_probs = model.eval()(torch.tensor([source]), torch.tensor([[1, *tokens]]))[0, -1].log_softmax(dim=-1)
-            candidates += [(score + log_probs[token].item(), [*tokens, token]) for token in range(1, len(log_probs))]
+        logits = model.eval()(torch.tensor([source] * len(live)), torch.tensor([[1, *tokens] for _, tokens in live]))
+        candidates = [(score + log_p, [*tokens, token])
+                      for (score, tokens), log_probs in zip(live, logits[:, -1].log_softmax(dim=-1).tolist())
+                      for token, log_p in enumerate(log_probs) if token != 0]
         candidates.sort(key=lambda c: -c[0])
         found += [(s / ((5 + length) / 6) ** alpha, t) for s, t in candidates[:K] if t[-1] == 2 or length == limit]
         live = [(s, t) for s, t in candidates if t[-1] != 2][:K]
@@ -253,6 +269,36 @@ def test_stopping_early_changes_nothing(monkeypatch, alpha):
         assert sum(rows for _, rows in early) < 0.9 * sum(rows for _, rows in patient)
 
 
+def test_done_means_that_nothing_alive_can_overtake():
+    """alpha 1, 13 tokens at most: lp is at most 3. The last of the found has -1, so log P must be above -3."""
+    found, live = torch.tensor([[-0.5, -1.0]] * 4), torch.tensor([-2.9, -3.1, -0.4, -torch.inf])
+    assert can_improve(found, live, torch.tensor([13, 13, 1, 13]), 1.0).tolist() == [True, False, True, False]
+    nothing_yet = torch.tensor([[-0.5, -torch.inf]])
+    assert can_improve(nothing_yet, torch.tensor([-1e9]), torch.tensor([13]), 1.0).tolist() == [True]
+
+
+@torch.no_grad()
+def test_as_many_rows_after_a_step_as_before():
+    """Three of four sentences end at the first step, while the beam grows to four: the source's rows must move."""
+    model = model_of(seed=1).eval()
+    sources = [[5, 6, 7, 2], [5, 5, 9, 2], [9, 9, 3, 8, 6, 2], [11, 10, 9, 2]]
+    limits = torch.tensor([1, 1, 1, 9])
+    alone = [plain_beam_search(model, source, 4, 0.6, n, 1)[0] for source, n in zip(sources, limits.tolist())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "output_limit", lambda model, source, extra: limits)
+        found = [best[0] for best in beam_search(model, batch(sources))]
+    assert [h.tokens for h in found] == [tokens for _, tokens in alone]
+    assert [h.score for h in found] == pytest.approx([score for score, _ in alone], abs=1e-5)
+
+
+def test_the_source_is_projected_once_a_sentence():
+    model, rows = model_of(), []
+    for layer in model.decoder.layers:
+        layer.cross_attention.W_K.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[:2]))
+    beam_search(model, batch(), extra=8)
+    assert rows == [batch().shape] * 2
+
+
 def test_a_finished_hypothesis_leaves_its_place():
     """First the end (0.45), 3 (0.3) or 4 (0.25): with the end among them, two beams still go on with both 3 and 4."""
     table = [[0.0] * 6 for _ in range(6)]
@@ -278,7 +324,7 @@ def test_length_penalty_is_gnmts():
     assert length_penalty(1, 0.6) == 1.0 and length_penalty(7, 0.6) == pytest.approx(2**0.6)
     assert length_penalty(20, 0.0) == 1.0 and length_penalty(13, 1.0) == 3.0
     assert length_penalty(7) == length_penalty(7, 0.6)
-    torch.testing.assert_close(length_penalty(torch.tensor([1, 7, 13]), 1.0), torch.tensor([1.0, 2.0, 3.0]))
+    assert length_penalty(torch.tensor([1, 7, 13]), 1.0).tolist() == [1.0, 2.0, 3.0]
 
 
 def test_a_larger_alpha_chooses_longer_outputs():
@@ -331,6 +377,40 @@ def test_translate_keeps_the_order_whatever_the_batches(tokenizer, beam):
 
 def test_translate_nothing(tokenizer):
     assert translate(model_of(tokenizer.vocab_size), tokenizer, []) == []
+    assert translate_n_best(model_of(tokenizer.vocab_size), tokenizer, []) == []
+
+
+def test_n_best_lists(tokenizer):
+    """Texts and scores of the search itself, in the order given; the first is what translate says."""
+    model = model_of(tokenizer.vocab_size)
+    lists = translate_n_best(model, tokenizer, SENTENCES, 3, 4, 1.0, extra=4, batch_tokens=1)
+    assert [some[0].text for some in lists] == translate(model, tokenizer, SENTENCES, 4, 1.0, extra=4)
+    for sentence, some in zip(SENTENCES, lists, strict=True):
+        found = beam_search(model, torch.tensor([[*tokenizer.encode(sentence), 2]]), 4, 1.0, 4, n_best=3)[0]
+        assert [entry.text for entry in some] == [tokenizer.decode(h.tokens) for h in found]
+        assert [entry.score for entry in some] == pytest.approx([h.score for h in found], abs=1e-5)
+    with pytest.raises(ValueError, match="n_best must be between 1 and the beam, 2, not 3"):
+        translate_n_best(model, tokenizer, SENTENCES, n_best=3, beam=2)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("batch_tokens", [1, 200, 500, 2000])
+def test_caches_hold_no_more_than_asked(tokenizer, beam, batch_tokens):
+    """Positions whose keys and values one layer holds, at every step; where one sentence needs more, it goes alone."""
+    model, held, alone, done = model_of(tokenizer.vocab_size), [], [], []
+    model.output.logits = lambda x, logits=model.output.logits: logits(x).index_fill(-1, torch.tensor(2), -30.0)
+    decode = model.decode
+
+    def measured(tokens, memory, mask, caches):
+        logits = decode(tokens, memory, mask, caches)
+        held.append(sum(len(cache.k) * cache.length for cache in caches[0]))
+        alone.append(len(tokens) <= beam)
+        return logits
+
+    model.decode = measured
+    translate(model, tokenizer, SENTENCES * 2, beam, extra=10, batch_tokens=batch_tokens, progress=done.append)
+    assert all(positions <= batch_tokens or only for positions, only in zip(held, alone))
+    assert sum(done) == 12 and (batch_tokens < 2000 or done == [12]) and (batch_tokens > 1 or done == [1] * 12)
 
 
 def test_translate_names_a_sentence_that_is_too_long(tokenizer):
@@ -405,11 +485,107 @@ def test_bleu_is_cased_unless_asked():
     assert "case:lc" in bleu(*pair, lowercase=True).signature
 
 
+def test_compounds_are_split_as_in_tensor2tensor():
+    assert split_compounds("a rich-text format") == "a rich ##AT##-##AT## text format"
+    assert split_compounds("one - two -three") == "one - two -three"                    # no letter on one side
+    assert split_compounds("a 50%-ige Chance") == "a 50% ##AT##-##AT## ige Chance"     # any character, not only letters
+    assert split_compounds("E-Mail-Konto") == "E ##AT##-##AT## Mail ##AT##-##AT## Konto"
+    assert split_compounds("a-b-c") == "a ##AT##-##AT## b-c"          # the search uses no letter twice
+
+
+def test_words_as_moses_cuts_them():
+    """Expected by hand: what the Perl script gives. Lower-casing comes with plain punctuation."""
+    german = "„Die E-Mail von z.B. Herrn Müller (CDU) kam um 10.30 Uhr“, sagt er & geht."
+    assert moses_words([german], "de") == [
+        "„ Die E-Mail von z.B. Herrn Müller ( CDU ) kam um 10.30 Uhr “ , sagt er & geht ."]
+    assert moses_words([german], "de", lowercase=True) == [
+        '" die e-mail von z.b. herrn müller ( cdu ) kam um 10.30 uhr " , sagt er & geht .']
+    assert moses_words(["It's the dog's."], "en") == ["It 's the dog 's ."]
+
+
+OUTPUTS = ["Der alte Hund-Besitzer sieht den Ball.", "Die E-Mail „kam“ heute nicht an!",
+           "Ein Mann geht über die Straße."]
+REFERENCES = ["Der alte Hunde-Besitzer sieht den roten Ball.", 'Die E-Mail "kam" heute nicht hier an!',
+              "ein Mann geht über die Straße."]
+
+
+def test_bleu_of_multi30k_papers():
+    cut = [" ".join(line.lower().replace(".", " .").replace("!", " !").replace("„", '" ').replace("“", ' "').split())
+           for line in OUTPUTS], [line.lower().replace(".", " .").replace("!", " !").replace('"kam"', '" kam "')
+                                  for line in REFERENCES]
+    score = tokenized_bleu(OUTPUTS, REFERENCES)
+    assert score.bleu == pytest.approx(bleu_by_hand(*cut), abs=1e-6)
+    for part in ("case:lc", "tok:none", "smooth:none", "words:sacremoses-", ".de.normalized"):
+        assert part in score.signature
+
+
+def test_bleu_of_the_paper():
+    def cut(line):
+        return " ".join(line.replace(".", " .").replace("!", " !").replace("„", "„ ").replace("“", " “")
+                        .replace('"kam"', '" kam "').replace("-", " ##AT##-##AT## ").split())
+
+    score = compound_bleu(OUTPUTS, REFERENCES)
+    assert score.bleu == pytest.approx(bleu_by_hand([*map(cut, OUTPUTS)], [*map(cut, REFERENCES)]), abs=1e-6)
+    assert all(part in score.signature for part in ("case:mixed", "tok:none", "smooth:none", ".de.compounds"))
+    assert score.bleu != pytest.approx(tokenized_bleu(OUTPUTS, REFERENCES).bleu, abs=0.5)
+
+
+def test_multi_bleu_smooths_nothing():
+    assert multi_bleu(["a b c d e"], ["a b x d e"]).bleu == 0.0 < bleu(["a b c d e"], ["a b x d e"]).bleu
+    assert multi_bleu(["a b c d e ."], ["a b c d e ."], words="mine").signature.endswith("|words:mine")
+
+
+def chrf_by_hand(hypotheses, references):
+    """Popović (2015): runs of 1 to 6 letters, spaces left out; mean precision and recall, recall counted twice."""
+    precision, recall = [], []
+    for n in range(1, 7):
+        hits = mine = gold = 0
+        for sides in zip(hypotheses, references):
+            texts = ["".join(side.split()) for side in sides]
+            h, r = (Counter(text[i:i + n] for i in range(len(text) - n + 1)) for text in texts)
+            hits, mine, gold = hits + (h & r).total(), mine + h.total(), gold + r.total()
+        precision.append(hits / mine)
+        recall.append(hits / gold)
+    p, r = sum(precision) / 6, sum(recall) / 6
+    return 100 * 5 * p * r / (4 * p + r)
+
+
+def test_chrf_by_hand():
+    score = chrf(OUTPUTS, REFERENCES)
+    assert score.score == pytest.approx(chrf_by_hand(OUTPUTS, REFERENCES), abs=1e-6)
+    assert "nc:6" in score.signature and "nw:0" in score.signature and score.margin is None
+
+
+def test_margin_is_half_of_the_bootstraps_interval():
+    """The same draws by hand, with other random numbers, over sentences that are good or bad."""
+    words, generator = [f"w{i}" for i in range(8)], torch.Generator().manual_seed(0)
+    references = [" ".join(words)] * 60
+    right = torch.randint(4, 9, (60,), generator=generator).tolist()
+    hypotheses = [" ".join([*words[:n], *words[:8 - n]]) for n in right]
+    score = bleu(hypotheses, references, resamples=400)
+    assert score.bleu == bleu(hypotheses, references).bleu and bleu(hypotheses, references).margin is None
+    draws = torch.randint(0, 60, (200, 60), generator=generator).tolist()
+    drawn = torch.tensor([bleu_by_hand([hypotheses[i] for i in row], [references[i] for i in row]) for row in draws])
+    low, high = drawn.quantile(torch.tensor([0.025, 0.975])).tolist()
+    assert score.margin == pytest.approx((high - low) / 2, rel=0.25)
+    assert bleu(["same words in the same order"] * 9, ["same words in the same order"] * 9, resamples=50).margin == 0.0
+
+
+def test_all_scores_of_a_result():
+    found = scores(OUTPUTS, REFERENCES, resamples=30)
+    each = {"bleu": bleu(OUTPUTS, REFERENCES), "bleu_lowercased": bleu(OUTPUTS, REFERENCES, lowercase=True),
+            "bleu_tokenized_lowercased": tokenized_bleu(OUTPUTS, REFERENCES),
+            "bleu_compounds_split": compound_bleu(OUTPUTS, REFERENCES), "chrf": chrf(OUTPUTS, REFERENCES)}
+    assert {name: score.score for name, score in found.items()} == {name: score.score for name, score in each.items()}
+    assert all(score.margin > 0 for score in found.values())
+    assert len({score.score for score in found.values()}) == 5
+
+
 def test_exact_match():
     assert exact_match(["a", "b", "c", "d"], ["a", "b", "C", "d "]) == 0.5
 
 
-@pytest.mark.parametrize("score", [bleu, exact_match])
+@pytest.mark.parametrize("score", [bleu, exact_match, chrf, tokenized_bleu])
 @pytest.mark.parametrize("hypotheses, references", [(["a", "b"], ["a"]), (["a"], ["a", "b"]), ([], [])])
 def test_scores_need_pairs(score, hypotheses, references):
     with pytest.raises(ValueError, match="translations and .* references: each translation needs one reference"):

@@ -24,7 +24,8 @@ MODULES = sorted((ROOT / "transformer").glob("*.py"))
 NUMBER = {path.stem[3:]: int(path.stem[:2]) for path in NOTEBOOKS}
 HELPERS = {"plotting", "experiments"}                   # import no numbered module
 FRONT = {"__init__", "__main__"}                        # import every module
-QUESTIONS = {"03": {10}, "04": {1, 3, 4, 5, 6}, "08": {16, 18}, "14": {19}, "19": {8, 17, 31}}
+QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08": {16, 18}, "14": {19},
+             "19": {8, 17, 31}}
 LONGEST_CELL, LONGEST_PROSE, HEAVIEST = 30, 150, 2_000_000      # lines of code, words, bytes
 MACHINE_PATH = re.compile(r"(?<![\w./:])/(?:home|root|Users|tmp|mnt|srv|work)/\w")
 
@@ -221,8 +222,10 @@ def test_an_installed_package_is_complete(tmp_path):
         print(len(transformer.data.read_corpus("bundled", "test")), transformer.data.data_folder().name)
     """
     assert python(code, str((tmp_path / "site").resolve()))[0] == "1000 _bundled\n"
+    assert (tmp_path / "site/transformer/view.js").is_file()
     inside = {p.relative_to(tmp_path / "site/transformer/_bundled") for p in (tmp_path / "site").rglob("_bundled/*/*")}
-    outside = {p.relative_to(ROOT / "data") for name in ("bundled", "models") for p in (ROOT / "data" / name).glob("*")}
+    outside = {p.relative_to(ROOT / "data") for name in ("bundled", "models", "runs")
+               for p in (ROOT / "data" / name).glob("*")}
     assert inside == outside
 
 

@@ -22,7 +22,7 @@ import torch
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, data, decoding, training
+from transformer import Transformer, TransformerConfig, data, decoding, training, translation
 from transformer.data import Tokenizer, read_bundled
 from transformer.training import TrainingConfig
 
@@ -146,8 +146,11 @@ def test_evaluate(run, files):
     done = call("evaluate", "--folder", run, *files, "--beam", "2")
     scores = json.loads(done.out)
     assert done.status == 0 and scores == json.loads((run / "scores.own.json").read_text())
-    assert scores["sentences"] == 60 and 0 <= scores["bleu"] <= 100 and scores["beam"] == 2
-    assert "case:mixed" in scores["signature"] and "case:lc" in scores["signature_lowercased"]
+    assert scores["sentences"] == 60 and scores["beam"] == 2 and scores["language"] == "de"
+    names = {"bleu", "bleu_lowercased", "bleu_tokenized_lowercased", "chrf"}
+    assert names <= scores.keys() and "bleu_compounds_split" not in scores
+    assert all(0 <= scores[name]["score"] <= 100 and scores[name]["margin"] is None for name in names)  # too few
+    assert "case:mixed" in scores["bleu"]["signature"] and "case:lc" in scores["bleu_lowercased"]["signature"]
 
 
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
@@ -166,6 +169,16 @@ def test_translate(trained):
 def test_translate_keeps_one_line_a_sentence(trained, monkeypatch):
     monkeypatch.setattr(decoding, "translate", lambda *arguments: ["a\nb\r\nc", "d"])
     assert call("translate", "--folder", trained, stdin=b"one\ntwo\n").out == "a b c\nd\n"
+
+
+def test_n_best(trained):
+    """Lines of number, score, text; the first of each sentence is what translate gives."""
+    done = call("translate", "--folder", trained, "--n-best", "3", "--beam", "3", stdin=b"The cat sleeps.\nA dog.\n")
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    assert done.status == 0 and [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3
+    best = call("translate", "--folder", trained, "--beam", "3", stdin=b"The cat sleeps.\nA dog.\n").out.splitlines()
+    assert [" ".join(line.split()) for line in best] == [rows[0][2], rows[3][2]]
+    assert [float(row[1]) for row in rows[:3]] == sorted((float(row[1]) for row in rows[:3]), reverse=True)
 
 
 @pytest.mark.parametrize("sentence", ["The cat sleeps.", "", "It costs $5, or $6?"])
@@ -243,8 +256,9 @@ def test_help_says_what_every_option_means(name, monkeypatch):
     kinds = [command_line.COMMANDS[name], *([TransformerConfig, TrainingConfig] if name == "train" else [])]
     for kind in kinds:
         fields = {f.name for f in dataclasses.fields(kind)} - {"model", "training"}
-        assert meanings(kind).keys() == fields
-        for option, meaning in meanings(kind).items():
+        told = {**(meanings(translation.Experiment) if name == "train" and kind is kinds[0] else {}), **meanings(kind)}
+        assert told.keys() == fields
+        for option, meaning in told.items():
             assert re.sub(r"\s+", " ", meaning) in said, option
             assert option == "sentence" or f"--{option.replace('_', '-')}" in said
 
@@ -260,7 +274,7 @@ def test_a_command_line_that_cannot_be_read(arguments):
 # Wrong options
 
 @pytest.mark.parametrize("arguments, said", [
-    (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, or give your own"),
+    (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, "),
     (["evaluate", "--split", "exam"], "bundled has no split 'exam': choose one of train, validation, test, hard"),
     (["evaluate", "--corpus", "multi30k", "--split", "hard"], "multi30k has no split 'hard': choose one of train, "),
     (["train", "--preset", "huge"], "unknown preset 'huge': choose one of tiny, small, base, big"),
@@ -272,6 +286,10 @@ def test_a_command_line_that_cannot_be_read(arguments):
     (["train", "--device", "meta"], "there is no device 'meta' here: choose cpu, cuda or mps"),
     (["translate", "Hello.", "--device", "cuda:99"], "there is no device 'cuda:99' here"),
     (["translate", "Hello.", "--beam", "0"], "beam must be at least 1, not 0"),
+    (["evaluate", "--alpha", "-1"], "alpha must be at least 0, not -1.0"),
+    (["translate", "Hello.", "--n-best", "5"], "n_best must be between 1 and the beam, 4, not 5"),
+    (["evaluate", "--reverse", "--source-file", "a.en", "--target-file", "a.de"], "--reverse turns a corpus round: "),
+    (["train", "--reverse", "--source-file", "a.en", "--target-file", "a.de"], "--reverse turns a corpus round: "),
     (["train", "--source-file", "a.en"], "--source-file and --target-file go together: give both, or a --corpus"),
     (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full "),
     (["train", "--resume", "--folder", "nowhere"], "no run to resume in nowhere: name its folder with --folder"),
@@ -279,11 +297,9 @@ def test_a_command_line_that_cannot_be_read(arguments):
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command_line, "bundled_folder", lambda: trained)
+    monkeypatch.setattr(translation, "bundled_folder", lambda: trained)
     monkeypatch.setattr(data, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
                         else read_bundled(split))
-    if said.startswith("bundled has"):
-        monkeypatch.setattr(command_line, "corpus_of", lambda folder: "bundled")
     assert complaint(*arguments).startswith(said)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
@@ -330,6 +346,13 @@ def test_wrong_sentence_files(source, target, said, tmp_path):
 def test_wrong_standard_input(trained):
     said = complaint("translate", "--folder", trained, stdin="good\nschön\n".encode("latin1"))
     assert said.startswith("standard input, line 2, is not UTF-8: convert it, for example with iconv")
+
+
+def test_attend_as_a_page(trained, tmp_path):
+    page = tmp_path / "new" / "attention.html"
+    done = call("attend", "Hello.", "--folder", trained, "--html", page)
+    assert done.out.splitlines()[-1] == str(page) and list(page.parent.iterdir()) == [page]
+    assert "Hello" in page.read_text(encoding="utf8") and "<script" in page.read_text(encoding="utf8")
 
 
 @pytest.mark.parametrize("command", ["translate", "attend"])

@@ -1,5 +1,6 @@
 """Every notebook runs on its own, top to bottom, from a folder that is not the project's.
 
+Number 90 uses torchtext where that works, and elsewhere says why it does not: it runs everywhere.
 A cell whose output is the same on every machine carries `# NBVAL_CHECK_OUTPUT`, and its output is compared.
 NOTEBOOKS=03-08,90 in the environment runs these numbers only.
 """
@@ -24,3 +25,22 @@ def test_runs(notebook, tmp_path):
                f"--rootdir={tmp_path}", "-c", os.devnull, notebook.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
+
+
+def test_naming_one_notebook_touches_no_other(tmp_path):
+    for path in (pairs.ROOT / "pyproject.toml", *pairs.notebooks()[:2], *map(pairs.module_of, pairs.notebooks()[:2])):
+        (tmp_path / path.relative_to(pairs.ROOT)).parent.mkdir(exist_ok=True)
+        shutil.copy(path, tmp_path / path.relative_to(pairs.ROOT))
+    first, second = pairs.notebooks(tmp_path)
+    for notebook in (first, second):
+        with pairs.module_of(notebook).open("a", encoding="utf8") as file:
+            file.write("\n# %%\nEDITED = True\n")
+    before = first.read_bytes()
+    pairs.sync(tmp_path, [second.stem[:2]])
+    assert first.read_bytes() == before
+    assert pairs.cells(second)[-1] == ("code", "EDITED = True", ())
+
+
+def test_an_unknown_name_stops_everything():
+    with pytest.raises(SystemExit, match="no notebook 00 or pairs: give its number"):
+        pairs.choose(["90", "00", "pairs"])

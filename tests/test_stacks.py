@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import close, random
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, causal_mask
@@ -11,19 +12,7 @@ from transformer.feed_forward import FeedForward
 from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm, Residual, layer_norm
 
 D, H, D_FF = 16, 4, 40
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-
-
-def random(*shape):
-    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
-
-
-def close(a, b):
-    return torch.allclose(a, b, rtol=0, atol=1e-9)
+pytestmark = pytest.mark.usefixtures("seed")
 
 
 # LayerNorm

@@ -62,7 +62,7 @@ def encoded():
 def interrupt_at_forward(model, number):
     """Ctrl-C during the model's forward pass of this number."""
     calls = itertools.count(1)
-    model.encoder.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGINT) if next(calls) == number else None)
+    model.encoder.register_forward_hook(lambda *_: signal.raise_signal(2) if next(calls) == number else None)
     return model
 
 
@@ -380,7 +380,8 @@ def test_patience(encoded, figures, expected):
     """Two validations without a better one end the run; without any such pair it goes on to its last update."""
     results = iter(figures)
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
-    assert train(model_of(), encoded, config, validate=lambda model: next(results), quiet=True)[-1]["update"] == expected
+    log = train(model_of(), encoded, config, validate=lambda model: next(results), quiet=True)
+    assert log[-1]["update"] == expected
 
 
 def test_patience_survives_a_resume(encoded, tmp_path):
@@ -394,7 +395,8 @@ def test_patience_survives_a_resume(encoded, tmp_path):
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_short_numbers_learn_as_well(encoded, precision):
     config = dataclasses.replace(BRIEF, updates=30, save_every=30, factor=0.5)
-    losses = [train(model_of(), encoded, dataclasses.replace(config, precision=p), quiet=True)[-1] for p in ("fp32", precision)]
+    losses = [train(model_of(), encoded, dataclasses.replace(config, precision=p), quiet=True)[-1]
+              for p in ("fp32", precision)]
     assert losses[1]["loss"] == pytest.approx(losses[0]["loss"], rel=0.03) and losses[1]["skipped"] < 10
     assert losses[1]["loss"] != losses[0]["loss"]
 

@@ -1,21 +1,31 @@
 """Figures 3 to 5: which row and column means what, and the scores of heads, on planted weights."""
 
 import copy
+import html
+import itertools
+import json
+import math
+import re
 
 import pytest
 import torch
 
-from transformer import Transformer, TransformerConfig, visualization
+from transformer import Transformer, TransformerConfig, decoding, visualization
 from transformer.attention import MultiHeadAttention, record_attention
-from transformer.data import WORD, Example, Pronoun, Tokenizer, collate, encode_pairs, read_bundled
+from transformer.data import WORD, Example, Pronoun, Tokenizer, collate, data_folder, encode_pairs, read_bundled
 from transformer.visualization import (
     AttentionMaps,
+    View,
     alignment_error_rate,
     all_maps,
     attention_maps,
+    attention_rollout,
     best_source_words,
     cross_head_errors,
     diagonal_error,
+    head_costs,
+    head_distance,
+    head_entropy,
     head_profile,
     head_similarity,
     join_pieces,
@@ -25,6 +35,9 @@ from transformer.visualization import (
     maps_of_pair,
     references,
     score_attention,
+    view,
+    view_page,
+    without_head,
     words_and_groups,
 )
 
@@ -321,3 +334,191 @@ def test_head_profile_by_hand():
     ahead = maps_with(planted((4, 4), (0, 1), (1, 2), (2, 0)))
     both = head_profile([maps_with(weights), ahead])
     torch.testing.assert_close(both, torch.tensor([[[1 / 6, 1 / 6, 2 / 6, 1 / 6]]]))
+
+
+def test_rollout_is_the_sum_over_all_paths():
+    """From a word through one word a layer to an input word: each step half the mean weight, and a half for staying."""
+    torch.manual_seed(0)
+    N, S = 3, 4
+    weights = torch.randn(N, 2, S, S).softmax(dim=-1)
+    expected = torch.zeros(S, S)
+    for path in itertools.product(range(S), repeat=N + 1):      # words from the last layer down to the input
+        share = 1.0
+        for layer, (word, below) in zip(reversed(range(N)), itertools.pairwise(path)):
+            share *= (weights[layer, :, word, below].mean().item() + (word == below)) / 2
+        expected[path[0], path[-1]] += share
+    torch.testing.assert_close(attention_rollout(weights), expected)
+    torch.testing.assert_close(attention_rollout(weights).sum(dim=-1), torch.ones(S))
+
+
+def test_entropy_by_hand():
+    """A head that looks at one word, one that looks evenly; the mean is over words, not over sentences."""
+    even, sharp = torch.full((1, 1, 4, 4), 0.25), torch.eye(4).expand(1, 1, 4, 4)
+    small = maps_with(torch.full((1, 2, 2, 2), 0.5), S=2)
+    entropy = head_entropy([maps_with(torch.cat([sharp, even], dim=1)), small], "encoder")
+    torch.testing.assert_close(entropy, torch.tensor([[2 * math.log(2) / 6, (4 * math.log(4) + 2 * math.log(2)) / 6]]))
+    torch.manual_seed(0)
+    cross = torch.randn(2, 3, 4, 5).softmax(dim=-1)
+    expected = torch.distributions.Categorical(probs=cross).entropy().mean(dim=-1)
+    torch.testing.assert_close(head_entropy([maps_with(cross=cross, S=5)], "cross"), expected)
+
+
+def test_distance_by_hand():
+    """The end mark's row and column are left out, wherever the weight lies."""
+    back = planted((4, 4), (1, 0), (2, 1), (3, 0))              # one word back, and the end mark looks far
+    far = planted((4, 4), (0, 2), (1, 3), (2, 0))               # two words away, once at the end mark
+    torch.testing.assert_close(head_distance([maps_with(torch.cat([back, far], dim=1))]), torch.tensor([[1.0, 2.0]]))
+    torch.manual_seed(0)
+    both = [maps_with(torch.rand(2, 3, n, n), torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, n), S=n) for n in (4, 6)]
+    for n, i in itertools.product(range(2), range(3)):
+        total = sum(m.encoder[n, i, r, c] * abs(r - c) for m in both for r in range(len(m.source) - 1)
+                    for c in range(len(m.source) - 1))
+        shares = sum(m.encoder[n, i, :-1, :-1].sum() for m in both)
+        torch.testing.assert_close(head_distance(both)[n, i], total / shares)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_without_a_head_the_others_add_what_they_did(bias):
+    """The output is the sum of the heads' parts (and the bias); one part is missing inside the block, none after it."""
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(d_model=12, h=3, d_k=5, d_v=2, bias=bias)
+    x = torch.randn(2, 4, 12)
+    with torch.no_grad(), record_attention(attention) as record:
+        whole = attention(x, x, x)
+        weights, values = record[""][0], attention.split(attention.W_V(x))
+        for head in range(3):
+            part = weights[:, head] @ values[:, head] @ attention.W_O.weight[:, 2 * head:2 * head + 2].T
+            with without_head(attention, head):
+                torch.testing.assert_close(attention(x, x, x), whole - part)
+            assert torch.equal(attention(x, x, x), whole)
+
+
+def test_a_head_comes_back_after_an_error():
+    attention = MultiHeadAttention(d_model=8, h=2)
+    before = attention.W_O.weight.clone()
+    with pytest.raises(RuntimeError), without_head(attention, 1):
+        assert attention.W_O.weight[:, 4:].abs().max() == 0
+        raise RuntimeError
+    assert torch.equal(attention.W_O.weight, before)
+
+
+def test_costs_of_heads_stand_in_their_places(model, monkeypatch):
+    """A stand-in translation names the one silent head, and a stand-in score knows what each head is worth."""
+    worth = {(name, i): float(n) for n, (name, i) in enumerate(
+        ((name, i) for kind in KINDS for name in sorted(dict(model.named_modules()))
+         if isinstance(model.get_submodule(name), MultiHeadAttention) and visualization.kind_of(name) == kind
+         for i in range(2)), start=1)}
+
+    def silent(model, tokenizer, sentences, beam):
+        return [(name, i) for name, i in worth
+                if model.get_submodule(name).W_O.weight[:, 8 * i:8 * i + 8].abs().max() == 0]
+
+    monkeypatch.setattr(visualization, "translate", silent)
+    monkeypatch.setattr(visualization, "bleu", lambda outputs, references: decoding.Score(
+        90.0 - sum(worth[head] for head in outputs), ""))
+    costs = head_costs(model, None, [example(ENGLISH, GERMAN)])
+    assert [costs[kind].tolist() for kind in KINDS] == [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]
+
+
+def test_costs_are_differences_of_bleu(bundled):
+    """Measured against the model's own translations, which score 100 as long as every head is on."""
+    model, tokenizer = bundled
+    sources = [example.source for example in read_bundled("validation")[:4]]
+    references = decoding.translate(model, tokenizer, sources, beam=1)
+    costs = head_costs(model, tokenizer, [Example(*pair, frozenset(), (), ()) for pair in zip(sources, references)])
+    kind = max(costs, key=lambda name: costs[name].max())
+    layer, head = divmod(costs[kind].argmax().item(), model.config.h)
+    assert costs[kind].shape == (model.config.N, model.config.h) and costs[kind][layer, head] > 0
+    layers = (model.encoder if kind == "encoder" else model.decoder).layers
+    with without_head(layers[layer].cross_attention if kind == "cross" else layers[layer].self_attention, head):
+        score = decoding.bleu(decoding.translate(model, tokenizer, sources, beam=1), references).score
+    assert costs[kind][layer, head] == pytest.approx(100 - score, abs=1e-4)
+
+
+# The interactive view: its page (test_view.py tries the script)
+
+LONG = ("The old teacher gave the young gardener near the small school a red book and the cat behind the house "
+        "lost its ball.")
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    """The model that comes with the package, and its tokenizer."""
+    folder = data_folder() / "models" / "bundled"
+    return Transformer.from_pretrained(folder), Tokenizer.load(folder / "tokenizer.json")
+
+
+@pytest.fixture
+def two_maps():
+    """Two sentences of unequal length, with weights at random."""
+    torch.manual_seed(0)
+    return [maps_with(*(torch.rand(2, 3, *size).softmax(dim=-1) for size in ((S, S), (T, T), (T, S))), S=S, T=T)
+            for S, T in ((5, 4), (3, 6))]
+
+
+def data_of(page):
+    """The words and weights in a page."""
+    return json.loads(re.search(r'<script type="application/json" id="pairs">(.*?)</script>', page, re.S)[1])
+
+
+def test_the_page_holds_the_words_and_the_weights_in_thousandths(two_maps):
+    pairs = data_of(view_page(two_maps))
+    assert [p["source"] for p in pairs] == [m.source for m in two_maps]
+    assert [p["target"] for p in pairs] == [m.target for m in two_maps]
+    for pair, m in zip(pairs, two_maps):
+        for kind in ("encoder", "decoder", "cross"):
+            torch.testing.assert_close(torch.tensor(pair[kind]) / 1000, getattr(m, kind), atol=0.000501, rtol=0)
+
+
+def test_words_cannot_leave_the_data():
+    nasty = ["</script><script>alert(1)</script>", "<!--", "{script}", "{pairs}", "&amp;", '"', "\u2028", "</s>"]
+    page = view_page([AttentionMaps(nasty, nasty, *[torch.zeros(1, 1, 8, 8)] * 3)])
+    assert data_of(page)[0]["source"] == nasty
+    assert page.count("</script>") == view_page([maps_with()]).count("</script>")
+
+
+def test_the_page_loads_nothing(two_maps):
+    page = view_page(two_maps)
+    assert re.findall(r"https?:[^\"')\s]*", page) == ["http://www.w3.org/2000/svg"]     # a name, not an address to load
+    assert not re.search(r"\bsrc=|@import|url\(|fetch\(|XMLHttpRequest|import\(|require", page)
+    assert "{script}" not in page and "{pairs}" not in page
+    assert "default-src 'none'" in page                         # and the browser would not let it
+
+
+def test_a_sentence_a_pair_and_lists(bundled):
+    sentence = "The cat lost its ball."
+    german = decoding.translate(*bundled, [sentence])[0]
+    one, pair = view(*bundled, sentence), view(*bundled, (sentence, german))
+    assert one == pair == view(*bundled, [sentence])
+    expected, = attention_maps(*bundled, [(sentence, german)])
+    assert one.page == view_page([expected])
+    both = view(*bundled, [sentence, ("A dog slept.", "Ein Hund schlief.")])
+    assert [p["target"][0] for p in data_of(both.page)] == [expected.target[0], "Ein"]
+    assert view(*bundled, LONG).height > one.height
+
+
+def test_an_empty_list_is_refused(bundled):
+    with pytest.raises(ValueError, match="no sentence to view"):
+        view(*bundled, [])
+
+
+def test_a_sentence_of_twenty_words_stays_small(bundled):
+    assert len(LONG.split()) >= 20
+    shown = view(*bundled, LONG)
+    assert len(shown.page.encode()) < 100_000 and len(shown._repr_html_().encode()) < 120_000
+
+
+def test_the_file_is_the_page(tmp_path, two_maps):
+    shown = View(view_page(two_maps), 500)
+    shown.save(tmp_path / "new" / "attention.html")
+    assert (tmp_path / "new" / "attention.html").read_text(encoding="utf8") == shown.page
+    with pytest.raises(OSError):
+        shown.save(tmp_path / "new" / "attention.html" / "below-a-file.html")
+
+
+def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(two_maps):
+    shown = View(view_page(two_maps), 500)
+    frame = shown._repr_html_()
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == shown.page
+    assert re.search(r'sandbox="([^"]*)"', frame)[1] == "allow-scripts" and "height: 500px" in frame
+    assert "<html" not in repr(shown) and len(repr(shown)) < 100

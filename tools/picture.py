@@ -9,7 +9,7 @@ from transformer.__main__ import load
 from transformer.decoding import translate
 from transformer.visualization import attention_maps
 
-SENTENCE = "The old cat behind the school lost its ball."
+SENTENCE = "The old cat behind the school has lost its ball."
 
 
 def main():

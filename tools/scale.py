@@ -2,11 +2,13 @@
 
     python tools/scale.py                                   0.45 and 4.5 million pairs; writes data/runs/scale.json
     python tools/scale.py --pairs 2000 20000 --result ""    a quick try that only prints
+    python tools/scale.py --padding multi30k tatoeba        padding and number of batches; only prints
 
 A line joins one to three random sentence pairs that data/grammar.py drew, so that it is about as long as in WMT 2014.
 Each phase runs in a process of its own, so that each has its own peak of memory. Resident memory is all that the system
 counts for the process; its anonymous part is what the program holds itself, the rest are pages of files, which the
-system may drop at any time. Seconds of CPU are those of all cores together. Linux only.
+system may drop at any time. Seconds of CPU are those of all cores together. Text is encoded in as many threads as there
+are cores, or as RAYON_NUM_THREADS says (better fewer than cores that others use). Linux only.
 """
 
 import argparse
@@ -24,32 +26,32 @@ from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BATCH_TOKENS = 25_000
+BATCH_TOKENS, SEED = 25_000, 2017
 NUMBERS = {1: "one core", 2: "two cores", 4: "four cores", 8: "eight cores", 16: "sixteen cores"}
 
 
 def memory():
     """(resident, anonymous) megabytes of this process now."""
     status = Path("/proc/self/status").read_text(encoding="utf8")
-    return [round(int(re.search(rf"{name}:\s+(\d+)", status)[1]) / 1024, 1) for name in ("VmRSS", "RssAnon")]
+    return [round(int(re.search(rf"{name}:\s+(\d+)", status)[1]) / 1024) for name in ("VmRSS", "RssAnon")]
 
 
 class Watch:
-    """Time and memory since it was made; at most about 40 samples of memory."""
+    """Time since it was made, and memory."""
 
     def __init__(self, total):
         self.total, self.start, self.cpu, self.samples = total, time.monotonic(), time.process_time(), []
 
     def see(self, done):
-        """Note the memory after `done` pairs."""
-        if not self.samples or done >= self.samples[-1][0] + self.total / 40:
+        """Note the memory after `done` pairs, about 20 times in all."""
+        if done >= self.total * (len(self.samples) + 1) / 20:
             self.samples.append([done, *memory()])
 
     def report(self):
         seconds, cpu = time.monotonic() - self.start, time.process_time() - self.cpu
         return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
-                "pairs_per_second": round(self.total / seconds), "pairs_per_cpu_second": round(self.total / cpu),
-                "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+                "pairs_per_second": round(self.total / seconds),
+                "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
                 **dict(zip(("pairs", "resident_mb", "anonymous_mb"), zip(*self.samples)))}
 
 
@@ -59,21 +61,20 @@ def text_files(folder, size):
     return folder / f"{size}.en", folder / f"{size}.de"
 
 
-def generate(folder, size, watch, drawn=50_000, seed=2017):
+def generate(folder, size, watch, drawn=50_000):
     """Write <size>.en and <size>.de; a smaller corpus is the beginning of a larger one."""
     sys.path.insert(0, str(ROOT / "data"))
     from grammar import Corpus
 
-    corpus = Corpus(seed)
+    corpus = Corpus(SEED)
     parts = [(pair.english, pair.german) for pair in (corpus.plain() for _ in range(min(drawn, size)))]
-    chance = random.Random(seed)
+    chance = random.Random(SEED)
     source, target = text_files(folder, size)
     with open(source, "w", encoding="utf8") as english, open(target, "w", encoding="utf8") as german:
         for _ in range(size):
             joined = chance.choices(parts, k=chance.randint(1, 3))
             english.write(" ".join(pair[0] for pair in joined) + "\n")
             german.write(" ".join(pair[1] for pair in joined) + "\n")
-    watch.see(size)
     return {}
 
 
@@ -84,7 +85,6 @@ def vocabulary(folder, size, watch, vocab_size=37_000):
     pairs = islice(stream_parallel(*text_files(folder, size)), 100_000)
     tokenizer = Tokenizer.train((text for pair in pairs for text in pair), vocab_size)
     tokenizer.save(folder / "tokenizer.json")
-    watch.see(size)
     return {"types": tokenizer.vocab_size}
 
 
@@ -92,28 +92,11 @@ def prepare(folder, size, watch):
     """Encode the text into a folder of memory-mapped arrays."""
     from transformer.data import Tokenizer, encode_to_folder, stream_parallel
 
-    def watched(pairs):
-        for done, pair in enumerate(pairs):
-            if done % 10_000 == 0:
-                watch.see(done)
-            yield pair
-
     encoded = folder / f"{size}.encoded"
     shutil.rmtree(encoded, ignore_errors=True)
-    pairs = watched(stream_parallel(*text_files(folder, size)))
+    pairs = stream_parallel(*text_files(folder, size))
     encode_to_folder(Tokenizer.load(folder / "tokenizer.json"), pairs, encoded, "scale")
     return {"folder_mb": round(sum(path.stat().st_size for path in encoded.iterdir()) / 2**20, 1)}
-
-
-def order(folder, size, watch):
-    """Only decide the batches of an epoch, without reading a token."""
-    from transformer.data import EncodedPairs, epoch_batches
-
-    done = 0
-    for rows in epoch_batches(EncodedPairs(folder / f"{size}.encoded"), BATCH_TOKENS):
-        done += len(rows)
-        watch.see(done)
-    return {}
 
 
 def iterate(folder, size, watch):
@@ -136,12 +119,11 @@ def as_list(folder, size, watch):
     """For comparison: the same pairs as Python lists in memory (the time is that of encoding)."""
     from transformer.data import Tokenizer, encode_pairs, read_parallel
 
-    encoded = encode_pairs(Tokenizer.load(folder / "tokenizer.json"), read_parallel(*text_files(folder, size)))
-    watch.see(len(encoded))
+    encode_pairs(Tokenizer.load(folder / "tokenizer.json"), read_parallel(*text_files(folder, size)))
     return {}
 
 
-PHASES = {f.__name__: f for f in (generate, vocabulary, prepare, order, iterate, as_list)}
+PHASES = {f.__name__: f for f in (generate, vocabulary, prepare, iterate, as_list)}
 
 
 def in_a_process(phase, folder, size):
@@ -180,20 +162,56 @@ def versions():
 
 def measure(folder, sizes):
     """All phases for all sizes; text that is there already is used again."""
+    start = time.monotonic()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     result = {"command": "python tools/scale.py --pairs " + " ".join(map(str, sizes)), "commit": commit.stdout.strip(),
-              "hardware": hardware(), "other_load": round(os.getloadavg()[1], 1), **versions(),
-              "batch_tokens": BATCH_TOKENS, "sizes": {}}
+              "hardware": hardware(), "threads": int(os.environ.get("RAYON_NUM_THREADS", os.cpu_count())),
+              "other_load": round(os.getloadavg()[1], 1), **versions(), "seed": SEED, "batch_tokens": BATCH_TOKENS}
     for size in sizes:
         if not all(path.is_file() for path in text_files(folder, size)):
             in_a_process(generate, folder, size)
-    in_a_process(vocabulary, folder, sizes[0])
-    for size in sizes:
-        rows = result["sizes"][str(size)] = {}
-        for phase in (prepare, order, iterate):
-            rows[phase.__name__] = in_a_process(phase, folder, size)
+    result["types"] = in_a_process(vocabulary, folder, sizes[0])["types"]
+    result["sizes"] = {str(size): {phase.__name__: in_a_process(phase, folder, size) for phase in (prepare, iterate)}
+                       for size in sizes}
     result["sizes"][str(sizes[0])]["as_list"] = in_a_process(as_list, folder, sizes[0])
-    return result
+    return {**result, "minutes": round((time.monotonic() - start) / 60, 1)}
+
+
+def as_json(result):
+    """JSON with every list of numbers on a line of its own."""
+    text = json.dumps(result, indent=1)
+    return re.sub(r"\[[^\[\]{}]*\]", lambda found: " ".join(found[0].split()), text) + "\n"
+
+
+# What padding costs on real corpora
+
+def filled_up(order, longer, batch_tokens):
+    """The plain way: pairs in this order, each batch filled up before the next begins."""
+    batches, longest = [[]], 0
+    for i in order:
+        longest = max(longest, longer[i])
+        if batches[-1] and longest * (len(batches[-1]) + 1) > batch_tokens:
+            batches.append([])
+            longest = longer[i]
+        batches[-1].append(int(i))
+    return batches
+
+
+def print_padding(names, vocab_size=8000, sizes=(2048, 4096, 25_000)):
+    """Padding and number of batches of training corpora, sorted plainly and filled up, and as `token_batches` does."""
+    import numpy as np
+
+    from transformer.data import Tokenizer, encode_pairs, padding_share, read_corpus, token_batches
+
+    for name in names:
+        pairs = read_corpus(name, "train")
+        encoded = encode_pairs(Tokenizer.train((text for pair in pairs for text in pair), vocab_size), pairs)
+        source, target = (np.array([len(pair[side]) for pair in encoded]) for side in (0, 1))
+        order, longer = np.lexsort((source, target)), np.maximum(source, target)
+        for how, made in (("before", [filled_up(order, longer, n) for n in sizes]),
+                          ("here", [token_batches(encoded, n) for n in sizes])):
+            shares = (f"{padding_share(encoded, batches):.1%}; {len(batches):,}" for batches in made)
+            print(f"{name} {how}:", *shares, sep="  ", flush=True)
 
 
 def main():
@@ -201,17 +219,22 @@ def main():
     parser.add_argument("--pairs", type=int, nargs="+", default=[450_000, 4_500_000], help="sizes, small to large")
     parser.add_argument("--folder", type=Path, help="where the corpora are made, and kept (otherwise a temporary one)")
     parser.add_argument("--result", default=str(ROOT / "data" / "runs" / "scale.json"), help="empty: only print")
+    parser.add_argument("--padding", nargs="+", metavar="CORPUS", help="measure the padding of these instead")
     parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.phase:
         one_phase(arguments.phase, arguments.folder, arguments.pairs[0])
+        return
+    if arguments.padding:
+        sys.path.insert(0, str(ROOT))
+        print_padding(arguments.padding)
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         result = measure(folder, arguments.pairs)
     if arguments.result:
-        Path(arguments.result).write_text(json.dumps(result, indent=1) + "\n", encoding="utf8")
+        Path(arguments.result).write_text(as_json(result), encoding="utf8")
 
 
 if __name__ == "__main__":

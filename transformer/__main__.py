@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,20 +12,23 @@ from typing import Annotated
 
 import tyro
 
-from transformer.model import TransformerConfig, write_file
+from transformer.decoding import check_search
+from transformer.model import TransformerConfig
 from transformer.training import Interrupted, TrainingConfig
-
-RECIPES = {
-    "bundled": dict(
-        model=TransformerConfig.preset("tiny", vocab_size=3500, P_drop=0.0),
-        training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5, save_every=200, keep=6)),
-    "multi30k": dict(
-        model=TransformerConfig(vocab_size=6000, N=4, d_model=128, d_ff=256, h=4, P_drop=0.3),
-        training=TrainingConfig(updates=8000, batch_tokens=4096, warmup=2000, factor=2.5, save_every=200, keep=10)),
-    "files": dict(
-        model=TransformerConfig.preset("small", vocab_size=8000),
-        training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
-}
+from transformer.translation import (
+    RECIPES,
+    Experiment,
+    average_last,
+    evaluate,
+    load,
+    load_run,
+    prepare_folder,
+    recipe,
+    record,
+    run_experiment,
+    translate_all,
+    write_json,
+)
 
 
 def convert(config, kind):
@@ -49,29 +51,15 @@ class TrainingOptions(TrainingConfig):
 
 
 @dataclass
-class Train:
+class Train(Experiment):
     """Train a model on sentence pairs and save it in a folder.
 
     Without further options the recipe that suits the corpus is used; every option shown here replaces one
-    setting of it. Ctrl-C saves; --resume goes on from there.
+    setting of it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m transformer train ...
     """
 
-    corpus: str = "bundled"
-    """bundled (comes with the package) or multi30k (downloaded)"""
-    source_file: Path | None = None
-    """your own sentences, one a line, UTF-8, instead of a corpus"""
-    target_file: Path | None = None
-    """their translations, line by line"""
-    folder: Path | None = None
-    """where the run is kept (runs/<corpus> where not given)"""
     preset: str | None = None
     """model size: tiny, small, base or big"""
-    resume: bool = False
-    """go on with the run in the folder, with its own settings"""
-    device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is"""
-    compile: bool = False
-    """let torch.compile write kernels for the model first (a minute; pays on GPUs)"""
     model: tyro.conf.OmitArgPrefixes[ModelOptions] = field(
         default_factory=lambda: convert(RECIPES["bundled"]["model"], ModelOptions))
     training: tyro.conf.OmitArgPrefixes[TrainingOptions] = field(
@@ -80,22 +68,30 @@ class Train:
 
 @dataclass
 class Evaluate:
-    """Translate a test set with beam search and print BLEU with its signature; saves the scores beside your model."""
+    """Translate a test set with beam search, print all scores with their signatures, save them beside your model."""
 
     folder: Path | None = None
     """a trained model's folder (the bundled model where not given)"""
     corpus: str | None = None
-    """bundled or multi30k (the one the model was trained on where not given)"""
+    """bundled, multi30k, tatoeba, newstest2014, ... (the one the model was trained on where not given)"""
     split: str = "test"
-    """test, validation, or for the bundled corpus hard"""
+    """test, validation, or others that the corpus has"""
     source_file: Path | None = None
     """your own sentences, one a line, instead of a corpus"""
     target_file: Path | None = None
     """their translations, line by line"""
+    reverse: bool = False
+    """translate German to English (not needed where the model was trained so)"""
+    language: str | None = None
+    """code of the language translated into, for Moses' rules (the corpus's where not given)"""
     beam: int = 4
     """hypotheses kept alive; 1 is greedy"""
     alpha: float = 0.6
     """length penalty"""
+    average: int | None = None
+    """score the average of the last so many weights that the run kept, instead of the model that it left"""
+    record: Path | None = None
+    """write the run's settings, log and all its scores into this file, for data/runs"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
 
@@ -112,13 +108,15 @@ class Translate:
     """hypotheses kept alive; 1 is greedy"""
     alpha: float = 0.6
     """length penalty"""
+    n_best: int = 1
+    """with more than 1: so many translations of each sentence, as lines of number, score and text"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
 
 
 @dataclass
 class Attend:
-    """Translate a sentence and draw where every head looks, as PNG pictures."""
+    """Translate a sentence and draw where every head looks, as PNG pictures or as a page to explore."""
 
     sentence: tyro.conf.Positional[str]
     """the sentence, in quotes"""
@@ -126,6 +124,8 @@ class Attend:
     """a trained model's folder (the bundled model where not given)"""
     output: Path = Path("attention")
     """folder for the pictures"""
+    html: Path | None = None
+    """write one self-contained page of this name, for a browser, instead of pictures"""
 
 
 @dataclass
@@ -156,34 +156,16 @@ def peek(arguments, name, default=None):
 def defaults_of_train(arguments):
     """What `train` uses where no option says otherwise: the resumed run's settings, or its corpus's recipe."""
     files = peek(arguments, "source-file") or peek(arguments, "target-file")
-    corpus = peek(arguments, "corpus", "bundled")
+    corpus, preset = peek(arguments, "corpus", "bundled"), peek(arguments, "preset")
     folder = Path(peek(arguments, "folder", f"runs/{'files' if files else corpus}"))
     if "--resume" in arguments:
-        command = load_run(folder)
+        settings = vars(load_run(folder))
+        if preset is not None:
+            settings["model"] = TransformerConfig.preset(preset, vocab_size=settings["model"].vocab_size)
     else:
-        recipe = RECIPES["files" if files else corpus if corpus in RECIPES else "bundled"]
-        command = Train(corpus=corpus, folder=folder, **recipe)
-    preset = peek(arguments, "preset")
-    if preset is not None:
-        command.model = TransformerConfig.preset(preset, vocab_size=command.model.vocab_size)
-    command.model = convert(command.model, ModelOptions)
-    command.training = convert(command.training, TrainingOptions)
-    return command
-
-
-def load_run(folder):
-    """The settings of the run in a folder, ready to resume; OSError or ValueError where there are none."""
-    path = folder / "run.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
-    try:
-        saved = json.loads(path.read_text(encoding="utf8"))
-        files = {name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")}
-        return Train(corpus=saved["corpus"], **files, folder=folder, resume=True,
-                     model=TransformerConfig(**saved["model"]), training=TrainingConfig(**saved["training"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not hold the settings of a run ({error}): copy it again, "
-                         "or train anew in another --folder") from None
+        settings = dict(corpus=corpus, folder=folder, **recipe("files" if files else corpus, preset))
+    return Train(**{**settings, "model": convert(settings["model"], ModelOptions),
+                    "training": convert(settings["training"], TrainingOptions)})
 
 
 def parse(arguments):
@@ -193,246 +175,100 @@ def parse(arguments):
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
     union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
     command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments)
-    if getattr(command, "beam", 1) < 1:
-        raise ValueError(f"beam must be at least 1, not {command.beam}")
+    if isinstance(command, Evaluate | Translate):
+        check_search(command.beam, command.alpha, getattr(command, "n_best", 1))
     if isinstance(command, Train):
         command.model = convert(command.model, TransformerConfig)
         command.training = convert(command.training, TrainingConfig)
     return command
 
 
-# What the commands share
-
-def prepare_folder(folder, option="--folder"):
-    """Make a folder and see that it can be written; OSError in one sentence otherwise."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with {option}") from None
-
-
-def write_json(path, content):
-    """Write content as indented JSON, through a temporary name."""
-    write_file(path, lambda temporary: temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf8"))
-
-
-def bundled_folder():
-    """The folder of the model that comes with the package."""
-    from transformer.data import data_folder
-
-    return data_folder() / "models" / "bundled"
-
-
-def load(folder, device="cpu"):
-    """A trained model and its tokenizer."""
-    from transformer.model import Transformer
-
-    folder = folder or bundled_folder()
-    model = Transformer.from_pretrained(folder)
-    return model.to(device), load_tokenizer(folder, model.config)
-
-
-def load_tokenizer(folder, config):
-    """The tokenizer in a model's folder; ValueError where it is another model's."""
-    from transformer.data import Tokenizer
-
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
-                         f"{config.vocab_size}: use the tokenizer that was saved with this model")
-    return tokenizer
-
-
-def pairs_of(command, split):
-    """Sentence pairs of a command's own files, or of a split of its corpus."""
-    from transformer.data import read_corpus, read_parallel
-
-    if (command.source_file is None) != (command.target_file is None):
-        raise ValueError("--source-file and --target-file go together: give both, or a --corpus")
-    if command.source_file is not None:
-        return read_parallel(command.source_file, command.target_file)
-    return read_corpus(command.corpus, split)
-
-
-def translate_all(model, tokenizer, sentences, beam, alpha, what):
-    """Translations of many sentences, with a progress bar."""
-    from tqdm.auto import tqdm
-
-    from transformer.decoding import translate
-
-    with tqdm(total=len(sentences), desc=what, unit="sentence", mininterval=1.0) as bar:
-        return translate(model, tokenizer, sentences, beam, alpha, progress=bar.update)
-
-
 # The commands
 
+def words():
+    """The command as it was typed."""
+    return "transformer " + shlex.join(sys.argv[1:])
+
+
 def train_command(command, count=200):
-    """`transformer train`: data, vocabulary, training (validated on `count` pairs), average of the last checkpoints."""
-    from transformer.hardware import choose_device, processes
-
-    with processes(choose_device(command.device)) as device:
-        train_here(command, count, device)
-
-
-def train_here(command, count, device):
-    """`train_command` in one of the processes that torchrun started, or in the only one."""
-    import torch
-
-    from transformer.hardware import accelerate, allow_tf32, compile_stacks, process_number
-    from transformer.model import Transformer, count_parameters
-
-    first = process_number() == 0
-    allow_tf32()
-    pairs = pairs_of(command, "train")
-    held_out = validation_pairs(command, pairs)
-    if first:
-        prepare_folder(command.folder)
-    tokenizer = resumed_run(command) if command.resume else new_run(command, pairs)
-    torch.manual_seed(command.training.seed)
-    model = accelerate(Transformer(command.model)).to(device)
-    if command.compile:
-        compile_stacks(model)
-    if first and not command.resume:
-        write_file(command.folder / "tokenizer.json", tokenizer.save)
-        write_json(command.folder / "run.json", run_settings(command))
-    if first:
-        print(f"{len(pairs):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} parameters, "
-              f"in {command.folder}")
-    fit(model, tokenizer, pairs, held_out, command, count)
-    if first:
-        average(model, tokenizer, command)
-        print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {quoted(command.folder)}")
-
-
-def quoted(folder):
-    """A folder's name as one types it in a shell."""
-    return shlex.quote(str(folder))
-
-
-def new_run(command, pairs):
-    """Learn the vocabulary and set the model's sizes by it; returns the tokenizer. ValueError for a folder in use."""
-    from transformer.data import Tokenizer
-
-    if any((command.folder / name).exists() for name in ("checkpoint.safetensors", "model.safetensors")):
-        raise ValueError(f"{command.folder} already holds a run or a model: go on with the run (--resume), "
-                         "or name another --folder")
-    tokenizer = Tokenizer.train([sentence for pair in pairs for sentence in pair], command.model.vocab_size)
-    command.model = dataclasses.replace(command.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id,
-                                        bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
-    return tokenizer
-
-
-def resumed_run(command):
-    """The tokenizer of the run in the folder; ValueError where the command names other data."""
-    saved = load_run(command.folder)
-    for name in ("corpus", "source_file", "target_file"):
-        if getattr(saved, name) != getattr(command, name):
-            raise ValueError(f"the run in {command.folder} has {name.replace('_', ' ')} {getattr(saved, name)}, not "
-                             f"{getattr(command, name)}: resume it without that option, or name another --folder")
-    return load_tokenizer(command.folder, command.model)
-
-
-def validation_pairs(command, pairs):
-    """The corpus's validation split; of own files the last hundredth (at most 1,000 pairs), taken out of pairs."""
-    if command.source_file is None:
-        return pairs_of(command, "validation")
-    count = max(1, min(1000, len(pairs) // 100))
-    if len(pairs) < 2:
-        raise ValueError(f"{command.source_file} has {len(pairs)} line: training needs at least 2, one of them "
-                         "to validate on")
-    held_out = pairs[-count:]
-    del pairs[-count:]
-    return held_out
-
-
-def run_settings(command):
-    """What run.json keeps, so that a run can be resumed and understood."""
-    return {"command": "transformer " + " ".join(sys.argv[1:]), "corpus": command.corpus,
-            "source_file": command.source_file and str(command.source_file),
-            "target_file": command.target_file and str(command.target_file),
-            "model": dataclasses.asdict(command.model), "training": dataclasses.asdict(command.training)}
-
-
-def fit(model, tokenizer, pairs, held_out, command, count):
-    """Train, validating on `count` pairs; returns the log."""
-    from transformer.data import encode_pairs
-    from transformer.decoding import bleu, translate
-    from transformer.training import check_pairs, train, validation_loss
-
-    encoded, encoded_held_out = encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
-    for name, part in (("training", encoded), ("validation", encoded_held_out)):
-        try:
-            check_pairs(part, model.config.max_positions)
-        except ValueError as error:
-            raise ValueError(f"{name} {error}") from None
-    sources, targets = zip(*held_out[:count])
-
-    def validate(model):
-        translations = translate(model, tokenizer, sources, beam=1)
-        return {**validation_loss(model, encoded_held_out[:count]), "bleu": bleu(translations, targets).bleu}
-
-    try:
-        return train(model, encoded, command.training, command.folder, validate, command.resume)
-    except Interrupted as stop:
-        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {quoted(command.folder)}") from None
-
-
-def average(model, tokenizer, command):
-    """Average the weights that the run kept last, and save them as the model of its folder."""
-    from transformer.decoding import average_checkpoints
-    from transformer.model import load_parameters
-
-    paths = sorted((command.folder / "weights").glob("*.safetensors"))[-command.training.keep:]
-    load_parameters(model, average_checkpoints(paths), command.folder)
-    model.save_pretrained(command.folder, tokenizer)
+    """`transformer train`: see `run_experiment`."""
+    if run_experiment(command, words(), count):
+        folder = shlex.quote(str(command.folder))
+        print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {folder}")
 
 
 def evaluate_command(command):
-    """`transformer evaluate`: beam search over a split, BLEU, scores.json."""
-    from transformer.decoding import bleu, exact_match
+    """`transformer evaluate`: beam search over a split, all scores, scores.<split>.json, and what --record asks for."""
     from transformer.hardware import choose_device
 
     model, tokenizer = load(command.folder, choose_device(command.device))
     if command.folder is not None:
         prepare_folder(command.folder)
-    if command.corpus is None and command.source_file is None:
-        command.corpus = corpus_of(command.folder)
-    pairs = pairs_of(command, command.split)
-    started = time.monotonic()
-    sources, references = zip(*pairs)
-    outputs = translate_all(model, tokenizer, sources, command.beam, command.alpha, command.split)
-    cased, lower = bleu(outputs, references), bleu(outputs, references, lowercase=True)
-    name = command.split if command.source_file is None else command.source_file.stem
-    result = {"corpus": command.corpus if command.source_file is None else str(command.source_file),
-              "split": name, "sentences": len(pairs), "beam": command.beam, "alpha": command.alpha,
-              "bleu": round(cased.bleu, 2), "signature": cased.signature,
-              "bleu_lowercased": round(lower.bleu, 2), "signature_lowercased": lower.signature,
-              "exact_match": round(exact_match(outputs, references), 4),
+    elif command.average is not None or command.record is not None:
+        raise ValueError("--average and --record need the --folder of a run")
+    name = complete(command)
+    if command.average is not None:
+        average_last(model, command.folder, command.average)
+        name += f".average-{command.average}"
+    started, pairs = time.monotonic(), pairs_to_score(command)
+    corpus = command.corpus or command.source_file.name
+    result = {"corpus": corpus, "split": name, "language": command.language,
+              **evaluate(model, tokenizer, pairs, command.beam, command.alpha, command.language, corpus, name),
               "seconds": round(time.monotonic() - started, 1)}
     print(json.dumps(result, indent=2))
     if command.folder is not None:
         write_json(command.folder / f"scores.{name}.json", result)
+    if command.record is not None:
+        write_json(command.record, record(command.folder))
 
 
-def corpus_of(folder):
-    """The corpus that a folder's model was trained on; ValueError where it was trained on files."""
-    run = folder and (folder / "run.json").is_file() and load_run(folder)
-    if run and run.source_file:
-        raise ValueError(f"the model in {folder} was trained on your own files: name those to score it on with "
+def complete(command):
+    """Fill in what `evaluate` was not told, from the run in its folder; returns the name for its scores.
+
+    Raises ValueError where the run was trained on files and none are named.
+    """
+    run = command.folder and (command.folder / "run.json").is_file() and load_run(command.folder)
+    run = run or Experiment()
+    reverse = command.reverse or run.reverse
+    command.language = command.language or ("en" if reverse else "de")
+    if command.source_file is not None:
+        return command.source_file.stem
+    command.reverse = reverse
+    if command.corpus is None and run.source_file:
+        raise ValueError(f"the model in {command.folder} was trained on your own files: name those to score it on with "
                          "--source-file and --target-file")
-    return run.corpus if run else "bundled"
+    command.corpus = command.corpus or run.corpus
+    return command.split if command.corpus == run.corpus else f"{command.corpus}.{command.split}"
+
+
+def pairs_to_score(command):
+    """The sentence pairs that `evaluate` is asked for."""
+    from transformer.data import read_corpus, read_parallel
+    from transformer.translation import files_of
+
+    files = files_of(command, command.split)
+    return read_corpus(command.corpus, command.split, command.reverse) if command.source_file is None else \
+        read_parallel(*files)
 
 
 def translate_command(command):
     """`transformer translate`: one sentence, or standard input."""
-    from transformer.decoding import translate
+    from transformer.decoding import translate, translate_n_best
     from transformer.hardware import choose_device
 
     model, tokenizer = load(command.folder, choose_device(command.device))
     lines = [command.sentence] if command.sentence is not None else read_standard_input()
-    for line in translate(model, tokenizer, lines, command.beam, command.alpha) if lines else []:
-        print(" ".join(line.splitlines()))  # a bad model may write line ends; here one line in is one line out
+    settings = model, tokenizer, lines
+    if not lines:
+        return
+    if command.n_best > 1:
+        lists = translate_n_best(*settings, command.n_best, command.beam, command.alpha)
+        texts = [f"{number}\t{entry.score:.4f}\t{' '.join(entry.text.split())}"
+                 for number, some in enumerate(lists, 1) for entry in some]
+    else:  # a bad model may write line ends; here one line in is one line out
+        texts = [" ".join(line.splitlines()) for line in translate(*settings, command.beam, command.alpha)]
+    for text in texts:
+        print(text)
 
 
 def read_standard_input():
@@ -448,13 +284,22 @@ def read_standard_input():
 
 
 def attend_command(command):
-    """`transformer attend`: pictures of every head for one sentence."""
+    """`transformer attend`: pictures of every head for one sentence, or a page."""
     from transformer.decoding import translate
 
-    prepare_folder(command.output, "--output")
+    if command.html is None:
+        prepare_folder(command.output, "--output")
+    else:
+        prepare_folder(command.html.parent, "--html")
     model, tokenizer = load(command.folder)
     translation = translate(model, tokenizer, [command.sentence])[0]
     print(translation)
+    if command.html is not None:
+        from transformer.visualization import view
+
+        view(model, tokenizer, (command.sentence, translation)).save(command.html)
+        print(command.html)
+        return
     for path in draw_heads(model, tokenizer, command.sentence, translation, command.output):
         print(path)
 

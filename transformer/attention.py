@@ -24,7 +24,6 @@ import math
 from contextlib import contextmanager
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 
@@ -32,6 +31,8 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# import torch.nn.functional as F
+#
 # from transformer import plotting
 #
 # torch.manual_seed(0);
@@ -370,42 +371,40 @@ def causal_mask(T, device=None):
 # When the decoder writes a translation word by word, the keys and values of earlier words never change, because
 # nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
 # The paper does not mention it; every implementation does it. The module keeps two kinds: one that grows (self-attention)
-# and one that is filled once (attention over the encoder's output). Memory for 32 more steps is taken at a time, so that
-# a step writes one new position and copies none of the old ones.
+# and one that is filled once (attention over the encoder's output).
 
 # %%
 class KeyValueCache:
-    """The keys and values that a decoder has already projected, each (B, h, n, d); for decoding, not for training.
+    """The projected keys and values that a decoder has already computed, each (B, h, n, d).
 
-    A growing cache (self-attention) appends what each step brings; a static one (attention over the encoder's output)
-    keeps what it was first given.
+    A growing cache (self-attention) appends what each step brings; a static one (attention over
+    the encoder's output) keeps what it was first given.
     """
 
     def __init__(self, static=False):
-        self.static, self.length = static, 0  # positions held; the two tensors have room for more
+        self.static = static
+        self.k = self.v = None
 
-    k = property(lambda self: self.keys[:, :, :self.length])
-    v = property(lambda self: self.values[:, :, :self.length])
-    filled = property(lambda self: self.static and self.length > 0)  # nothing needs to be projected any more
+    @property
+    def length(self):
+        """Number of positions held."""
+        return 0 if self.k is None else self.k.shape[-2]
+
+    @property
+    def filled(self):
+        """True where nothing needs to be projected any more."""
+        return self.static and self.k is not None
 
     def append(self, k, v):
         """Add the keys and values of new positions; return all that are held."""
-        start, self.length = self.length, self.length + k.shape[-2]
-        if start == 0:
-            self.keys, self.values = k.contiguous(), v.contiguous()
-        elif self.length > self.keys.shape[-2]:
-            self.keys, self.values = (F.pad(x, (0, 0, 0, 32 * k.shape[-2])) for x in (self.keys, self.values))
-        self.k[:, :, start:], self.v[:, :, start:] = k, v
-        return self.k, self.v
-
-    def copy(self, rows, to):
-        """Write these rows of the batch over the rows `to`: in beam search one beginning goes on in several ways."""
-        for x in (self.k, self.v):
-            x.index_copy_(0, to, x.index_select(0, rows))
+        if self.k is not None:
+            k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
+        self.k, self.v = k, v
+        return k, v
 
     def select(self, rows):
-        """Keep these rows of the batch, in this order: sentences that are done leave it."""
-        self.keys, self.values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+        """Keep these rows of the batch, in this order; searches drop, repeat and reorder what they follow (notebook 15)."""
+        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
 
 
 # %% [markdown]
@@ -427,7 +426,6 @@ class MultiHeadAttention(nn.Module):
     The h projections of each kind stand side by side in one matrix. No biases, as in the paper.
     d_k and d_v default to d_model / h. forward: query (B, T, d_model), key and value
     (B, S, d_model), mask broadcastable to (B, h, T, S), cache a `KeyValueCache` -> (B, T, d_model).
-    A query of K * B rows is K for each row of keys, one after the other: beams that share a memory.
     ValueError where d_model does not divide by h and d_k or d_v is missing.
     """
 
@@ -446,7 +444,7 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)  # (B, n, h * d) -> (B, h, n, d)
 
     def forward(self, query, key, value, mask=None, cache=None):
-        q = self.split(self.W_Q(query.reshape(len(key), -1, query.shape[-1])))  # beams become queries side by side
+        q = self.split(self.W_Q(query))
         if cache is not None and cache.filled:
             k, v = cache.k, cache.v
         else:
@@ -455,7 +453,7 @@ class MultiHeadAttention(nn.Module):
         output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)
         if self.record is not None:
             self.record.append(weights.detach())
-        return self.W_O(output.transpose(1, 2).flatten(2)).view_as(query)
+        return self.W_O(output.transpose(1, 2).flatten(2))
 
 
 # %% [markdown]

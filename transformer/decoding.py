@@ -111,14 +111,15 @@ def output_limit(model, source, extra=50):
 #
 # Take the likeliest token, append it, ask again, until the end mark or the limit. A whole batch goes along at once.
 # With caches (notebook 04) each step computes one new position; the keys and values of earlier ones are kept. A sentence
-# that is done leaves the batch and the caches: nothing is computed for it any more. (`K` is for the search after this one.)
+# that is done leaves the batch and the caches: nothing is computed for it any more. (`of_source` is for the search after this one.)
 
 # %%
-def drop(caches, go_on, K=1):
-    """Take sentences that are done out of the caches: go_on (B,) says which stay, each with its K hypotheses."""
+def select_rows(caches, rows, of_source=True):
+    """Row i of every cache becomes what its row rows[i] was; of_source=False leaves those of the source alone."""
     for own, cross in caches:
-        own.select(go_on.repeat_interleave(K).nonzero()[:, 0])
-        cross.select(go_on.nonzero()[:, 0])
+        own.select(rows)
+        if of_source:
+            cross.select(rows)
 
 
 # %%
@@ -140,7 +141,7 @@ def greedy_search(model, source, extra=50, cached=True):
         if not go_on.all():
             for b, tokens in zip(alive[~go_on].tolist(), output[~go_on, 1:].tolist()):
                 results[b] = tokens
-            drop(caches or [], go_on)
+            select_rows(caches or [], go_on.nonzero()[:, 0])
             alive, output, memory, mask, limit = (x[go_on] for x in (alive, output, memory, mask, limit))
     return results
 
@@ -202,7 +203,8 @@ def length_penalty(length, alpha=0.6):
 #   only if it was among the $K$ best of its step.
 # - At the length limit the $K$ best count as finished, ended or not.
 #
-# Each beginning has one extension by the end mark, so the best $2K$ hold $K$ to go on with.
+# Each beginning has one extension by the end mark, so the best $2K$ hold $K$ to go on with. The first step starts from one
+# beginning, the begin mark alone; a small vocabulary may take a step or two more to fill the beam.
 
 # %%
 def take(tokens, places):
@@ -212,14 +214,14 @@ def take(tokens, places):
 
 # %%
 def extend(tokens, scores, log_probs, K):
-    """The 2K best one-token extensions of each sentence's live hypotheses, best first.
+    """The 2K best one-token extensions of each sentence's k <= K live hypotheses, best first; k V if that is fewer.
 
-    tokens (B, K, t), scores (B, K), log_probs (B, K, V) -> tokens (B, 2K, t + 1), their scores, and which of the K
+    tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), their scores, and which of the k
     hypotheses each extends, both (B, 2K).
     """
-    V = log_probs.shape[-1]
-    best, place = (scores[:, :, None] + log_probs).flatten(1).topk(2 * K)
-    parent, token = place // V, place % V
+    k, V = log_probs.shape[1:]
+    best, place = (scores[:, :, None] + log_probs).flatten(1).topk(min(2 * K, k * V))
+    parent, token = place // V, place % V  # place counts through all k * V extensions
     return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
 
 
@@ -227,7 +229,7 @@ def extend(tokens, scores, log_probs, K):
 # On the five-word model with $K = 2$: the four best candidates of each step with their probabilities, those kept in bold.
 
 # %% tags=["active-ipynb"]
-# tokens, scores, tree, kept = torch.ones(1, 2, 1, dtype=torch.long), torch.tensor([[0.0, -torch.inf]]), {}, []
+# tokens, scores, tree, kept = torch.ones(1, 1, 1, dtype=torch.long), torch.zeros(1, 1), {}, []          # the begin mark
 # for _ in range(2):
 #     log_probs = next_log_probs(toy, tokens.flatten(0, 1), None, None)[None]
 #     candidates, best, _ = extend(tokens, scores, log_probs, K=2)
@@ -264,48 +266,45 @@ def can_improve(found_scores, live, limit, alpha):
 
 
 # %% [markdown]
-# The $K$ hypotheses of a sentence share its memory, and the keys and values computed from it (notebook 04). Their own pasts
-# differ. When one hypothesis goes on in two ways and another dies, the caches must follow. Most hypotheses go on in place:
-# only the others are copied.
-
-# %%
-def follow(caches, parent):
-    """Give each hypothesis the past of the one that it extends: parent (B, K), places among the sentence's K."""
-    place = torch.arange(parent.numel(), device=parent.device).view_as(parent)
-    origin = place[:, :1] + parent
-    moved = origin != place
-    for own, _ in caches:
-        own.copy(origin[moved], place[moved])
-
+# Each hypothesis has a row in the caches. When one goes on in two ways and another dies, the rows must follow: each survivor
+# takes over the past of the one it extends. The source's keys and values are computed once a sentence, in the first step, while
+# it has one hypothesis. They move only when sentences leave or the beam grows: otherwise all rows of a sentence hold the same.
 
 # %% [markdown]
-# The search itself.
+# The search itself; `k` is the number of hypotheses alive, 1 at first, then $K$. Each turn of the loop is one step:
+#
+# 1. Ask for the next token's probabilities, and take the best $2K$ extensions.
+# 2. Put those that ended, and were among the $K$ best, beside the beam, divided by their penalty.
+# 3. The $K$ best that did not end live on.
+# 4. Hand out the sentences that are done, and let the caches follow the rest.
 
 # %%
 def beam_steps(model, source, K, alpha, extra, n):
     """Run the search; yield (which sentences, their n best tokens (b, n, t), scores (b, n)) as sentences are done."""
     c, limit, alive = model.config, output_limit(model, source, extra), torch.arange(len(source), device=source.device)
     memory, mask, caches = model.encode(source), padding_mask(source, c.pad_id), model.new_caches()
-    tokens = torch.full((len(source), K, 1), c.bos_id, device=source.device)
-    scores = torch.full((len(source), K), -torch.inf, device=source.device)
-    found, found_scores = tokens[:, :n], scores[:, :n].clone()  # nothing yet
-    scores[:, 0] = 0.0  # the K copies are still the same: start from one
+    tokens = torch.full((len(source), 1, 1), c.bos_id, device=source.device)  # (B, k, t)
+    scores = torch.zeros(len(source), 1, device=source.device)  # (B, k)
+    found, found_scores = tokens.expand(-1, n, -1), torch.full((len(source), n), -torch.inf, device=source.device)
     while len(alive):
-        log_probs = next_log_probs(model, tokens[:, :, -1:].flatten(0, 1), memory, mask, caches).unflatten(0, (-1, K))
+        newest = tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
+        log_probs = next_log_probs(model, newest, memory, mask, caches).unflatten(0, scores.shape)
+        row = torch.arange(len(newest), device=source.device).view_as(scores)
         candidates, best, parent = extend(tokens, scores, log_probs, K)
         length = candidates.shape[2] - 1  # without the begin mark
         ended = (candidates[:, :, -1] == c.eos_id) | (limit <= length)[:, None]
         finished = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
         found, found_scores = keep_finished(found, found_scores, candidates[:, :K], finished, c.pad_id)
-        scores, places = best.masked_fill(ended, -torch.inf).topk(K)
-        tokens = take(candidates, places)
-        follow(caches, parent.gather(1, places))
-        go_on = (length < limit) & can_improve(found_scores, scores[:, 0], limit, alpha)
+        scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
+        tokens, row = take(candidates, places), row.gather(1, parent.gather(1, places))
+        go_on = can_improve(found_scores, scores[:, 0], limit, alpha)  # at the limit all have ended, and none can
         if not go_on.all():
             yield alive[~go_on], found[~go_on, :, 1:], found_scores[~go_on]
-            drop(caches, go_on, K)
-            alive, limit, tokens, scores, found, found_scores, memory, mask = (
-                x[go_on] for x in (alive, limit, tokens, scores, found, found_scores, memory, mask))
+            alive, limit, tokens, scores, found, found_scores, row = (
+                x[go_on] for x in (alive, limit, tokens, scores, found, found_scores, row))
+        rows, resized = row.flatten(), row.shape != log_probs.shape[:2]  # fewer sentences, or more hypotheses of each
+        select_rows(caches, rows, of_source=resized)
+        memory, mask = (memory[rows], mask[rows]) if resized else (memory, mask)
 
 
 # %%
@@ -425,8 +424,8 @@ def check_sentences(encoded, max_positions):
 
 
 # %% [markdown]
-# How many sentences fit into a batch? What fills the memory is the caches: of each sentence its source, and of each of its
-# hypotheses as many tokens as an output may have. That sum is bounded, before the search begins, by `batch_tokens`.
+# How many sentences fit into a batch? What fills the memory is the caches: of each hypothesis the source, and as many
+# tokens as an output may have. That sum is bounded, before the search begins, by `batch_tokens`.
 
 # %%
 def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
@@ -437,7 +436,7 @@ def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, p
     order, results = sorted(range(len(encoded)), key=lambda i: -len(encoded[i])), [None] * len(encoded)
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
-        held = longest.shape[1] + beam * output_limit(model, longest, extra).item()  # positions in a sentence's caches
+        held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())  # positions in a sentence's caches
         size = max(1, batch_tokens // held)
         rows, order = order[:size], order[size:]
         for i, result in zip(rows, search(pad([encoded[i] for i in rows], c.pad_id).to(device))):
@@ -629,8 +628,9 @@ def exact_match(hypotheses, references):
 
 # %% [markdown]
 # The signature: one reference, case kept, no "effective order", the tokeniser named 13a, exponential smoothing of zero counts,
-# and the version. Always report it. The two searches differ little here: where a model is sure, the likeliest next word is
-# the right one. A beam helps where it is unsure.
+# and the version. Always report it. The two searches differ little here: where a model is sure, the likeliest next word begins
+# the likeliest output. Where it is unsure the beam finds likelier outputs. Those are better only as far as the model is right,
+# and this one was stopped early.
 
 # %% [markdown]
 # ## Why are there several BLEUs?
@@ -771,7 +771,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 # sizes = [25, 50, 100, 200, 400]
 # margins = [bleu(bundled_outputs[:n], gold[:n], resamples=1000).margin for n in sizes]
 # plotting.lines(sizes, {"margin": margins, "1/√n, through the last": [margins[-1] * (sizes[-1] / n) ** 0.5 for n in sizes]},
-#                "test sentences n", "± BLEU", logx=True, logy=True, markers=True)
+#                "test sentences n", "± BLEU", markers=True)
 # assert 0 < margins[-1] < margins[0]
 
 # %% [markdown]
@@ -793,7 +793,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 # %% [markdown]
 # Without a penalty outputs are too short, because every further word costs probability. Between 0.6 and 2 little changes. A
 # penalty that is too large turns the search over: a longer output wins whatever it says, and the model talks until the limit.
-# $\alpha$ is a setting like others: choose it on validation data.
+# $\alpha$ is a setting like others: choose it on validation data, as the paper did with its beam and its 0.6.
 
 # %% [markdown]
 # ## Checks

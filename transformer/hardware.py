@@ -139,8 +139,11 @@ def attention_flops(c, T, S):
 def forward_flops(c, S, T):
     """FLOPs of one pass over a sentence pair of S and T tokens through a model of `TransformerConfig` c.
 
-    Matrix products only; a causal mask saves none here, as in most programs.
+    Matrix products only; a causal mask saves none here, as in most programs. A configuration that has a method of this
+    name counts for itself: those of notebooks 01 and 02.
     """
+    if hasattr(c, "forward_flops"):
+        return c.forward_flops(S, T)
     encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
     decoder = attention_flops(c, T, T) + attention_flops(c, T, S) + 4 * T * c.d_model * c.d_ff
     return c.N * (encoder + decoder) + 2 * T * c.d_model * c.vocab_size
@@ -404,8 +407,8 @@ def accelerate(model):
 # What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking turns:
 
 # %% tags=["active-ipynb"]
-# c = TransformerConfig(8000, d_model=256, d_ff=1024, N=2, h=4, P_drop=0.0)
-# model, tokens = Transformer(c), torch.randint(3, 8000, (48, 32))
+# c = TransformerConfig(4000, d_model=128, d_ff=512, N=2, h=4, P_drop=0.0)
+# model, tokens = Transformer(c), torch.randint(3, 4000, (32, 30))
 # quick = accelerate(Transformer(c))
 # quick.load_state_dict(model.state_dict())
 # def plain_way():
@@ -495,3 +498,80 @@ def copies_in_step(module):
 def without_exchange(module, more):
     """Inside this block a backward pass keeps its gradients to itself where more are to come."""
     return module.no_sync() if more and process_count() > 1 else nullcontext()
+
+
+# %% [markdown]
+# Two processes on this computer, without any GPU (on several machines `torchrun` is started on each, with the address
+# of the first one):
+#
+# ```
+# torchrun --nproc-per-node 2 -m transformer train --accumulate 2
+# ```
+#
+# `--accumulate` is the number of batches whose gradients make one update; the processes share them out. So the number of
+# processes changes the time, and not the result: the tests compare two processes with one, after several updates, to nine digits.
+
+# %% [markdown]
+# ## Checks
+#
+# **Parts of a batch add up to the batch**, but only if each part's loss is a *sum*, and the division by the number of target
+# tokens comes at the end. The mean of the parts' means is another number as soon as the parts differ in length:
+
+# %% tags=["active-ipynb"]
+# gold = torch.randint(1, 8000, (40, 30)).masked_fill(torch.arange(30) >= torch.arange(40)[:, None], 0)      # row n: n tokens
+# halves = [projected_loss(x[rows], E, gold[rows]) for rows in (slice(0, 20), slice(20, 40))]
+# count = [(gold[rows] != 0).sum() for rows in (slice(0, 20), slice(20, 40))]
+# whole = projected_loss(x, E, gold) / (gold != 0).sum()
+# assert torch.allclose(sum(halves) / sum(count), whole) and not torch.allclose((halves[0] / count[0] + halves[1] / count[1]) / 2, whole)
+
+# %% [markdown]
+# **What is switched over comes back the same:** recording attention, or decoding with a cache, takes the plain way.
+
+# %% tags=["active-ipynb"]
+# with torch.no_grad():
+#     memory, mask = quick.encode(tokens), torch.ones(32, 1, 1, 30, dtype=torch.bool)
+#     cached = quick.decode(tokens[:, :1], memory, mask, quick.new_caches())
+# assert torch.allclose(cached, model(tokens, tokens[:, :1]), atol=1e-4)
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** How many bytes of memory do the weights of the base model (63,045,632 parameters), their gradients and the two moments
+# that Adam keeps for each take in fp32?
+
+# %% tags=["active-ipynb"]
+# your_bytes = ...
+# if your_bytes is not ...:
+#     assert your_bytes == sum(p.numel() * p.element_size() for p in Transformer(base).parameters()) * 4
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_bytes = 63_045_632 * 4 * 4`: four numbers for each parameter, four bytes each, 1.0 GB. The rest of a GPU's memory goes
+# to what the forward pass keeps for the backward pass, and that grows with the batch.
+# </details>
+#
+# **2.** In one encoder layer of the base model: from which sentence length on do scores and mixtures (the $n^2$ part) take
+# more arithmetic than everything else in the layer?
+
+# %% tags=["active-ipynb"]
+# your_length = ...
+# if your_length is not ...:
+#     for n, larger in ((your_length, False), (your_length + 1, True)):
+#         square = 4 * n * n * 512
+#         assert (square > attention_flops(base, n, n) - square + 4 * n * 512 * 2048) == larger
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# The projections take $8 n d^2$, the position-wise network $4 n d \cdot d_{ff} = 16 n d^2$, scores and mixtures $4 n^2 d$. They are
+# equal at $n = 6 d$: `your_length = 3072`.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [12 Optimizer](12_optimizer.ipynb): how weights follow the gradient. In Colab the next notebook imports this module from the
+# installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.

@@ -97,8 +97,7 @@ def set_dropout(model, P_drop):
 # print(len(names), "in all:", ", ".join(names[:3]), "...", names[-1])
 
 # %% tags=["active-ipynb"]
-# assert len(names) == 1 + 6 * 2 + 6 * 3                        # embeddings; encoder layers; decoder layers
-# assert not any("attention" in name or "feed_forward" in name for name in names)
+# assert len(names) == 1 + 6 * 2 + 6 * 3 and not any("attention" in name or "feed_forward" in name for name in names)
 
 # %% [markdown]
 # One for the sums of embedding and position (used for source and target), two in each encoder layer, three in each

@@ -30,12 +30,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import nn
 from tqdm import tqdm
 
 from transformer.attention import padding_mask
-from transformer.data import collate, token_batches
+from transformer.data import collate, epoch_batches, lengths_of, token_batches
 from transformer.hardware import (
     Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_rate, peak_memory, process_count,
     process_number, projected_loss, sum_over_processes, without_exchange)
@@ -84,34 +85,20 @@ def check_settings(config):
 @dataclass(frozen=True)
 class TrainingConfig:
     """How to train; the defaults are the paper's (Section 5). Raises ValueError for a setting out of its range."""
-    updates: int = 100_000
-    """weight updates in all"""
-    minutes: float | None = None
-    """stop after so many minutes of training, if that comes before the last update"""
-    batch_tokens: int = 25_000
-    """source tokens, and as many target tokens, in a batch, padding included"""
-    accumulate: int = 1
-    """batches whose gradients are added up for one update; several processes share them out"""
-    warmup: int = 4000
-    """updates during which the learning rate rises"""
-    factor: float = 1.0
-    """multiplies the paper's learning rate"""
-    epsilon_ls: float = 0.1
-    """label smoothing"""
-    clip: float | None = None
-    """largest norm of the gradient; the paper names none"""
-    save_every: int = 1000
-    """updates between validations; the weights are kept each time"""
-    save_minutes: float = 10.0
-    """minutes, at most, that a killed run loses"""
-    keep: int = 5
-    """weights kept, and averaged at the end"""
-    patience: int | None = None
-    """stop after so many validations without a better one"""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """of matrix products; auto is fp32 on a CPU and bf16 or fp16 on a GPU"""
-    seed: int = 2017
-    """decides the order of the batches, and dropout"""
+    updates: int = 100_000  # weight updates in all
+    minutes: float | None = None  # stop after so many minutes of training, if that comes before the last update
+    batch_tokens: int = 25_000  # source tokens, and as many target tokens, in a batch, padding included
+    accumulate: int = 1  # batches whose gradients are added up for one update; several processes share them out
+    warmup: int = 4000  # updates during which the learning rate rises
+    factor: float = 1.0  # multiplies the paper's learning rate
+    epsilon_ls: float = 0.1  # label smoothing
+    clip: float | None = None  # largest norm of the gradient; the paper names none
+    save_every: int = 1000  # updates between validations; the weights are kept each time
+    save_minutes: float = 10.0  # minutes, at most, that a killed run loses
+    keep: int = 5  # weights kept, and averaged at the end
+    patience: int | None = None  # stop after so many validations without a better one
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"  # auto: bf16 or fp16 on a GPU
+    seed: int = 2017  # decides the order of the batches, and dropout
     __post_init__ = check_settings
 
 
@@ -139,9 +126,8 @@ class TrainingConfig:
 def endless_batches(encoded, batch_tokens, seed, epoch=0, index=0):
     """Yield (epoch, index, indices of the batch's pairs) for ever, from a place in the order that seed decides."""
     while True:
-        batches = token_batches(encoded, batch_tokens, seed=seed * 1_000_003 + epoch)
-        for i in range(index, len(batches)):
-            yield epoch, i, batches[i]
+        for i, rows in enumerate(epoch_batches(encoded, batch_tokens, seed * 1_000_003 + epoch, start=index), index):
+            yield epoch, i, rows
         epoch, index = epoch + 1, 0
 
 
@@ -156,13 +142,15 @@ def endless_batches(encoded, batch_tokens, seed, epoch=0, index=0):
 # %%
 def check_pairs(encoded, max_positions):
     """ValueError where there is no pair, or, naming it, where one is longer than the model has positions."""
-    if not encoded:
+    if not len(encoded):
         raise ValueError("no sentence pairs to train on")
-    for number, (source, target) in enumerate(encoded, 1):
-        longest = max(len(source), len(target) - 1)  # the decoder never reads the end mark
-        if longest > max_positions:
-            raise ValueError(f"sentence pair {number} has {longest} tokens, more than the model's {max_positions} "
-                             "positions: shorten or remove it, or train with a larger max_positions")
+    for start in range(0, len(encoded), 100_000):
+        source, target = lengths_of(encoded, range(start, min(start + 100_000, len(encoded))))
+        longest = np.maximum(source, target - 1)  # the decoder never reads the end mark
+        number = int((longest > max_positions).argmax())
+        if longest[number] > max_positions:
+            raise ValueError(f"sentence pair {start + number + 1} has {longest[number]} tokens, more than the model's "
+                             f"{max_positions} positions: shorten or remove it, or train with a larger max_positions")
 
 
 # %% [markdown]

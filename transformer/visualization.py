@@ -20,12 +20,18 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from dataclasses import dataclass
+import html
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
 
 import torch
 
-from transformer.attention import record_attention
+from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
+from transformer.decoding import bleu, translate
+from transformer.model import write_file
 
 
 # %% [markdown]
@@ -34,7 +40,6 @@ from transformer.data import WORD, collate, encode_pairs
 # %% tags=["active-ipynb"]
 # from transformer import plotting
 # from transformer.data import Tokenizer, data_folder, read_bundled
-# from transformer.decoding import translate
 # from transformer.model import Transformer
 #
 # folder = data_folder() / "models" / "bundled"
@@ -168,6 +173,82 @@ def all_maps(model, tokenizer, pairs, size=50):
 #     assert torch.allclose(weights.sum(dim=-1), torch.ones(weights.shape[:3]), atol=1e-5)
 # assert maps.decoder.triu(2).abs().max() == 0          # no later word; a second piece may look at its word's first
 
+# %% [markdown]
+# ## An interactive view
+#
+# Pictures of every head fill pages, and most of it is never looked at. The other way round: one page on which you choose
+# layer and head, point at a word, and see where it looks. It is one HTML file with the words, the weights and a small
+# script (`view.js`, plain JavaScript and SVG). It loads nothing, so it works offline, in JupyterLab, in Colab and on a
+# web site.
+#
+# Weights go in as thousandths: nobody can see a smaller difference, and it keeps the page small. A `<` in a text is
+# written `\u003c`, because `</script>` in a sentence would end the script.
+
+# %%
+def view_page(maps):
+    """The HTML page, complete in itself, that shows these `AttentionMaps`, one or several."""
+    pairs = [{"source": m.source, "target": m.target, **{kind: (getattr(m, kind) * 1000).round().int().tolist()
+                                                         for kind in ("encoder", "decoder", "cross")}} for m in maps]
+    text = json.dumps(pairs, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    page, script = (files("transformer").joinpath(name).read_text(encoding="utf8") for name in ("view.html", "view.js"))
+    return page.replace("{script}", script).replace("{pairs}", text)
+
+
+# %% [markdown]
+# In a notebook the page stands in a frame of its own: its styles and Jupyter's never meet, and several views on one page
+# do not disturb each other. The frame may run its own script and nothing else: it cannot reach the notebook, and the page
+# itself forbids its browser to load anything.
+
+# %%
+@dataclass(frozen=True)
+class View:
+    """An interactive page of attention: a notebook shows it, `save` writes it to a file. height in pixels."""
+
+    page: str = field(repr=False)
+    height: int
+
+    def save(self, path):
+        """Write the page to an HTML file that any browser opens."""
+        write_file(path, lambda temporary: temporary.write_text(self.page, encoding="utf8"))
+
+    def _repr_html_(self):
+        return (f'<iframe srcdoc="{html.escape(self.page)}" title="Where attention looks" sandbox="allow-scripts" '
+                f'style="width: 100%; max-width: 48rem; height: {self.height}px; border: 0"></iframe>'
+                "<p><small>An interactive view. Nothing above this line? Then the notebook is shown without its scripts: "
+                "trust it, or run the cell.</small></p>")
+
+
+# %%
+def view(model, tokenizer, sentences):
+    """`View` of a sentence, a (source, target) pair, or a list of them; a target that is not given is translated.
+
+    Raises ValueError for an empty list, and for a sentence longer than the model's positions.
+    """
+    entries = sentences if isinstance(sentences, list) else [sentences]
+    if not entries:
+        raise ValueError("no sentence to view: give one, or a list with at least one")
+    pairs = [(entry, translate(model, tokenizer, [entry])[0]) if isinstance(entry, str) else entry for entry in entries]
+    maps = attention_maps(model, tokenizer, pairs)
+    return View(view_page(maps), 320 + 28 * max(len(words) for m in maps for words in (m.source, m.target)))
+
+
+# %% tags=["active-ipynb"]
+# view(model, tokenizer, [sentence, "The dog behind the school lost its ball."])
+
+# %% [markdown]
+# Three things to try. Choose *encoder* and go through the heads with the word "its" chosen: does one of them find the noun?
+# (The scores further down know.) Choose *cross* and press Play: each German word is written, and the lines show what was
+# looked at meanwhile. Choose *decoder*: how much weight goes to the begin mark, which says nothing?
+#
+# `view(...).save("attention.html")` writes the page to a file, and `transformer attend --html attention.html "..."` does
+# it from the command line.
+
+# %% tags=["active-ipynb"]
+# page = view(model, tokenizer, (sentence, german)).page
+# pairs = json.loads(page.split('id="pairs">')[1].split("</script>")[0])
+# assert torch.allclose(torch.tensor(pairs[0]["cross"]) / 1000, maps.cross, atol=0.00051)
+# assert not any(word in page for word in ("<script src", "<link href", "@import", "fetch(", "https:"))
+
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
 #
@@ -222,8 +303,8 @@ def diagonal_error(maps, gold):
 # print(f"the diagonal: {diagonal_error(validation_maps, [e.alignment for e in validation]):.3f}")
 
 # %% [markdown]
-# Dark is good. The last layer's heads carry the alignment; the first layer's do other work. Nobody told the model about
-# alignment: it was only ever asked for the next German word.
+# Dark is good. The last layer's heads carry the alignment; those of the first do it less well, or do other work. Nobody
+# told the model about alignment: it was only ever asked for the next German word.
 
 # %% tags=["active-ipynb"]
 # layer, head = divmod(errors.argmin().item(), errors.shape[1])
@@ -237,8 +318,8 @@ def diagonal_error(maps, gold):
 # %% [markdown]
 # Left what the head does, right the gold links. Where German puts the verb last, the bright squares leave the diagonal.
 #
-# A surprise: German commas and the full stop often look somewhere else, and so may a first article. What comes next is
-# clear there without the source, so nothing teaches the head where to look. Most of the remaining error is of this kind.
+# A surprise: German commas often look somewhere else, and so may the full stop or a first article. What comes next is
+# clear there without the source, so nothing teaches the head where to look.
 
 # %% [markdown] tags=["question-31"]
 # ## Which word does "its" refer to?
@@ -371,8 +452,9 @@ def head_similarity(maps, kind):
 # assert after[different].mean() < before[different].mean()
 
 # %% [markdown]
-# Labels are layer.head. Before training heads differ by chance, each by about as much. Training moves them apart a little
-# on average, and unevenly: some pairs become alike, others nearly unrelated. What does each look at? A simple profile: the share of weight on the word itself, its neighbours, the end mark.
+# Labels are layer.head. Before training heads differ by chance, each by about as much. Training moves them apart, some
+# pairs far more than others. What does each look at? A simple profile: the share of weight on the word itself, its
+# neighbours, the end mark.
 
 # %%
 def head_profile(maps, kind="encoder"):
@@ -387,8 +469,155 @@ def head_profile(maps, kind="encoder"):
 #                  values=True, largest=1.0, cell=0.6);
 
 # %% [markdown]
-# So the answer is: somewhat. There are specialists for neighbours, as a CNN's filters are; but also heads that no filter
-# of a fixed width could replace, such as the one for "its".
+# So the answer is: somewhat. Some heads lean to the neighbours, as a CNN's filters must; but there are also heads that no
+# filter of a fixed width could replace, such as the one for "its".
+
+# %% [markdown]
+# ## Through all layers: attention rollout
+#
+# A weight of the second layer says which *vector* was looked at, and that vector is a mixture already. Rollout (Abnar and
+# Zuidema, 2020) multiplies the layers: $R_n = \frac{1}{2}(\bar{A}_n + I)\,R_{n-1}$, with $\bar{A}_n$ the mean over the
+# heads of layer $n$ and $I$ for the path around it. The halves are a convention, and values, feed-forward networks and
+# norms are left out: an estimate of where information went, not a measurement.
+
+# %%
+def attention_rollout(weights):
+    """Share of each input word in each output word, (S, S): the product over layers of (mean of the heads + I) / 2.
+
+    weights: (N, h, S, S) of a stack's self-attention.
+    """
+    identity = rollout = torch.eye(weights.shape[-1])
+    for layer in weights.mean(dim=1):
+        rollout = (layer + identity) / 2 @ rollout
+    return rollout
+
+
+# %% tags=["active-ipynb"]
+# rollout = attention_rollout(maps.encoder)
+# plotting.heatmaps([("last layer, mean of its heads", maps.encoder[-1].mean(dim=0), maps.source, maps.source),
+#                    ("rollout", rollout, maps.source, maps.source)], across=2, width=4, height=4, largest=1.0);
+
+# %% [markdown]
+# Even where the last layer looks elsewhere, the rollout's diagonal stays bright: the path around each layer alone keeps
+# $2^{-N}$ of a word with the word. With even weights over $n$ words there is a closed form to compare with: $2^{-N} I$,
+# and the rest spread evenly.
+
+# %% tags=["active-ipynb"]
+# n, N = 5, 3
+# even = torch.full((N, 2, n, n), 1 / n)
+# assert torch.allclose(attention_rollout(even), torch.eye(n) / 2**N + (1 - 1 / 2**N) / n)
+# assert rollout.diagonal().min() >= 1 / 2**model.config.N
+
+# %% [markdown]
+# ## Broad or sharp, near or far
+#
+# Two numbers sum up a head. The entropy of its rows: $0$ where it always looks at one word, $\log n$ where it looks evenly
+# at all $n$. And the distance, in words, to what it looks at; the end mark, where many heads rest, is left out of this one.
+
+# %%
+def head_entropy(maps, kind):
+    """Mean entropy of a head's rows in nats, (N, h), over all words of all maps."""
+    rows = [torch.special.entr(getattr(m, kind)).sum(dim=-1) for m in maps]  # (N, h, rows) each
+    return torch.cat(rows, dim=-1).mean(dim=-1)
+
+
+# %%
+def head_distance(maps):
+    """Mean distance in words from a word to what it looks at in the encoder, (N, h); end marks are left out."""
+    total = shares = 0
+    for m in maps:
+        weights, place = m.encoder[:, :, :-1, :-1], torch.arange(len(m.source) - 1)
+        total = total + (weights * (place[:, None] - place).abs()).sum(dim=(-2, -1))
+        shares = shares + weights.sum(dim=(-2, -1))
+    return total / shares
+
+
+# %% tags=["active-ipynb"]
+# entropy, distance = head_entropy(validation_maps, "encoder"), head_distance(validation_maps)
+# plotting.heatmaps([("entropy, nats", entropy, *names), ("distance, words", distance, *names)], across=2, width=3.6, height=2.4, values=True)
+# even = torch.tensor([len(m.source) for m in validation_maps for _ in m.source]).log().mean()
+# print(f"mean entropy: {head_entropy(untrained_maps, 'encoder').mean():.2f} before training, {entropy.mean():.2f} after; even weights: {even:.2f}")
+
+# %% tags=["active-ipynb"]
+# assert head_entropy(untrained_maps, "encoder").mean() > entropy.mean()
+# one = AttentionMaps(list("abcd"), list("abcd"), torch.full((1, 1, 4, 4), 0.25), None, None)
+# assert torch.allclose(head_entropy([one], "encoder"), torch.tensor(4.0).log())
+# assert torch.allclose(head_distance([one]), torch.tensor(8 / 9))          # three words: distances 0 1 2, 1 0 1, 2 1 0
+
+# %% [markdown]
+# Before training every head looks at everything, almost evenly. Training makes them sharper, some far more than others, and
+# heads differ in how far they reach: this is the long distance of the paper's Figure 3, as one number a head.
+
+# %% [markdown]
+# ## Which heads are needed?
+#
+# A picture shows where a head looks, not whether anybody uses it. So switch it off and translate. A head's output enters
+# through its columns of $W^O$: with zeros there it adds nothing, and everything else stays as it was.
+
+# %%
+@contextmanager
+def without_head(attention, head):
+    """Inside the block, one head of a `MultiHeadAttention` adds nothing: its columns of W_O are zero."""
+    d_v = attention.W_O.weight.shape[1] // attention.h
+    columns = attention.W_O.weight.data[:, head * d_v:(head + 1) * d_v]
+    before = columns.clone()
+    columns.zero_()
+    try:
+        yield
+    finally:
+        columns.copy_(before)
+
+
+# %%
+def head_costs(model, tokenizer, examples):
+    """BLEU that is lost on examples with one head switched off, by kind of attention, (N, h) each; greedy search."""
+    sources, references = [e.source for e in examples], [e.target for e in examples]
+
+    def score():
+        return bleu(translate(model, tokenizer, sources, beam=1), references).bleu
+
+    whole, costs = score(), {"encoder": [], "decoder": [], "cross": []}
+    for name, attention in model.named_modules():
+        if isinstance(attention, MultiHeadAttention):
+            costs[kind_of(name)].append([])
+            for head in range(attention.h):
+                with without_head(attention, head):
+                    costs[kind_of(name)][-1].append(whole - score())
+    return {kind: torch.tensor(rows) for kind, rows in costs.items()}
+
+
+# %% tags=["active-ipynb"]
+# costs = head_costs(model, tokenizer, validation[:60])
+# every = torch.cat(list(costs.values()))
+# plotting.heatmap(every, names[0], [f"{kind} {n + 1}" for kind, table in costs.items() for n in range(len(table))],
+#                  "BLEU lost", values=True, cell=0.6)
+# print(f"BLEU lost: median {every.median():.1f}, most {every.max():.1f}; {(every < 1).sum()} of {every.numel()} heads cost less than 1")
+
+# %% [markdown]
+# These are sixty sentences: differences of a point mean little, and switching a head off may even seem to help. But the
+# costs are very uneven, so a few heads carry much of the work. And a cheap head is not proven useless: another may do the
+# same. Only switching off several at once would tell (exercise 3).
+
+# %% tags=["active-ipynb"]
+# assert every.max() > 2 * every.median()                                   # very uneven
+# assert translate(model, tokenizer, [sentence]) == [german]                # every head is back
+
+# %% [markdown]
+# ## All heads on one page
+#
+# Last the whole model for one sentence, as the paper's readers like to see it: a row a layer, a column a head. Rows and
+# columns of a picture are words in order; a bright diagonal is a word looking at itself, one below it at the word before.
+
+# %% tags=["active-ipynb"]
+# everything = {kind: getattr(maps, kind) for kind in ("encoder", "decoder", "cross")}
+# plotting.heatmaps([(f"{kind} {n + 1}.{i + 1}", weights[n, i], None, None) for kind, weights in everything.items()
+#                    for n in range(len(weights)) for i in range(weights.shape[1])],
+#                   across=model.config.h, width=1.8, height=1.8, largest=1.0);
+
+# %% [markdown]
+# Labels are layer.head. In the decoder the diagonal is what was read last, and right of it all is dark: those words are not
+# written yet (of a word in several pieces, the first may be). In the cross-attention it is the word at the same place in
+# the other language.
 
 # %% [markdown]
 # ## Checks
@@ -424,6 +653,9 @@ def head_profile(maps, kind="encoder"):
 #
 # **2.** Find a sentence of your own in which "its" is translated wrongly, with `translate` and the picture above. Try many
 # nouns between "its" and its antecedent.
+#
+# **3.** Switch off the two cheapest heads at once, one `with without_head(...)` inside another. Does it cost more than the
+# sum of both?
 
 # %% [markdown]
 # ## Next

@@ -1,0 +1,43 @@
+"""The model that comes with the package: its size, its card, and that tools/bundle.py makes it again."""
+
+import json
+
+import pytest
+
+from transformer.data import Tokenizer, data_folder, read_bundled
+from transformer.decoding import exact_match, translate
+from transformer.model import Transformer
+
+FOLDER = data_folder() / "models" / "bundled"
+CARD = json.loads((FOLDER / "card.json").read_text(encoding="utf8"))
+
+
+def test_it_is_small():
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 3 * 2**20
+
+
+def test_it_does_what_its_card_says():
+    model, tokenizer = Transformer.from_pretrained(FOLDER), Tokenizer.load(FOLDER / "tokenizer.json")
+    examples = read_bundled("test")[::10]
+    outputs = translate(model, tokenizer, [e.source for e in examples], beam=1)
+    # a hundred sentences instead of a thousand, greedily: within three standard errors of what the card says
+    expected = CARD["test"]["exact_match"]
+    found = exact_match(outputs, [e.target for e in examples])
+    assert abs(found - expected) < 3 * (expected * (1 - expected) / 100) ** 0.5
+
+
+@pytest.mark.slow
+def test_a_rebuilt_model_is_as_good(tmp_path):
+    """About a quarter of an hour. Other processors and numbers of threads round differently, so scores are compared."""
+    import bundle
+
+    bundle.train_longer(tmp_path / "run")
+    settings = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf8"))
+    assert settings["training"] == CARD["training"]
+    bundle.halve(tmp_path / "run", tmp_path / "model")
+    assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (FOLDER / "tokenizer.json").read_bytes()
+    again = bundle.scores(tmp_path / "model")
+    for split in ("test", "hard"):
+        assert abs(again[split]["exact_match"] - CARD[split]["exact_match"]) < 0.04
+        assert abs(again[split]["bleu"] - CARD[split]["bleu"]) < 2
+    assert again["alignment"]["error"] < 0.3 and again["pronoun"]["accuracy"] > 0.8

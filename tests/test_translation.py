@@ -1,0 +1,509 @@
+"""A run from data to scores: what it learns from, what it plans, what it leaves, what is kept of it."""
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hatchling.builders.wheel import WheelBuilder
+
+import transformer.__main__ as command_line
+from transformer import data, translation
+from transformer.data import Tokenizer, collate, encode_pairs, read_corpus, token_batches
+from transformer.decoding import bleu, scores, translate
+from transformer.hardware import Meter, training_flops
+from transformer.model import Transformer, TransformerConfig, load_weights
+from transformer.training import TrainingConfig
+from transformer.translation import (
+    ABLATIONS,
+    MULTI30K_LITERATURE,
+    RECIPES,
+    RUNS,
+    SEEDS,
+    TABLE_2,
+    Experiment,
+    Plan,
+    average_last,
+    check_same_data,
+    commands_of,
+    experiment_of,
+    files_of,
+    hardware_in_words,
+    load,
+    load_run,
+    markdown_table,
+    missing,
+    multi30k_rows,
+    on_disk,
+    options_of,
+    parameters_of,
+    plan_of,
+    plan_run,
+    public,
+    read_results,
+    recipe,
+    record,
+    run_experiment,
+    score_report,
+    score_run,
+    spread,
+    stream_pairs,
+    table_2_rows,
+    thin,
+    to_sacrebleu,
+    validator,
+)
+
+TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
+TRAINING = TrainingConfig(updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Models as small as these gain nothing from a second core."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Sixty sentence pairs as two files."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, side in (("own.en", 0), ("own.de", 1)):
+        lines = [pair[side] for pair in read_corpus("bundled", "validation")[:60]]
+        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf8")
+    return dict(source_file=folder / "own.en", target_file=folder / "own.de")
+
+
+def experiment(files, folder, **changes):
+    return Experiment(**files, folder=folder, device="cpu", model=TransformerConfig(300, **TINY),
+                      training=dataclasses.replace(TRAINING, **changes))
+
+
+@pytest.fixture(scope="module")
+def finished(files, tmp_path_factory):
+    """The folder of a finished run. Tests only read it."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    run_experiment(experiment(files, folder), f"transformer train --seed 2017 --folder {folder}", quiet=True)
+    return folder
+
+
+# Recipes
+
+def test_the_papers_recipes():
+    """Sections 5.1 to 5.4 and Table 3; checkpoints ten minutes apart at 0.4 and 1.0 seconds an update."""
+    base, big = recipe("wmt14"), recipe("wmt14", "big")
+    assert base["model"] == TransformerConfig(37_000, d_model=512, d_ff=2048, N=6, h=8, P_drop=0.1)
+    assert big["model"] == TransformerConfig(37_000, d_model=1024, d_ff=4096, N=6, h=16, P_drop=0.3)
+    for found, updates, seconds, keep in ((base, 100_000, 0.4, 5), (big, 300_000, 1.0, 20)):
+        every = round(600 / seconds)
+        assert found["training"] == TrainingConfig(updates, batch_tokens=25_000, warmup=4000, epsilon_ls=0.1,
+                                                   factor=1.0, save_every=every, keep=keep)
+
+
+def test_every_recipe_makes_a_model():
+    for name in RECIPES:
+        assert parameters_of(recipe(name)["model"]) > 1e6
+    assert parameters_of(recipe("tatoeba")["model"]) >= 5e6
+    assert recipe("nowhere") == recipe("files") != recipe("bundled")
+    assert recipe("multi30k", "tiny")["model"] == TransformerConfig.preset("tiny", vocab_size=6000)
+    assert recipe("multi30k", "tiny")["training"] == recipe("multi30k")["training"]
+
+
+def test_parameters_without_a_model():
+    c = TransformerConfig(300, **TINY)
+    assert parameters_of(c) == sum(p.numel() for p in Transformer(c).parameters())
+
+
+# Sentences
+
+@pytest.mark.parametrize("count, held_out", [(2, 1), (60, 1), (250, 2), (150_000, 1000)])
+def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
+    lines = [(f"e{n}", f"d{n}") for n in range(count)]
+    monkeypatch.setattr(translation, "stream_parallel", lambda source, target: iter(lines))
+    e = Experiment(source_file=tmp_path / "en", target_file=tmp_path / "de")
+    train, validation = list(stream_pairs(e, "train")), list(stream_pairs(e, "validation"))
+    assert train + validation == lines and len(validation) == held_out
+
+
+def test_reverse():
+    forward, back = (list(stream_pairs(Experiment(reverse=r), "validation")) for r in (False, True))
+    assert back == [(target, source) for source, target in forward]
+
+
+@pytest.mark.parametrize("wrong, said", [
+    (dict(source_file="a"), "--source-file and --target-file go together"),
+    (dict(target_file="a"), "--source-file and --target-file go together"),
+    (dict(source_file="a", target_file="b", reverse=True), "with your own files swap --source-file and --target-file"),
+    (dict(corpus="multi31k"), "unknown corpus 'multi31k'")])
+def test_wrong_sentences(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        files_of(Experiment(**wrong), "train")
+
+
+def test_what_goes_through_the_disk(files, monkeypatch):
+    assert not on_disk(Experiment("bundled")) and not on_disk(Experiment("multi30k"))
+    assert on_disk(Experiment("europarl")) and on_disk(Experiment("wmt14"))
+    assert not on_disk(Experiment("wmt14", **files))
+    monkeypatch.setattr(translation, "LARGE", 100)
+    assert on_disk(Experiment(**files))
+
+
+def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(translation, "LARGE", 0)
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
+    run_experiment(experiment(files, tmp_path / "run"), "a test", quiet=True)
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
+    assert list((tmp_path / "downloads" / "encoded").iterdir())
+    tokenizer, pairs = Tokenizer.load(finished / "tokenizer.json"), list(stream_pairs(Experiment(**files), "train"))
+    lengths = [max(len(s), len(t) - 1) for s, t in encode_pairs(tokenizer, pairs)]
+    limit = sorted(lengths)[-1] - 1
+    short = experiment(files, tmp_path / "short")
+    short.model = dataclasses.replace(short.model, max_positions=limit)
+    run_experiment(short, "a test", quiet=True)
+    assert f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
+
+
+# The plan
+
+def test_the_plan_of_equal_sentences():
+    c, training = TransformerConfig(1000, **TINY), TrainingConfig(updates=50, batch_tokens=600, accumulate=2)
+    plan = plan_run(c, training, [10] * 10, [12] * 10, pairs=500, rate=1e9, utilisation=0.5)
+    pairs = 50 * 2 * 600 / 12
+    assert plan.tokens == pytest.approx(pairs * 12) and plan.epochs == pytest.approx(pairs / 500)
+    assert plan.flops == pytest.approx(pairs * training_flops(c, 10, 12))
+    assert plan.seconds == pytest.approx(plan.flops / 5e8)
+
+
+@pytest.mark.parametrize("seconds, said", [
+    (1.5, "about 1.5 seconds"), (121, "about 2.0 minutes"), (43_200, "about 12.0 hours")])
+def test_a_plan_is_read_by_people(seconds, said):
+    plan = Plan(100_000, 18.62, 2_501_234_567.0, 9.53e17, seconds)
+    assert str(plan) == f"100,000 updates, 18.6 epochs, 2,500,000,000 target tokens, 9.5e17 FLOPs, {said}"
+
+
+def test_the_plan_fits_the_meter(files, monkeypatch):
+    """Against a loop over real batches, which differ in length and are padded."""
+    tokenizer = Tokenizer.train([s for pair in read_corpus("bundled", "validation") for s in pair], 400)
+    encoded = encode_pairs(tokenizer, read_corpus("bundled", "validation"))
+    batches, c = token_batches(encoded, 1000), TransformerConfig(400, **TINY)
+    meter = Meter(c, peak=1.0)
+    for rows in batches:
+        pairs = [encoded[i] for i in rows]
+        meter.add(len(pairs), sum(len(s) for s, _ in pairs), sum(len(t) - 1 for _, t in pairs))
+    e = Experiment(model=c, training=TrainingConfig(updates=len(batches), batch_tokens=1000))
+    monkeypatch.setattr(translation, "matmul_rate", lambda device, precision: 1e9)
+    plan = plan_of(e, encoded, torch.device("cpu"))
+    assert plan.tokens == pytest.approx(meter.tokens, rel=0.1) and plan.flops == pytest.approx(meter.flops, rel=0.1)
+    assert plan.epochs == pytest.approx(1, rel=0.1) and plan.seconds == pytest.approx(plan.flops / 4e8)
+
+
+# Training
+
+def test_validation(finished, files):
+    model, tokenizer = load(finished)
+    e = experiment(files, finished)
+    seen, pairs = [], read_corpus("bundled", "validation")[59:60]
+    figures = validator(e, tokenizer, 200, seen.append)(model)
+    outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
+    assert seen == [finished] and figures["bleu"] == bleu(outputs, [pairs[0][1]]).score
+    batch = collate(encode_pairs(tokenizer, pairs))
+    with torch.no_grad():
+        log_p = model(batch.source, batch.decoder_input).log_softmax(dim=-1)
+    by_hand = -log_p.gather(2, batch.gold[:, :, None]).mean().item()
+    assert figures["validation_loss"] == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
+    run_experiment(experiment(files, tmp_path / "run"), "transformer train --seed 3", quiet=True)
+    said = capsys.readouterr().out
+    assert "59 sentence pairs, 300 types" in said and "plan: 6 updates" in said and str(tmp_path) not in said
+    saved = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert saved["command"] == "transformer train --seed 3" and saved["reverse"] is False
+    assert saved["hardware"] == hardware_in_words(torch.device("cpu"))
+    assert f"torch {torch.__version__.split('+')[0]}, fp32" in saved["hardware"] and "1 thread of" in saved["hardware"]
+
+
+def test_the_vocabulary_knows_the_training_split_only(finished, files):
+    pairs = list(stream_pairs(Experiment(**files), "train"))
+    by_hand = Tokenizer.train([sentence for pair in pairs for sentence in pair], 300)
+    assert json.loads((finished / "tokenizer.json").read_text()) == json.loads(by_hand.bpe.to_str())
+
+
+def test_average_last(finished):
+    model, _ = load(finished)
+    average_last(model, finished, 1)
+    last = load_weights(finished / "weights" / "00000006.safetensors")[0]
+    assert all(torch.equal(p, last[name]) for name, p in model.named_parameters())
+
+
+def test_a_run_from_before_there_was_a_direction(finished, tmp_path):
+    saved = json.loads((finished / "run.json").read_text())
+    for name in ("reverse", "commit", "hardware"):
+        del saved[name]
+    (tmp_path / "run.json").write_text(json.dumps(saved))
+    assert load_run(tmp_path).reverse is False
+
+
+def test_resume_with_another_direction(finished):
+    e = load_run(finished)
+    check_same_data(e)
+    e.reverse = True
+    with pytest.raises(ValueError, match="has reverse False, not True: resume it without that option"):
+        check_same_data(e)
+
+
+# Through the command, with a kill, and with two processes
+
+def command(*arguments):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=environment)
+
+
+def options(files, folder):
+    sizes = {"vocab_size": 300, **TINY}
+    sizes = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return ["transformer", "train", "--source-file", files["source_file"], "--target-file", files["target_file"],
+            "--folder", folder, "--device", "cpu", *sizes, "--updates", 6, "--batch-tokens", 300, "--warmup", 10,
+            "--save-every", 3, "--keep", 2, "--accumulate", 2, "--save-minutes", 1e-4]
+
+
+def test_torchrun(finished, files, tmp_path):
+    """Two processes through the real command: one vocabulary, one folder, and the weights of one process."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    run = command(*torchrun, *options(files, tmp_path / "two"))
+    out, err = run.communicate(timeout=240)
+    assert run.returncode == 0, err[-3000:]
+    assert out.count("59 sentence pairs") == out.count("done: ") == 1
+    one, two = (load_weights(folder / "model.safetensors")[0] for folder in (finished, tmp_path / "two"))
+    assert one.keys() == two.keys() and all(torch.allclose(one[name], two[name], rtol=0, atol=1e-4) for name in one)
+    alone = [json.loads(line)["loss"] for line in (finished / "log.jsonl").read_text().splitlines()]
+    together = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
+    assert together == pytest.approx(alone, abs=1e-4)
+
+
+def test_kill_and_resume(finished, files, tmp_path):
+    """SIGKILL in the middle, then --resume: the same model, bit for bit."""
+    run, path = command("-m", *options(files, tmp_path / "run")), tmp_path / "run" / "checkpoint.safetensors"
+    deadline = time.monotonic() + 120
+    while not path.exists() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert path.exists() and not (tmp_path / "run" / "model.safetensors").exists(), "killed too early or too late"
+    run = command("-m", "transformer", "train", "--resume", "--folder", tmp_path / "run", "--device", "cpu")
+    _, err = run.communicate(timeout=240)
+    assert run.returncode == 0, err[-3000:]
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
+
+
+# Scores
+
+def test_score_report():
+    pairs = read_corpus("bundled", "test")[:100]
+    references = [target for _, target in pairs]
+    outputs = [target.replace("die", "der") for target in references]
+    report, expected = score_report(outputs, references), scores(outputs, references)
+    assert report.keys() == expected.keys() - {"bleu_compounds_split"}
+    for name, row in report.items():
+        assert row["score"] == round(expected[name].score, 2) and row["margin"] == round(expected[name].margin, 2)
+        assert row["signature"] == expected[name].signature
+    few = score_report(outputs[:99], references[:99], corpus="newstest2014")
+    assert "bleu_compounds_split" in few and all(row["margin"] is None for row in few.values())
+
+
+@pytest.fixture
+def scored(finished, monkeypatch):
+    """The finished run as if it had been trained on the bundled corpus, scored on four sentences."""
+    saved = json.loads((finished / "run.json").read_text())
+    (finished / "run.json").write_text(json.dumps({**saved, "source_file": None, "target_file": None}))
+    yield finished
+    for path in finished.glob("scores.*"):
+        path.unlink()
+    (finished / "run.json").write_text(json.dumps(saved))
+
+
+def test_score_run_and_record(scored):
+    with pytest.raises(ValueError, match="has no scores: train, then evaluate, then record it"):
+        record(scored)
+    score_run(scored, average=1, most=4)
+    report = score_run(scored, most=4)
+    kept = record(scored)
+    assert kept["scores"].keys() == {"test", "test.average-1"} and kept["scores"]["test"]["sentences"] == 4
+    assert kept["scores"]["test"]["bleu"] == report["bleu"]
+    log = [json.loads(line) for line in (scored / "log.jsonl").read_text().splitlines()]
+    assert kept["updates"] == 6 and kept["tokens"] == log[-1]["tokens"] and kept["seed"] == 2017
+    assert kept["parameters"] == parameters_of(TransformerConfig(**kept["model"])) and len(kept["log"]) == 2
+    assert kept["command"] == "transformer train --seed 2017" and "torch" in kept["hardware"]
+    assert kept["commit"] == translation.git_commit()
+    assert str(scored.parent) not in json.dumps(kept)
+
+
+def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(data, "read_bundled", lambda split, read=data.read_bundled: read(split)[:3])
+    monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", "--folder", str(scored), "--beam", "1", "--record",
+                                      str(tmp_path / "kept.json")])
+    command_line.main()
+    assert json.loads((tmp_path / "kept.json").read_text()) == record(scored)
+    assert json.loads(capsys.readouterr().out)["sentences"] == 3
+
+
+@pytest.mark.parametrize("arguments", [["--record", "x.json"], ["--average", "2"]])
+def test_only_runs_are_recorded(arguments, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", *arguments])
+    with pytest.raises(SystemExit):
+        command_line.main()
+    assert "--average and --record need the --folder of a run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("before, after", [
+    ("transformer train --corpus multi30k --seed 1 --folder /a/b/m1", "transformer train --corpus multi30k --seed 1"),
+    ("transformer train --folder=/a/b --seed 2", "transformer train --seed 2"),
+    ("transformer train --source-file '/a/my dir/x.en' --target-file=/a/y.de",
+     "transformer train --source-file x.en --target-file=y.de"),
+    ("transformer demo", "transformer demo")])
+def test_public(before, after):
+    assert public(before) == after
+
+
+@pytest.mark.parametrize("count", [1, 2, 39, 40, 41, 100, 1234])
+def test_thin(count):
+    log = [{"update": n, "loss": n / 7, "norm": 1.0} for n in range(count)]
+    rows = thin(log)
+    assert rows[-1]["update"] == count - 1 and len(rows) <= 40 and len(rows) >= min(count, 20)
+    assert len(set(np.diff([row["update"] for row in rows]))) <= 1
+    assert all(row.keys() == {"update", "loss"} for row in rows)
+    assert all(row["loss"] == pytest.approx(row["update"] / 7, rel=1e-3) for row in rows)
+
+
+# Results that are kept
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_and_its_command_agree(name, tmp_path):
+    """What tools/gpu.py trains is what the command that the notebook names would train."""
+    e = experiment_of(name, tmp_path)
+    train, last, evaluate = ([*line.split()] for line in commands_of(name))
+    parsed = command_line.parse(train[1:])
+    for field in ("corpus", "reverse", "model", "training"):
+        assert getattr(parsed, field) == getattr(e, field), field
+    assert name == "tatoeba-en-de" or dict(model=e.model, training=e.training) != RECIPES[e.corpus]
+    assert command_line.parse(last[1:]).average == 1 and command_line.parse(evaluate[1:]).record.stem == name
+
+
+def result(score, tokenized=None, corpus="multi30k", **more):
+    """A result file's dict with made-up scores."""
+    rows = {"bleu": {"score": score}, "bleu_tokenized_lowercased": {"score": tokenized}, **more}
+    return {"corpus": corpus, "scores": {"test": rows}, "model": dataclasses.asdict(TransformerConfig(300, **TINY)),
+            "training": dataclasses.asdict(TRAINING)}
+
+
+def test_results_and_what_is_missing(tmp_path):
+    assert read_results(tmp_path / "nowhere") == {}
+    (tmp_path / "demo.json").write_text('{"test": 1}')
+    for name in RUNS:
+        assert name in missing(read_results(tmp_path))
+        assert missing(read_results(tmp_path)).count("transformer train") == 1
+        (tmp_path / f"{name}.json").write_text(json.dumps(result(30.0)))
+    assert read_results(tmp_path).keys() == RUNS.keys() and missing(read_results(tmp_path)) == ""
+
+
+def test_kept_results_are_whole(root):
+    """What data/runs holds of RUNS: the command that RUNS says, all scores of 1,000 sentences, no path of a machine."""
+    for name, kept in read_results(root / "data" / "runs").items():
+        text = (root / "data" / "runs" / f"{name}.json").read_text(encoding="utf8")
+        assert not any(place in text for place in ("/tmp", "/home", "/root", "/work", "\\\\Users")), name
+        assert {"command", "commit", "hardware", "seed", "minutes", "parameters", "tokens", "log"} <= kept.keys()
+        if name in RUNS:
+            assert set(options_of(name).split()) <= set(kept["command"].split()), name
+            assert all(row["score"] >= 0 and row["signature"] for report in kept["scores"].values()
+                       for row in report.values() if isinstance(row, dict))
+
+
+def test_spread():
+    values = [39.5, 40.25, 41.0]
+    assert spread(values) == f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} (3 seeds)"
+    assert statistics.stdev(values) == pytest.approx(np.std(values, ddof=1))
+    assert spread([39.5, None]) == "39.50" and spread([]) == spread([None]) == "-"
+
+
+def test_multi30k_table():
+    results = {name: result(36.0 + n, 40.0 + n) for n, name in enumerate(SEEDS)}
+    rows = multi30k_rows(results)
+    assert len(rows) == len(MULTI30K_LITERATURE) + 1             # no weights alone were scored
+    assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
+    rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in ABLATIONS}})
+    assert ["untied", "2.00", "1.00"] in rows
+    assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_table_2():
+    assert TABLE_2["Transformer, base"] == (27.3, 3.3e18) and TABLE_2["Transformer, big"] == (28.4, 2.3e19)
+    assert round(to_sacrebleu(27.3), 2) == 26.65 and round(to_sacrebleu(28.4), 1) == 27.7
+    plain = table_2_rows({"x": result(30.0)})
+    assert not any(row[0].startswith("here") for row in plain)   # Multi30k is another test set
+    rows = table_2_rows({"wmt14-base": result(26.0, corpus="wmt14", bleu_compounds_split={"score": 26.8})})
+    assert len(rows) == len(plain) + 1 and rows[-1][:3] == ["here, wmt14-base", 26.8, 26.0]
+
+
+# The way of WMT 2014, with a true part of it
+
+@pytest.mark.slow
+def test_europarl(tmp_path, monkeypatch, capsys):
+    """Tokenizer from a stream, pairs on disk, training, scores of both conventions; needs a mirror or a network."""
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
+    e = Experiment("europarl", folder=tmp_path / "run", device="cpu",
+                   model=TransformerConfig(1000, **{**TINY, "max_positions": 256}),
+                   training=dataclasses.replace(TRAINING, batch_tokens=2000))
+    run_experiment(e, "a test", count=5, quiet=True)
+    assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
+    assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
+
+
+@pytest.mark.slow
+def test_the_notebook_from_a_wheel(root, tmp_path):
+    """As in Colab: the installed package without a checkout, in an empty folder."""
+    wheel = next(WheelBuilder(str(root)).build(directory=str(tmp_path)))
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shutil.copy(root / "notebooks" / "16_translation.ipynb", empty)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "OMP_NUM_THREADS": "1"}
+
+    def python(*arguments):
+        done = subprocess.run([sys.executable, *arguments], cwd=empty, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    assert str(tmp_path) in python("-c", "from transformer.data import data_folder; print(data_folder())")
+    python("-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", "16_translation.ipynb")
+    assert [path.name for path in empty.iterdir()] == ["16_translation.ipynb"]
+
+
+def test_the_first_process_goes_ahead(monkeypatch):
+    for number, expected in ((0, ["inside", "barrier"]), (1, ["barrier", "inside"])):
+        done = []
+        monkeypatch.setattr(translation, "process_number", lambda number=number: number)
+        monkeypatch.setattr(translation, "process_count", lambda: 2)
+        wait = SimpleNamespace(barrier=lambda done=done: done.append("barrier"))
+        monkeypatch.setattr(translation, "distributed", wait)
+        with translation.first_goes_ahead():
+            done.append("inside")
+        assert done == expected
+    monkeypatch.setattr(translation, "process_number", lambda: 0)
+    with pytest.raises(ZeroDivisionError), translation.first_goes_ahead():
+        done = 1 / 0                                             # nobody waits for one that failed
+    assert done == expected

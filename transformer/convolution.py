@@ -1,0 +1,541 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/02_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # 2 Convolution
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/02_convolution.ipynb)
+#
+# A recurrent network reads one word after the other. A convolutional one looks at all places of a sentence at once, each with
+# its neighbours (Section 2). This notebook builds such a translator, ConvS2S (Gehring et al., 2017), the strongest
+# rival of the Transformer in its year, and measures how far each layer can see.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, blend, sentence_lengths
+
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from torch.nn.utils.rnn import pad_sequence
+#
+# from transformer import plotting
+#
+# torch.manual_seed(0)
+# torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
+
+# %% [markdown] tags=["question-11"]
+# ## Why would a convolution work on one-dimensional text?
+#
+# On an image, a convolution slides a small window over all places and computes the same weighted sum everywhere: a
+# detector for an edge, say, wherever it is. In text the window slides along the sentence, and the detectors find short
+# phrases. Meaning often sits in a few neighbours: *good* is praise, *not good* is not. Here is a detector for *not good*,
+# with weights set by hand and a window of $k = 2$ words, each word a vector with a single 1:
+
+# %% tags=["active-ipynb"]
+# words = "the film was not good but the food was good and not dear".split()
+# types = sorted(set(words))
+# x = F.one_hot(torch.tensor([types.index(word) for word in words])).float()    # (13, types)
+# W = torch.zeros(2, len(types))
+# W[0, types.index("not")] = W[1, types.index("good")] = 1.0                    # first word of the window, second word
+# found = [max(0.0, (W * x[t - 1:t + 1]).sum().item() - 1) for t in range(1, len(words))]
+# print([f"{words[t]} {words[t + 1]}" for t in range(12) if found[t] > 0])
+# assert found == [float(words[t:t + 2] == ["not", "good"]) for t in range(12)]
+
+# %% [markdown]
+# It fires once: at *not good*, but neither at *was good* nor at *not dear*. A layer has hundreds of such detectors, and
+# training finds their weights. A second layer sees windows of windows, and so longer phrases. How much longer, we measure below.
+
+# %% [markdown]
+# ## Gates
+#
+# What a detector finds is multiplied by a gate between 0 and 1, computed from the same window: does it matter
+# here? Half of the outputs are contents, the other half their gates (*gated linear unit*; Dauphin et al., 2017):
+#
+# $$\mathrm{GLU}([a, b]) = a \odot \sigma(b)$$
+
+# %%
+def glu(x):
+    """a * sigmoid(b) for the two halves a, b of the last axis (Dauphin et al., 2017): (..., 2d) -> (..., d)."""
+    a, b = x.chunk(2, dim=-1)
+    return a * torch.sigmoid(b)
+
+
+# %% tags=["active-ipynb"]
+# x = torch.randn(5, 12)
+# assert torch.allclose(glu(x), F.glu(x)) and abs(glu(torch.tensor([3.0, 0.0])).item() - 1.5) < 1e-6
+
+# %% [markdown]
+# ## Two windows
+#
+# In the encoder the window is centred: $(k - 1) / 2$ words on each side. In the decoder it must not contain words that are
+# not yet written, so it ends at the word itself: **causal**. Both are torch's convolution, with zeros put on both sides, or all
+# on the left. When the model writes word by word, the left side is not zeros but what came before: its last $k - 1$ inputs.
+
+# %%
+class Convolution(nn.Module):
+    """A convolution along a sentence: x (B, T, d_in) -> (B, T, d_out), windows of k positions.
+
+    causal: the window ends at its own position; otherwise it is centred, and k must be odd. With a `Cache`, x holds only
+    new positions (causal only). Weights start with variance 3 (1 - P_drop) / (k d_in): numbers of variance 1 then have it
+    again after `glu`. (Gehring et al., 2017, have 4, which is right for small numbers.)
+    """
+
+    def __init__(self, d_in, d_out, k, causal, P_drop=0.0):
+        super().__init__()
+        self.k, self.causal = k, causal
+        self.conv = nn.Conv1d(d_in, d_out, k)
+        nn.init.normal_(self.conv.weight, std=math.sqrt(3 * (1 - P_drop) / (k * d_in)))
+        nn.init.zeros_(self.conv.bias)
+
+    def forward(self, x, cache=None):
+        if self.causal and cache is not None and cache.tensors:
+            x = torch.cat([cache.tensors[0], x], dim=1)
+        else:
+            x = F.pad(x, (0, 0, self.k - 1, 0) if self.causal else (0, 0, self.k // 2, self.k // 2))
+        if cache is not None:
+            cache.tensors = (x[:, x.shape[1] - self.k + 1:],)  # the last k - 1
+        return self.conv(x.transpose(1, 2)).transpose(1, 2)  # torch wants (B, d, T)
+
+
+# %% [markdown]
+# Which inputs does an output depend on? The gradient knows: it is exactly zero where there is no path.
+
+# %%
+def dependence(layer, x):
+    """How much each output of a layer depends on each input: norms of gradients, (T outputs, T inputs).
+
+    layer: x (1, T, d_in) -> (1, T, d). The gradient is that of a random direction of the output; exactly 0 where no path
+    leads from input to output.
+    """
+    x = x.detach().requires_grad_()
+    y = layer(x)
+    y = (y * torch.randn_like(y)).sum(dim=-1)[0]  # (T,)
+    return torch.stack([torch.autograd.grad(y_t, x, retain_graph=True)[0][0].norm(dim=-1) for y_t in y])
+
+
+# %% tags=["active-ipynb"]
+# x = torch.randn(1, 12, 16)
+# windows = {name: dependence(Convolution(16, 16, k=3, causal=causal), x) for name, causal in (("centred", False), ("causal", True))}
+# plotting.heatmaps([(name, w, range(12), range(12)) for name, w in windows.items()], across=2, width=3.2, height=3,
+#                   row_label="output", column_label="input")
+# assert torch.equal(windows["centred"] > 0, torch.ones(12, 12).tril(1).triu(-1) > 0)
+# assert torch.equal(windows["causal"] > 0, torch.ones(12, 12).tril().triu(-2) > 0)
+
+# %% [markdown]
+# ## One block
+#
+# A block is a convolution, the gate, and a path around both, as in all deep networks of today: the block adds to what
+# came in (notebook 03 is about such paths). A sum of two independent numbers of variance 1 has variance 2, so it is multiplied by
+# $\sqrt{1/2}$.
+
+# %%
+HALF = math.sqrt(0.5)
+
+
+class GatedBlock(nn.Module):
+    """(x + GLU(convolution(x))) sqrt(1/2): x (B, T, d_model) -> (B, T, d_model), with dropout on the convolution's input.
+
+    real (B, T, 1), True for tokens: what lies at padding is taken as zero, as beyond the ends of the sentence.
+    """
+
+    def __init__(self, d_model, k, causal, P_drop=0.0):
+        super().__init__()
+        self.convolution, self.dropout = Convolution(d_model, 2 * d_model, k, causal, P_drop), nn.Dropout(P_drop)
+
+    def gated(self, x, real=None, cache=None):
+        """GLU(convolution(x)), without the path around it."""
+        x = self.dropout(x) if real is None else self.dropout(x) * real
+        return glu(self.convolution(x, cache))
+
+    def forward(self, x, real=None):
+        return (x + self.gated(x, real)) * HALF
+
+
+# %% [markdown]
+# ## How far does a stack see?
+#
+# One block with $k = 3$ sees a neighbour on each side. The next sees the neighbours' neighbours. After $l$ blocks
+# that is $l(k - 1) + 1$ positions, the *receptive field*. Measured through the gradient of the middle word of 33, block by block:
+
+# %% tags=["active-ipynb"]
+# blocks, x, rows = [GatedBlock(32, 3, causal=False) for _ in range(8)], torch.randn(1, 33, 32), []
+# for depth in range(1, 9):
+#     norms = dependence(nn.Sequential(*blocks[:depth]), x)[16]
+#     rows.append(norms / norms.max())
+# fields = [int((row > 0).sum()) for row in rows]
+# labels = [f"block {depth}: sees {field}" for depth, field in zip(range(1, 9), fields)]
+# plotting.heatmap(torch.stack(rows), range(-16, 17), labels, "gradient of the middle word, largest = 1", cell=0.28, column_label="distance");
+
+# %% tags=["active-ipynb"]
+# assert fields == [2 * depth + 1 for depth in range(1, 9)]
+# inner = (torch.stack(rows)[7, 12:21] ** 2).sum() / (rows[7] ** 2).sum()
+# print(f"block 8 sees 17 words; the nine in the middle have {inner:.0%} of the squared gradient")
+# assert inner > 0.9
+
+# %% [markdown]
+# Each block adds one word on each side, no more. And the picture shows something that the formula hides: the far ends are nearly
+# dark. Most of what a word takes in comes from close by, because many paths lead there and only one leads to the end.
+
+# %% [markdown]
+# So **to join two words that are $n$ apart takes about $n / (k-1)$ blocks** on top of each other in a causal stack, and twice as many in a centred one.
+# ByteNet (Kalchbrenner et al., 2016) leaves gaps in the windows, 1, 2, 4, 8, ..., so that the field doubles with each block: $\log n$. The paper's point
+# (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
+
+# %% [markdown]
+# ## Configuration
+#
+# The common sizes are those of [notebook 01](01_recurrence.ipynb). A block here is smaller than a layer of the
+# Transformer, so the presets have twice as many.
+
+# %%
+@dataclass(frozen=True)
+class ConvolutionConfig(SequenceConfig):
+    """The sizes of a `ConvolutionalEncoderDecoder`."""
+
+    N: int = 12  # blocks in the encoder, and as many in the decoder
+    k: int = 3  # positions in each window
+    presets = {"tiny": dict(d_model=128, N=4), "small": dict(d_model=256, N=6), "base": dict()}
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.k < 1 or self.k % 2 == 0:
+            raise ValueError(f"k must be odd, so that a window has a middle, not {self.k}")
+
+    def forward_flops(self, S, T):
+        """FLOPs of one pass over a sentence pair of S and T tokens, matrix products only."""
+        d = self.d_model
+        blocks = self.N * 4 * self.k * (S + T) * d * d  # 2d outputs from k d inputs
+        look = self.N * (2 * T * d * d + 4 * S * T * d)
+        return blocks + look + 2 * T * d * self.vocab_size
+
+
+# %% [markdown]
+# ## Where in the sentence?
+#
+# A window does not know where it stands. So each position has a learned vector that is added to the word's (notebook 07 has
+# more to say about that).
+
+# %%
+class Positions(nn.Module):
+    """Adds a learned vector for each position: x (B, T, d_model), first position start -> the same shape."""
+
+    def __init__(self, max_positions, d_model):
+        super().__init__()
+        self.table = nn.Parameter(0.1 * torch.randn(max_positions, d_model))
+
+    def forward(self, x, start=0):
+        end = start + x.shape[1]
+        if end > len(self.table):
+            raise ValueError(f"a sentence of {end} tokens is longer than the model's {len(self.table)} positions: "
+                             "shorten it, or train with a larger max_positions")
+        return x + self.table[start:end]
+
+
+# %% [markdown]
+# ## The encoder
+#
+# A stack of blocks. The decoder will ask it two things: what to look *for* (keys: the output $z$, which knows the
+# neighbourhood) and what to *take* (values: $z$ plus the word's own vector $e$, so that the word itself is not lost). Both
+# stand side by side in the memory.
+
+# %%
+class ConvolutionalEncoder(nn.Module):
+    """N gated blocks: x (B, S, d_model), real (B, S, 1) -> keys and values side by side, (B, S, 2 d_model)."""
+
+    def __init__(self, config):
+        super().__init__()
+        c = config
+        self.blocks = nn.ModuleList(GatedBlock(c.d_model, c.k, False, c.P_drop) for _ in range(c.N))
+
+    def forward(self, x, real):
+        z = x
+        for block in self.blocks:
+            z = block(z, real)
+        return torch.cat([z, (z + x) * HALF], dim=-1)
+
+
+# %% [markdown]
+# ## The decoder
+#
+# Each block of the decoder is causal, and each has attention of its own: the source is consulted $N$ times for every word,
+# each time knowing what the last look has found. The query is the block's $h$, through a matrix, plus the vector $g$ of the word
+# just read. The score is a dot product.
+#
+# **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our vectors start larger. **Left out** are
+# ConvS2S's weight normalization, and its scaling of the context and of the encoder's gradient.
+
+# %%
+class DotProductScore(nn.Module):
+    """How well each query fits each key: q . k / sqrt(d_model), with q = (W h + g) sqrt(1/2).
+
+    h and g: (K * B, T, d_model), keys: (B, S, d_model), shared by K hypotheses -> (B, K * T, S).
+    """
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.W = nn.Linear(d_model, d_model)
+
+    def forward(self, h, g, keys):
+        q = (self.W(h) + g) * HALF
+        q = q.reshape(len(keys), -1, q.shape[-1])  # hypotheses that share a memory become queries side by side
+        return q @ keys.transpose(1, 2) / math.sqrt(q.shape[-1])
+
+
+# %% [markdown]
+# A layer adds what it found to its $h$, and both to what came in:
+
+# %%
+class ConvolutionalDecoderLayer(nn.Module):
+    """A causal gated block that looks at the source: x and g (K * B, T, d_model) -> (K * B, T, d_model).
+
+    memory (B, S, 2 d_model): keys and values, shared by K hypotheses; mask (B, 1, S), True = may be looked at; own is a
+    `Cache` of the block's last k - 1 inputs.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        c = config
+        self.block = GatedBlock(c.d_model, c.k, True, c.P_drop)
+        self.score = DotProductScore(c.d_model)
+
+    def forward(self, x, g, memory, mask, own=None):
+        keys, values = memory.chunk(2, dim=-1)
+        h = self.block.gated(x, cache=own)
+        context = blend(self.score(h, g, keys), values, mask).view_as(h)
+        return (x + (h + context) * HALF) * HALF
+
+
+# %%
+class ConvolutionalDecoder(nn.Module):
+    """N layers over a memory: x (K * B, T, d_model) -> (K * B, T, d_model); caches hold one pair a layer, or are None."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList(ConvolutionalDecoderLayer(config) for _ in range(config.N))
+
+    def forward(self, x, memory, mask, caches=None):
+        g = x
+        for n, layer in enumerate(self.layers):
+            x = layer(x, g, memory, mask, caches[n][0] if caches else None)
+        return x
+
+
+# %% [markdown]
+# ## The model
+#
+# The frame is that of notebook 01: the same table of vectors at both ends, the same methods. Only the two halves are new.
+
+# %%
+class ConvolutionalEncoderDecoder(SequenceToSequence):
+    """ConvS2S (Gehring et al., 2017): source (B, S) and target (B, T) ids -> logits (B, T, V). See `SequenceToSequence`.
+
+    Raises ValueError also for a sentence longer than config.max_positions.
+    """
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.positions = Positions(config.max_positions, config.d_model)
+        self.encoder, self.decoder = ConvolutionalEncoder(config), ConvolutionalDecoder(config)
+
+    def encode(self, source):
+        """Source ids (B, S) -> memory (B, S, 2 d_model)."""
+        sentence_lengths(source, self.config.pad_id)  # refuses empty ones
+        x = self.dropout(self.positions(self.embed(source)))
+        return self.encoder(x, (source != self.config.pad_id)[:, :, None])
+
+    def new_caches(self):
+        """Empty caches for `decode`, a pair a layer: its last inputs, and nothing (the memory needs no projection)."""
+        return [(Cache(), Cache()) for _ in self.decoder.layers]
+
+    def states(self, target, memory, source_mask, caches=None):
+        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model); source_mask (B, 1, 1, S) or None."""
+        start = caches[0][0].length if caches else 0
+        x = self.dropout(self.positions(self.embed(target), start))
+        if caches:
+            caches[0][0].length += target.shape[1]
+        return self.dropout(self.decoder(x, memory, None if source_mask is None else source_mask[:, 0], caches))
+
+
+# %% tags=["active-ipynb"]
+# config = ConvolutionConfig.preset("tiny", vocab_size=50)
+# model, source, target = ConvolutionalEncoderDecoder(config), torch.randint(3, 50, (4, 9)), torch.randint(3, 50, (4, 7))
+# count = sum(p.numel() for p in model.parameters())
+# print(f"memory {tuple(model.encode(source).shape)}  logits {tuple(model(source, target).shape)}  {count:,} parameters")
+
+# %% [markdown]
+# ## What the whole decoder sees
+#
+# Causality in numbers: the gradient of each output with respect to the vector of each word of the target, through all blocks. The source
+# is seen as a whole by every output, through attention.
+
+# %% tags=["active-ipynb"]
+# def sees(model, source, target):
+#     vectors = []
+#     hook = model.embedding.register_forward_hook(lambda module, inputs, output: vectors.append(output))
+#     logits = model.eval()(source, target)[0]
+#     hook.remove()
+#     pairs = [torch.autograd.grad(row.square().sum(), vectors, retain_graph=True) for row in logits]
+#     return [torch.stack([gradients[side][0].norm(dim=-1) for gradients in pairs]) for side in (0, 1)]
+#
+# model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3))
+# to_source, to_target = sees(model, torch.randint(3, 50, (1, 8)), torch.randint(3, 50, (1, 14)))
+
+# %% tags=["active-ipynb"]
+# panels = [(name, (size / size.max()) ** 0.5, range(size.shape[1]), range(14)) for name, size in (("target", to_target), ("source", to_source))]
+# plotting.heatmaps(panels, across=2, width=3.4, height=3.4, row_label="output", column_label="input")
+# assert torch.equal(to_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)           # itself and 3 * (3 - 1) before it
+# assert (to_source > 0).all()
+
+# %% [markdown]
+# Brightness is the root of the gradient, so that small values show. Above the diagonal everything is exactly 0: no output sees a
+# later word. Three blocks with $k = 3$ see seven words back, themselves included. What was written before that is out of sight, except for its position.
+
+# %% [markdown]
+# ## It learns
+#
+# The task of notebook 01: say a row of digits backwards. All positions of a training sentence go through at once.
+
+# %% tags=["active-ipynb"]
+# def examples(n, low, high):
+#     numbers = [torch.randint(3, 13, (length,)) for length in torch.randint(low, high + 1, (n,)).tolist()]
+#     backwards = [torch.cat([torch.tensor([1]), number.flip(0), torch.tensor([2])]) for number in numbers]
+#     return pad_sequence(numbers, batch_first=True), pad_sequence(backwards, batch_first=True)
+#
+# model = ConvolutionalEncoderDecoder(ConvolutionConfig(13, d_model=48, N=3, P_drop=0.0, max_positions=20))
+# optimizer = torch.optim.Adam(model.parameters())
+# for step in range(200):
+#     source, target = examples(64, 2, 10)
+#     loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+#     optimizer.param_groups[0]["lr"] = 0.005 * (1 - step / 200)
+#     optimizer.zero_grad(), loss.backward(), nn.utils.clip_grad_norm_(model.parameters(), 1.0), optimizer.step()
+
+# %% tags=["active-ipynb"]
+# @torch.no_grad()
+# def share_right(model, length):
+#     source, target = examples(300, length, length)
+#     memory, caches, token, wrong = model.encode(source), model.new_caches(), target[:, :1], 0
+#     for t in range(1, length + 2):                                          # the likeliest token goes back in
+#         token = model.decode(token, memory, None, caches).argmax(dim=-1)
+#         wrong = wrong + (token[:, 0] != target[:, t]).int()
+#     return (wrong == 0).float().mean().item()
+#
+# right = {length: share_right(model.eval(), length) for length in (2, 4, 6, 8, 10, 12)}
+# plotting.bars(right, "digits in the row", "rows wholly right", ax=plotting.new_axes(4.5, 2.8))
+# assert right[4] > 0.9 and right[8] > 0.8
+
+# %% [markdown]
+# Up to ten digits, the longest of training, it is nearly always right. With twelve it is right more often than the
+# recurrent one: the digit it has just written, seen in a window, tells where to look next.
+#
+# Every layer has its own attention. One row of digits, layer by layer:
+
+# %% tags=["active-ipynb"]
+# row, looks = torch.tensor([[4, 7, 1, 9, 0, 3, 8, 5]]) + 3, []                 # token 3 is the digit 0
+# target = torch.cat([torch.tensor([[1]]), row.flip(1)], dim=1)
+# scores = []
+# hooks = [layer.score.register_forward_hook(lambda module, inputs, output: scores.append(output)) for layer in model.decoder.layers]
+# model(row, target)
+# for hook in hooks:
+#     hook.remove()
+# labels = (row[0] - 3).tolist(), [*(row[0].flip(0) - 3).tolist(), "</s>"]
+# plotting.heatmaps([(f"layer {n + 1}", some[0].softmax(dim=-1), *labels) for n, some in enumerate(scores)], across=3, largest=1.0,
+#                   column_label="source", row_label="digit written");
+
+# %% tags=["active-ipynb"]
+# best = max((some[0, :8].argmax(dim=-1) == torch.arange(7, -1, -1)).float().mean().item() for some in scores)
+# print(f"the clearest layer looks at the right digit in {best:.0%} of the steps")
+# assert best > 0.7
+
+# %% [markdown]
+# Rows are the digits it writes, columns those it reads. The layers look at the right digit, one after the other; at the end
+# mark there is nothing left to fetch. The Transformer keeps this idea (each decoder layer has its own attention to the
+# source), and puts attention in place of the windows, too.
+
+# %% [markdown]
+# ## Checks
+#
+# **Equal to a loop over windows**, written out with the same weights:
+
+# %% tags=["active-ipynb"]
+# layer, x = Convolution(4, 6, k=3, causal=True), torch.randn(1, 7, 4)
+# padded = torch.cat([torch.zeros(2, 4), x[0]])
+# for t in range(7):
+#     by_hand = layer.conv.bias + sum(layer.conv.weight[:, :, j] @ padded[t + j] for j in range(3))
+#     assert torch.allclose(layer(x)[0, t], by_hand, atol=1e-6)
+
+# %% [markdown]
+# **Padding changes nothing**, and **word by word equals all at once**, with two inputs a block kept from step to step:
+
+# %% tags=["active-ipynb"]
+# model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3)).double().eval()
+# source, target = torch.randint(3, 50, (3, 8)), torch.randint(3, 50, (3, 6))
+# mask, caches, logits = torch.ones(3, 1, 1, 8, dtype=torch.bool), model.new_caches(), model(source, target)
+# padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :6]
+# steps = torch.cat([model.decode(target[:, t:t + 1], model.encode(source), mask, caches) for t in range(6)], dim=1)
+# print(f"largest differences {(padded - logits).abs().max():.0e} and {(steps - logits).abs().max():.0e}")
+# assert torch.allclose(padded, logits, rtol=0, atol=1e-9) and torch.allclose(steps, logits, rtol=0, atol=1e-9)
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** How many causal blocks with $k = 5$ does a word need to see the one 40 places before it?
+
+# %% tags=["active-ipynb"]
+# your_blocks = ...
+# if your_blocks is not ...:
+#     x = torch.randn(1, 41, 8)
+#     for depth, seen in ((your_blocks, True), (your_blocks - 1, False)):
+#         stack = nn.Sequential(*[GatedBlock(8, 5, causal=True) for _ in range(depth)]).double()
+#         assert bool(dependence(stack, x.double())[40, 0] > 0) == seen
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_blocks = 10`: each block reaches $k - 1 = 4$ places further.
+# </details>
+#
+# **2.** With gaps (torch's `dilation`) of 1, 2, 4, 8 between the words of a window of $k = 3$, how many positions do
+# four causal convolutions see together?
+
+# %% tags=["active-ipynb"]
+# your_positions = ...
+# if your_positions is not ...:
+#     x = torch.randn(1, 1, 100).requires_grad_()                                 # (B, d, T), as torch wants it
+#     y = x
+#     for gap in (1, 2, 4, 8):
+#         y = F.conv1d(F.pad(y, (2 * gap, 0)), torch.ones(1, 1, 3), dilation=gap)
+#     assert your_positions == (torch.autograd.grad(y[0, 0, 99], x)[0] != 0).sum()
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_positions = 1 + 2 * (1 + 2 + 4 + 8)`: 31. Without gaps four of them see 9. So the depth needed for a distance $n$ grows
+# like $\log n$, not like $n$.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# The chain of states is gone, but a distance still costs layers. From here on there is only attention:
+# [03 Stacks](03_stacks.ipynb) begins with the frame that holds it. In Colab the next notebook imports this module from the
+# installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.

@@ -1,0 +1,689 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/01_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # 1 Recurrence
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/01_recurrence.ipynb)
+#
+# The paper begins with what it replaces (Section 1): networks that read a sentence word by word and carry along what they
+# have read. This notebook builds one that translates, first through a single vector, then with attention. Attention was
+# invented for such networks, and here one can see what for.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from torch.nn.utils.rnn import pad_sequence
+#
+# from transformer import plotting
+#
+# torch.manual_seed(0)
+# torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
+
+# %% [markdown] tags=["question-21"]
+# ## What does "transduction" mean?
+#
+# A transducer turns one kind of signal into another: a microphone, sound into voltage. **Sequence transduction** turns one
+# sequence of symbols into another. Input and output may use other alphabets, differ in length, and stand in another order.
+# Nobody writes the rules; they are learned from pairs. Three kinds of pairs occur in this project: sentences of a grammar,
+# captions of photographs, and sentences with their parse trees.
+
+# %% tags=["active-ipynb"]
+# pairs = [("The cat that lost its ball is looking for it .", "Die Katze , die ihren Ball verloren hat , sucht ihn ."),
+#          ("Two girls in yellow boots splash through a puddle .", "Zwei Mädchen in gelben Stiefeln platschen durch eine Pfütze ."),
+#          ("Old clocks rarely agree .", "(S (NP (JJ Old) (NNS clocks)) (VP (RB rarely) (VBP agree)) (. .))")]
+# for name, (source, target) in zip(("grammar", "caption", "parse tree"), pairs):
+#     print(f"{name:11}{len(source.split()):2} words -> {len(target.replace('(', '( ').replace(')', ' )').split()):2} symbols:  {target}")
+
+# %% [markdown]
+# In the first pair the verb moves to the end of its clause, and *its* becomes *ihren* because *Katze* is feminine. In the
+# third the output contains symbols that are no words at all. So word $t$ of the output cannot be computed from word $t$ of
+# the input. A transducer has to read before it writes. That is why a translator has two halves: an **encoder** reads, a
+# **decoder** writes.
+
+# %% [markdown]
+# ## A network with a memory
+#
+# Sentences have any length; a layer has a fixed number of weights. Recurrence solves this by using the same weights at each
+# position. A **state** $h$, a vector, stands for what was read so far, and one step combines it with the next word:
+#
+# $$h_t = f(h_{t-1},\; x_t)$$
+#
+# Drawn in time, from left to right, a translator looks like this:
+
+# %% tags=["active-ipynb"]
+# words = ["the", "dog", "sleeps", "<s>", "der", "Hund", "schläft"]
+# boxes = {f"x{i}": (i + (i > 2), 0, word, None) for i, word in enumerate(words)}
+# boxes |= {f"h{i}": (i + (i > 2), 1, "state", 0 if i < 3 else 1) for i in range(7)}
+# boxes |= {f"y{i}": (i + 1, 2, word, None) for i, word in zip(range(3, 7), [*words[4:], "</s>"])}
+# arrows = [(f"x{i}", f"h{i}", 0) for i in range(7)] + [(f"h{i}", f"h{i + 1}", 0) for i in range(6)] + [(f"h{i}", f"y{i}", 0) for i in range(3, 7)]
+# plotting.flow(boxes, arrows, ax=plotting.new_axes(9, 2.6));
+
+# %% [markdown]
+# Blue is the encoder, orange the decoder. The decoder starts from the encoder's last state and a start mark `<s>`. Each word
+# it writes is what it reads next. While training, the true target is known, so it reads that instead.
+#
+# Follow the arrows between states: state 7 needs state 6, which needs state 5. **The steps must happen one after
+# the other**, however many processors there are. That is the paper's complaint, and notebook 09 measures it.
+
+# %% [markdown]
+# ## One step
+#
+# The simplest $f$ is a layer of a network, $\tanh(W x + U h)$. In practice two others are used. Both have **gates**: numbers
+# between 0 and 1, computed from $x$ and $h$, that say how much passes. The *gated recurrent unit* (GRU; Cho et al., 2014)
+# has a reset gate $r$ and an update gate $z$. It makes a proposal $n$, and mixes it with the old state:
+#
+# $$r, z = \sigma(W_{r,z}\, x + U_{r,z}\, h), \qquad n = \tanh(W_n x + r \odot U_n h), \qquad h' = (1 - z) \odot n + z \odot h$$
+
+# %%
+def gru_step(x, h, W, U, b_W, b_U):
+    """One step of a GRU (Cho et al., 2014, in torch's form): x (B, d_in), h (B, d) -> the next h (B, d).
+
+    W (3d, d_in), U (3d, d) and the biases (3d) hold reset, update and proposal, in this order: torch's names are
+    weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0. The definition that torch's layer is checked against.
+    """
+    r_x, z_x, n_x = F.linear(x, W, b_W).chunk(3, dim=-1)
+    r_h, z_h, n_h = F.linear(h, U, b_U).chunk(3, dim=-1)
+    r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
+    n = torch.tanh(n_x + r * n_h)
+    return (1 - z) * n + z * h
+
+
+# %% [markdown]
+# The older *long short-term memory* (LSTM; Hochreiter and Schmidhuber, 1997) keeps two vectors: a cell $c$ that is
+# only scaled and added to, and the state $h$ that it shows to others. Its gates are input $i$, forget $f$ and output $o$:
+#
+# $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
+
+# %%
+def lstm_step(x, h, c, W, U, b_W, b_U):
+    """One step of an LSTM (Hochreiter and Schmidhuber, 1997): x (B, d_in), h and c (B, d) -> the next h and c.
+
+    W (4d, d_in), U (4d, d) and the biases (4d) hold input gate, forget gate, new content and output gate, in torch's order.
+    """
+    i, f, g, o = (F.linear(x, W, b_W) + F.linear(h, U, b_U)).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+# %% [markdown]
+# A layer is this step in a loop over positions. Torch's `nn.GRU` and `nn.LSTM` do the loop in compiled code. With the same
+# weights they agree:
+
+# %% tags=["active-ipynb"]
+# gru, lstm, x = nn.GRU(8, 6, batch_first=True), nn.LSTM(8, 6, batch_first=True), torch.randn(3, 20, 8)
+# h, (h_lstm, c) = torch.zeros(3, 6), torch.zeros(2, 3, 6)
+# for t in range(20):
+#     h = gru_step(x[:, t], h, *gru.parameters())
+#     h_lstm, c = lstm_step(x[:, t], h_lstm, c, *lstm.parameters())
+# print(f"largest differences: GRU {(gru(x)[1] - h).abs().max():.0e}, LSTM {(lstm(x)[1][1] - c).abs().max():.0e}")
+# assert torch.allclose(gru(x)[0][:, -1], h, atol=1e-6) and torch.allclose(lstm(x)[0][:, -1], h_lstm, atol=1e-6)
+
+# %% [markdown] tags=["question-15"]
+# ## Vanishing and exploding gradients: where do they go?
+#
+# Training asks: had the first word been a little different, how would the last state have changed? The answer travels back
+# through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = W h_{t-1} + x_t$. After
+# $n$ steps the gradient has been multiplied by $W$ $n$ times. If $W$ makes vectors $g$ times as long, that is $g^n$:
+# with $g = 0.9$ and $n = 100$ it is $0.00003$, with $g = 1.1$ it is $14{,}000$. They go where powers go.
+
+# %%
+def gradient_by_distance(layer, x):
+    """How much the last output of a layer depends on each input: mean norms of gradients, (T,), nearest input first.
+
+    layer: x (B, T, d_in) -> outputs (B, T, d), alone or first of a tuple, as of torch's recurrent layers. The gradient
+    is that of a random direction of the output.
+    """
+    x = x.detach().requires_grad_()
+    y = layer(x)
+    last = (y[0] if isinstance(y, tuple) else y)[:, -1]
+    gradient, = torch.autograd.grad((last * torch.randn_like(last)).sum(), x)
+    return gradient.norm(dim=-1).mean(dim=0).flip(0)
+
+
+# %%
+class LinearRecurrence(nn.Module):
+    """h_t = W h_(t-1) + x_t, from h = 0: x (B, T, d) -> (B, T, d). W is g times a random rotation, so that W^n is g^n long."""
+
+    def __init__(self, d, g):
+        super().__init__()
+        self.W = nn.Parameter(g * nn.init.orthogonal_(torch.empty(d, d)))
+
+    def forward(self, x):
+        states = [x[:, 0]]
+        for x_t in x[:, 1:].unbind(dim=1):
+            states.append(states[-1] @ self.W.T + x_t)
+        return torch.stack(states, dim=1)
+
+
+# %% [markdown]
+# Left, this recurrence with three values of $g$. Right, the real ones as torch initialises them, every curve divided by its
+# value at distance 0. What the last curve is, we come to at once.
+
+# %% tags=["active-ipynb"]
+# n, d = range(100), 64
+# x = torch.randn(16, 100, d)
+# linear = {f"g = {g}": gradient_by_distance(LinearRecurrence(d, g), x) for g in (0.9, 1.0, 1.1)}
+# open_gates = nn.LSTM(d, d, batch_first=True)
+# open_gates.bias_ih_l0.data[d:2 * d] = 4.0                                   # the forget gate: keep nearly everything
+# layers = {"tanh": nn.RNN(d, d, batch_first=True), "GRU": nn.GRU(d, d, batch_first=True), "LSTM": nn.LSTM(d, d, batch_first=True),
+#           "LSTM, forget gate near 1": open_gates, "average of all inputs": lambda x: x.mean(dim=1, keepdim=True)}
+# curves = {name: gradient_by_distance(layer, x) for name, layer in layers.items()}
+
+# %% tags=["active-ipynb"]
+# left, right = plotting.new_axes(5, 3.4, columns=2)
+# plotting.lines(n, {name: curve / curve[0] for name, curve in linear.items()}, "distance in steps", "gradient", "h = W h + x", logy=True, ax=left)
+# plotting.lines(n, {name: curve / curve[0] for name, curve in curves.items()}, "distance in steps", "gradient", "untrained layers", logy=True, ax=right)
+# right.set_ylim(1e-12, 10);
+
+# %% tags=["active-ipynb"]
+# for g in (0.9, 1.0, 1.1):
+#     assert torch.allclose(linear[f"g = {g}"], linear[f"g = {g}"][0] * g ** torch.arange(100.0), rtol=1e-3)
+# final = {name: (curve[-1] / curve[0]).item() for name, curve in curves.items()}
+# assert final["tanh"] < 1e-9 and final["LSTM, forget gate near 1"] > 1e3 * final["LSTM"] and abs(final["average of all inputs"] - 1) < 1e-5
+
+# %% [markdown]
+# Left: straight lines on a logarithmic axis, exactly $g^n$. Right: a plain or freshly made layer forgets a word within some
+# dozen steps; its gradient is still there, but too small to teach anything. Gates help, **if** training opens them: with a
+# forget gate near 1 the cell passes almost unchanged, and the line hardly falls. That is what the LSTM was invented for.
+
+# %% [markdown]
+# Exploding is cured by a simple rule: clip a gradient that is too long. Against vanishing there is a better way than
+# gates: a shorter path. The flat line is an average of all inputs. There the distance does not matter, because every
+# input is one step away. Attention is such an average, with weights.
+
+# %% [markdown]
+# ## Configuration
+#
+# Now the translator. Its sizes stand in one place. What the convolutional model of [notebook 02](02_convolution.ipynb) needs
+# too comes first. The names are the paper's where it has one: $d_{model}$ is the width of every vector, $N$ the number
+# of layers.
+
+# %%
+@dataclass(frozen=True)
+class SequenceConfig:
+    """The fields that the models of notebooks 01 and 02 share. ValueError for a value out of its range."""
+
+    vocab_size: int  # types in the vocabulary that both languages share
+    d_model: int = 512  # width of every token's vector between layers
+    N: int = 2  # layers in the encoder, and as many in the decoder
+    P_drop: float = 0.1  # dropout on embeddings and between layers
+    max_positions: int = 1024  # longest sentence in tokens
+    pad_id: int = 0  # token id that fills up short sentences
+    bos_id: int = 1  # token id that every target begins with
+    eos_id: int = 2  # token id that every sentence ends with
+    presets = {"tiny": dict(d_model=128), "small": dict(d_model=256), "base": dict()}  # no field: the same for all
+
+    def __post_init__(self):
+        for name in ("vocab_size", "d_model", "N", "max_positions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 <= self.P_drop < 1:
+            raise ValueError(f"P_drop must be at least 0 and below 1, not {self.P_drop}")
+        if not all(0 <= token < self.vocab_size for token in (self.pad_id, self.bos_id, self.eos_id)):
+            raise ValueError(f"pad_id, bos_id and eos_id must lie inside the vocabulary of {self.vocab_size} types")
+
+    @classmethod
+    def preset(cls, name, **changes):
+        """A named size: "tiny", "small" or "base"; changes replace single fields."""
+        if name not in cls.presets:
+            raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(cls.presets)}")
+        return cls(**{**cls.presets[name], **changes})
+
+
+# %%
+@dataclass(frozen=True)
+class RecurrenceConfig(SequenceConfig):
+    """The sizes of a `RecurrentEncoderDecoder`. Deeper ones learn more slowly: there is no path around a layer."""
+
+    cell: Literal["gru", "lstm"] = "gru"  # the kind of recurrent layer
+    attention: bool = True  # look at every state of the encoder; otherwise one vector is all that the decoder gets
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.d_model % 2:
+            raise ValueError(f"d_model must be even, because the encoder reads in two directions, not {self.d_model}")
+        if self.cell not in ("gru", "lstm"):
+            raise ValueError(f"cell must be 'gru' or 'lstm', not {self.cell!r}")
+
+    def forward_flops(self, S, T):
+        """FLOPs of one pass over a sentence pair of S and T tokens, matrix products only."""
+        d, gates = self.d_model, {"gru": 3, "lstm": 4}[self.cell]
+        layers = self.N * gates * (3 * S + 4 * T) * d * d  # two halves of d / 2 read the source, a whole d writes the target
+        start = 2 * d * d * self.N * (gates - 2)  # a GRU starts from one vector a layer, an LSTM from two
+        look = 2 * (S + T) * d * d + 4 * S * T * d if self.attention else 0
+        return layers + start + look + 4 * T * d * d + 2 * T * d * self.vocab_size
+
+
+# %% [markdown]
+# ## What every encoder-decoder has
+#
+# The frame around the two halves is always the same. Below, a table with a vector for each type of the vocabulary. On
+# top, the same table turns a vector into a score for each type. (Notebook 06 takes this apart, the factor $\sqrt{d_{model}}$ included.) The
+# Transformer has the same methods, so what trains and searches in notebooks 14 and 15 works with all of them.
+
+# %%
+class SequenceToSequence(nn.Module):
+    """The frame of an encoder-decoder: source (B, S) and target (B, T) ids -> logits (B, T, V) of each next token.
+
+    A subclass has `encode`, `states` and `new_caches`. Embedding and output share one matrix. Raises ValueError for a token
+    id outside the vocabulary (checked on a CPU), an empty source sentence, and sides that do not pair up.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.output.weight = self.embedding.weight
+        self.dropout = nn.Dropout(config.P_drop)
+
+    def embed(self, tokens):
+        """Token ids (B, T) -> vectors (B, T, d_model)."""
+        try:
+            return self.embedding(tokens) * math.sqrt(self.config.d_model)
+        except IndexError:
+            wrong = tokens[(tokens < 0) | (tokens >= self.config.vocab_size)][0].item()
+            raise ValueError(f"token id {wrong} is outside the vocabulary of {self.config.vocab_size} types: "
+                             "encode the text with the tokenizer saved beside this model") from None
+
+    def decode(self, target, memory, source_mask, caches=None):
+        """Target ids (B, T) over the encoder's memory -> logits (B, T, V); with caches, only of the new tokens."""
+        return self.output(self.states(target, memory, source_mask, caches))
+
+    def forward(self, source, target):
+        if len(source) != len(target):
+            raise ValueError(f"source has {len(source)} sentences and target {len(target)}: they must pair up")
+        return self.decode(target, self.encode(source), (source != self.config.pad_id)[:, None, None])
+
+
+# %% [markdown]
+# Sentences of a batch are padded to the same length. A network that reads on through the padding would end in another
+# state, so we need the true lengths.
+
+# %%
+def sentence_lengths(source, pad_id):
+    """Tokens of each sentence without its padding: (B, S) -> (B,). ValueError, naming it, for an empty sentence."""
+    lengths = (source != pad_id).sum(dim=1)
+    if (lengths == 0).any():
+        raise ValueError(f"source sentence {lengths.argmin().item() + 1} is empty: leave it out of the batch")
+    return lengths
+
+
+# %% [markdown]
+# ## The encoder
+#
+# A state knows only what stands to its left. So the encoder reads the sentence twice, from left to right and from right to
+# left, each with half of the width, and joins the two states of each word. Torch does this with `bidirectional=True`;
+# *packing* tells it where each sentence ends.
+
+# %%
+def recurrent_layers(c, bidirectional=False):
+    """N layers of torch's GRU or LSTM, d_model wide in all: x (B, T, d_model) -> (B, T, d_model) and last states."""
+    kind, width = {"gru": nn.GRU, "lstm": nn.LSTM}[c.cell], c.d_model // (2 if bidirectional else 1)
+    return kind(c.d_model, width, c.N, batch_first=True, bidirectional=bidirectional, dropout=c.P_drop if c.N > 1 else 0.0)
+
+
+# %%
+class RecurrentEncoder(nn.Module):
+    """Reads in both directions: x (B, S, d_model) and lengths (B,) -> (B, S, d_model); what lies past the length is 0."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.layers = recurrent_layers(config, bidirectional=True)
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        return pad_packed_sequence(self.layers(packed)[0], batch_first=True, total_length=x.shape[1])[0]
+
+
+# %% [markdown]
+# ## The bottleneck
+#
+# The first encoder-decoders (Cho et al., 2014; Sutskever et al., 2014) give the decoder one vector, whatever the length of the
+# sentence: the state after the last word. Ours joins the last states of both directions.
+
+# %%
+def summary(states, lengths):
+    """The one vector that has read all: the forward state of the last token beside the backward state of the first.
+
+    states: (B, S, d_model), halves side by side; lengths (B,) -> (B, 1, d_model).
+    """
+    forward, backward = states.chunk(2, dim=-1)
+    last = forward[torch.arange(len(states), device=states.device), lengths - 1]
+    return torch.cat([last, backward[:, 0]], dim=-1)[:, None]
+
+
+# %% [markdown]
+# ## Attention
+#
+# Bahdanau et al. (2015) removed the bottleneck. Keep **all** states $m_1, \ldots, m_S$ of the encoder. For each word to be
+# written, score how well each of them fits the decoder's state $q$; turn the scores into shares by softmax; and take the
+# weighted sum, the *context*. The score is a small network, called **additive** because the two vectors meet in a sum:
+#
+# $$e_s = w^\top \tanh(W q + U m_s), \qquad a = \mathrm{softmax}(e), \qquad context = \sum_s a_s m_s$$
+
+# %%
+class AdditiveScore(nn.Module):
+    """How well each query fits each key: w . tanh(W q + U k) (Bahdanau et al., 2015).
+
+    q: (..., T, d_model), keys: (..., S, d_model), already multiplied by U -> (..., T, S). Multiplying them once, not at
+    each step, is why `U` stays outside. It holds T * S * d_model numbers at once.
+    """
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.W = nn.Linear(d_model, d_model, bias=False)
+        self.U = nn.Linear(d_model, d_model, bias=False)
+        self.w = nn.Linear(d_model, 1, bias=False)
+
+    def forward(self, q, keys):
+        return self.w(torch.tanh(self.W(q).unsqueeze(-2) + keys.unsqueeze(-3))).squeeze(-1)
+
+
+# %% [markdown]
+# Shares and sum are the same for any score, so they are a function of their own. A mask keeps the padding out.
+
+# %%
+def blend(scores, values, mask=None):
+    """softmax(scores) values: scores (B, T, S), values (B, S, d), mask (B, 1, S), True = may be looked at -> (B, T, d).
+
+    Each row needs at least one value that it may look at.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(dim=-1) @ values
+
+
+# %% [markdown]
+# Equal to a loop that follows the formula word by word:
+
+# %% tags=["active-ipynb"]
+# score, q, m, real = AdditiveScore(16), torch.randn(2, 3, 16), torch.randn(2, 5, 16), torch.arange(5) < torch.tensor([[[5]], [[4]]])
+# context = blend(score(q, score.U(m)), m, real)
+# for b, length in ((0, 5), (1, 4)):
+#     for t in range(3):
+#         e = [(score.w.weight[0] @ torch.tanh(score.W.weight @ q[b, t] + score.U.weight @ m[b, s])).exp() for s in range(length)]
+#         assert torch.allclose(sum(e[s] / sum(e) * m[b, s] for s in range(length)), context[b, t], atol=1e-6)
+
+# %% [markdown]
+# ## What is carried from word to word
+#
+# When the trained model writes, it gets one new token at a time. All it has to remember is its state: that is the charm of
+# recurrence. A search over several beginnings (notebook 15) copies states when one beginning goes on in two ways, and drops
+# those of sentences that are done.
+
+# %%
+class Cache:
+    """Tensors that `decode` leaves for its next call, one row a hypothesis, and how many tokens they stand for."""
+
+    def __init__(self):
+        self.tensors, self.length = (), 0
+
+    def copy(self, rows, to):
+        """Write these rows over the rows `to`: in beam search one beginning goes on in several ways."""
+        for x in self.tensors:
+            x.index_copy_(0, to, x.index_select(0, rows))
+
+    def select(self, rows):
+        """Keep these rows, in this order: sentences that are done leave the batch."""
+        self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
+
+
+# %% [markdown]
+# ## The decoder
+#
+# Its first state is computed from the memory's first vector. In the bottleneck model that is the one vector. With
+# attention it is the joined state of the first word, whose backward half has read the whole sentence.
+# After the recurrent layers, state and context meet in one more layer.
+#
+# **Deviation: Bahdanau's decoder looks before each step, ours after it** (as in Luong et al., 2015). So torch's layer
+# can run over the whole target in one call, and attention does all its positions at once.
+
+# %%
+def go_on(layers, x, state):
+    """Run torch's layers from a state: x (B, T, d), state a tuple of (B, N, d) -> outputs (B, T, d) and the last state.
+
+    A GRU's state is one tensor, an LSTM's two. Torch wants the batch on their second axis; here it comes first, as everywhere.
+    """
+    state = tuple(s.transpose(0, 1).contiguous() for s in state)
+    y, state = layers(x, state if len(state) == 2 else state[0])
+    state = state if isinstance(state, tuple) else (state,)
+    return y, tuple(s.transpose(0, 1).contiguous() for s in state)
+
+
+# %%
+class RecurrentDecoder(nn.Module):
+    """Writes: x (K * B, T, d_model) over memory (B, S, d_model) -> (K * B, T, d_model); K hypotheses share a memory.
+
+    mask: (B, 1, S), True = may be looked at. own and cross are `Cache`s: states, and the keys of the memory.
+    """
+
+    def __init__(self, config):
+        super().__init__()
+        c, self.vectors = config, {"gru": 1, "lstm": 2}[config.cell]  # an LSTM's state is two vectors
+        self.start = nn.Linear(c.d_model, self.vectors * c.N * c.d_model)
+        self.layers = recurrent_layers(c)
+        self.score = AdditiveScore(c.d_model) if c.attention else None
+        self.join = nn.Linear(2 * c.d_model, c.d_model)
+
+    def first_state(self, memory, K):
+        """(K * B, N, d_model), once for a GRU, twice for an LSTM."""
+        start = torch.tanh(self.start(memory[:, 0])).unflatten(-1, (self.vectors, self.layers.num_layers, -1))
+        return start.repeat_interleave(K, dim=0).unbind(dim=1)
+
+    def look(self, y, memory, mask, cross):
+        """The context of each state: y (K * B, T, d_model) -> (K * B, T, d_model)."""
+        if self.score is None:
+            return memory.repeat_interleave(len(y) // len(memory), dim=0).expand_as(y)
+        if not cross.tensors:
+            cross.tensors = (self.score.U(memory),)
+        q = y.reshape(len(memory), -1, y.shape[-1])  # hypotheses that share a memory become queries side by side
+        return blend(self.score(q, cross.tensors[0]), memory, mask).view_as(y)
+
+    def forward(self, x, memory, mask, own, cross):
+        state = own.tensors or self.first_state(memory, len(x) // len(memory))
+        y, own.tensors = go_on(self.layers, x, state)
+        own.length += x.shape[1]
+        return torch.tanh(self.join(torch.cat([y, self.look(y, memory, mask, cross)], dim=-1)))
+
+
+# %% [markdown]
+# ## The model
+#
+# Both halves in their frame. The only difference between the two versions: how many vectors the memory holds.
+
+# %%
+class RecurrentEncoderDecoder(SequenceToSequence):
+    """Recurrent encoder and decoder: source (B, S) and target (B, T) ids -> logits (B, T, V). See `SequenceToSequence`."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.encoder, self.decoder = RecurrentEncoder(config), RecurrentDecoder(config)
+
+    def encode(self, source):
+        """Source ids (B, S) -> memory (B, S, d_model), or without attention (B, 1, d_model)."""
+        lengths = sentence_lengths(source, self.config.pad_id)
+        states = self.encoder(self.dropout(self.embed(source)), lengths)
+        return states if self.config.attention else summary(states, lengths)
+
+    def new_caches(self):
+        """An empty pair of caches for `decode`: the decoder's states, and what it computes of the memory."""
+        return [(Cache(), Cache())]
+
+    def states(self, target, memory, source_mask, caches=None):
+        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model); source_mask (B, 1, 1, S) or None."""
+        own, cross = (caches or self.new_caches())[0]
+        mask = None if source_mask is None else source_mask[:, 0]
+        y = self.dropout(self.decoder(self.dropout(self.embed(target)), memory, mask, own, cross))
+        return y.to(self.embedding.weight.dtype)  # inside autocast the layers give short numbers; the loss wants long ones
+
+
+# %% tags=["active-ipynb"]
+# source, target = torch.randint(3, 50, (4, 9)), torch.randint(3, 50, (4, 7))
+# for attention in (False, True):
+#     model = RecurrentEncoderDecoder(RecurrenceConfig.preset("tiny", vocab_size=50, attention=attention))
+#     count = sum(p.numel() for p in model.parameters())
+#     print(f"attention {attention!s:5}  memory {str(tuple(model.encode(source).shape)):12}  logits {tuple(model(source, target).shape)}  {count:,} parameters")
+
+# %% [markdown]
+# ## What the bottleneck costs
+#
+# A task that needs every word of the input: say a row of digits backwards. Both models are the same size up to the scores,
+# see the same 16,000 rows of two to ten digits, and train for some seconds, with a plain loop (notebooks 12 to 14 do it properly). The target
+# goes in without its last token and is compared without its first.
+
+# %% tags=["active-ipynb"]
+# def examples(n, low, high):
+#     numbers = [torch.randint(3, 13, (length,)) for length in torch.randint(low, high + 1, (n,)).tolist()]
+#     backwards = [torch.cat([torch.tensor([1]), number.flip(0), torch.tensor([2])]) for number in numbers]
+#     return pad_sequence(numbers, batch_first=True), pad_sequence(backwards, batch_first=True)
+#
+# def learn(model, steps=250):
+#     optimizer = torch.optim.Adam(model.parameters())
+#     for step in range(steps):
+#         source, target = examples(64, 2, 10)
+#         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+#         optimizer.param_groups[0]["lr"] = 0.005 * (1 - step / steps)
+#         optimizer.zero_grad(), loss.backward(), nn.utils.clip_grad_norm_(model.parameters(), 1.0), optimizer.step()
+#     return model.eval()
+
+# %% tags=["active-ipynb"]
+# @torch.no_grad()
+# def share_right(model, length):
+#     source, target = examples(300, length, length)
+#     memory, caches, token, wrong = model.encode(source), model.new_caches(), target[:, :1], 0
+#     for t in range(1, length + 2):                                          # the likeliest token goes back in
+#         token = model.decode(token, memory, None, caches).argmax(dim=-1)
+#         wrong = wrong + (token[:, 0] != target[:, t]).int()
+#     return (wrong == 0).float().mean().item()
+
+# %% tags=["active-ipynb"]
+# sizes, lengths = dict(vocab_size=13, d_model=48, N=1, P_drop=0.0), range(2, 15)
+# models = {name: learn(RecurrentEncoderDecoder(RecurrenceConfig(**sizes, attention=attention)))
+#           for name, attention in (("one vector", False), ("attention", True))}
+# right = {name: [share_right(model, length) for length in lengths] for name, model in models.items()}
+# ax = plotting.lines(lengths, right, "digits in the row", "rows wholly right", markers=True)
+# ax.axvspan(10.5, 14.5, color="#eeeeee");
+
+# %% tags=["active-ipynb"]
+# assert right["one vector"][0] > 0.9 and right["one vector"][8] < 0.2          # two digits, ten digits
+# assert right["attention"][8] > 0.4 + right["one vector"][8]
+
+# %% [markdown]
+# After so little training two digits go through one vector, ten do not: 48 numbers must hold the whole row, and the decoder must
+# unpack them in order. With attention each digit stays where it is, and only the place to look at must be found. (Grey: longer
+# than any row in training. There both fail in the end; lengths one has never seen are another problem.)
+#
+# Notebook 16 asks the same question of real sentences. And where does the model look?
+
+# %% tags=["active-ipynb"]
+# model, scores = models["attention"], []
+# row = torch.tensor([[4, 7, 1, 9, 0, 3, 8, 5]]) + 3                           # token 3 is the digit 0
+# source, target = row, torch.cat([torch.tensor([[1]]), row.flip(1), torch.tensor([[2]])], dim=1)
+# hook = model.decoder.score.register_forward_hook(lambda module, inputs, output: scores.append(output.detach()))
+# model(source, target[:, :-1])
+# hook.remove()
+# weights = scores[0][0].softmax(dim=-1)                                        # (T, S)
+# plotting.heatmap(weights, (source[0] - 3).tolist(), [*(target[0, 1:-1] - 3).tolist(), "</s>"], "attention", largest=1.0,
+#                  column_label="source", row_label="digit written");
+
+# %% [markdown]
+# Rows are the digits it writes, columns the digits it reads. While it writes from top to bottom it looks from right to left.
+# Nobody told it to. It is a little blurred, because each state of the encoder knows its neighbours too. At the end mark there is
+# nothing left to fetch. The picture is an alignment; Bahdanau et al. drew such pictures of French and English.
+
+# %% tags=["active-ipynb"]
+# looked = weights[:8].argmax(dim=-1)
+# assert (looked.diff() <= 0).float().mean() > 0.7 and looked[0] > looked[7]         # mostly from right to left
+
+# %% [markdown]
+# ## Checks
+#
+# **Padding changes nothing**, and **token by token equals all at once**, with both cells and both memories.
+
+# %% tags=["active-ipynb"]
+# source, target, worst = torch.randint(3, 50, (3, 8)), torch.randint(3, 50, (3, 6)), 0.0
+# for cell, attention in (("gru", True), ("gru", False), ("lstm", True), ("lstm", False)):
+#     model = RecurrentEncoderDecoder(RecurrenceConfig(50, d_model=32, N=2, cell=cell, attention=attention)).eval()
+#     logits, padded, caches = model(source, target), model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :6], model.new_caches()
+#     steps = torch.cat([model.decode(target[:, t:t + 1], model.encode(source), None, caches) for t in range(6)], dim=1)
+#     worst = max(worst, (padded - logits).abs().max().item(), (steps - logits).abs().max().item())
+# print(f"largest difference {worst:.0e}")
+# assert worst < 1e-5
+
+# %% [markdown]
+# **The decoder does not see the future.** The gradient of output $t$ with respect to the vectors of later words is exactly 0:
+
+# %% tags=["active-ipynb"]
+# seen = []
+# model.embedding.register_forward_hook(lambda module, inputs, output: seen.append(output))
+# row = model(source, target)[:, 2].sum()
+# gradient, = torch.autograd.grad(row, seen[1])                                  # the first call embedded the source
+# assert gradient[:, :3].abs().sum(dim=-1).min() > 0 and gradient[:, 3:].abs().max() == 0
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` and run the cell; it stays silent when you are right.
+#
+# **1.** Which value of the update gate $z$ makes a GRU keep its state for ever, whatever it reads?
+
+# %% tags=["active-ipynb"]
+# your_z = ...
+# if your_z is not ...:
+#     h, n = torch.randn(6), torch.randn(100, 6)                                 # a state, and a hundred proposals
+#     kept = h
+#     for proposal in n:
+#         kept = (1 - your_z) * proposal + your_z * kept
+#     assert torch.equal(kept, h)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_z = 1`: nothing of the proposal is taken. Such a state carries its gradient back undiminished, too.
+# </details>
+#
+# **2.** How many weights and biases has one GRU layer of the decoder, with $d_{model} = 512$? (See the shapes in `gru_step`.)
+
+# %% tags=["active-ipynb"]
+# your_count = ...
+# if your_count is not ...:
+#     with torch.device("meta"):
+#         assert your_count == sum(p.numel() for p in nn.GRU(512, 512).parameters())
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `your_count = 2 * 3 * 512 * 512 + 2 * 3 * 512`: 1,575,936. $W$ and $U$ have three blocks of 512 by 512 each, and each has
+# biases.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [02 Convolution](02_convolution.ipynb) gives up the chain of states: all positions at once, each seeing its neighbours. In
+# Colab the next notebook imports this module from the installed package; to try changes of your own, clone the
+# repository and install it with `pip install -e .`.
