@@ -312,7 +312,8 @@ def test_a_wrong_archive(packed, server):
 
 @pytest.mark.parametrize("content, said", [
     (b"no archive", "sent a damaged archive"), (archive_of({"a": b"b"}), "does not hold news-src.en.sgm, long.de"),
-    (archive_of({"long.de": random.Random(0).randbytes(99_999)})[:50_000], "sent a damaged archive")])
+    (archive_of({"long.de": random.Random(0).randbytes(99_999)})[:50_000], "sent a damaged archive")],
+    ids=["no archive", "other members", "cut off"])
 def test_archives_without_checksum(packed, server, content, said):
     for file in ("packed/a.en", "packed/a.de.gz"):
         entry = data.FILES[file]

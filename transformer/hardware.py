@@ -475,6 +475,7 @@ def processes(device):
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield device
+        distributed.barrier()  # leave together: with torch 2.3 one that stays behind can wait for ever
     finally:
         distributed.destroy_process_group()
 

@@ -576,7 +576,7 @@ def read_log(folder):
 
 # %% tags=["active-ipynb"]
 # shown = display("the curves come with the first validation", display_id=True)
-# run_experiment(e, "notebook 16", count=20, watch=draw, quiet=True);
+# run_experiment(e, "notebook 16", count=20, watch=draw, quiet=True)
 # draw(e.folder)
 
 # %% [markdown]
