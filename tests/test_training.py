@@ -249,13 +249,13 @@ def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_from_outside(encoded, tmp_path):
-    """A signal at no particular moment, as a person sends it."""
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
+    """A signal at no particular moment of the training, as a person sends it."""
+    timer, model = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)), model_of()
+    first = model.encoder.register_forward_hook(lambda *_: timer.start() or first.remove())
     config = TrainingConfig(updates=10**6, batch_tokens=40, warmup=4, save_every=10**6)
     before = signal.getsignal(signal.SIGINT)
-    timer.start()
     with pytest.raises(Interrupted, match="all saved"):
-        train(model_of(), encoded, config, tmp_path, quiet=True)
+        train(model, encoded, config, tmp_path, quiet=True)
     assert signal.getsignal(signal.SIGINT) is before
     model = model_of(seed=2)
     assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] > 0
