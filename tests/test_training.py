@@ -266,6 +266,30 @@ def test_ctrl_c_without_a_folder(encoded):
         train(interrupt_at_forward(model_of(), 2), encoded, BRIEF, quiet=True)
 
 
+def test_sigterm_saves_too(encoded, tmp_path):
+    """What a computing centre sends before it takes the machine away."""
+    model, calls = model_of(), itertools.count(1)
+    model.encoder.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGTERM) if next(calls) == 4 else None)
+    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM was not caught"))
+    try:
+        with pytest.raises(Interrupted, match="after update 4, all saved"):
+            train(model, encoded, BRIEF, tmp_path, quiet=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
+
+
+def test_the_clock_saves_between_validations(encoded, tmp_path):
+    """A run that is killed without warning loses save_minutes at most, although no validation came yet."""
+    model, calls = model_of(), itertools.count(1)
+    model.encoder.register_forward_hook(lambda *_: next(calls) == 5 and 1 / 0 or None)
+    config = dataclasses.replace(BRIEF, updates=100, save_every=100, save_minutes=1e-9)
+    with pytest.raises(ZeroDivisionError):
+        train(model, encoded, config, tmp_path, quiet=True)
+    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
+    assert not list(tmp_path.glob("weights/*"))
+
+
 def test_a_second_ctrl_c_stops_at_once():
     before = signal.getsignal(signal.SIGINT)  # a job in the background may have been started with Ctrl-C ignored
     with pytest.raises(KeyboardInterrupt), catch_interrupt():

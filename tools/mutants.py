@@ -171,7 +171,7 @@ MUTANTS = [
     ("hardware", "return 3 * forward_flops(c, S, T)", "return 2 * forward_flops(c, S, T)",
      "the backward pass counted once"),
     ("hardware", "decoder = attention_flops(c, T, T) + attention_flops(c, T, S)",
-     "decoder = attention_flops(c, T, T) + attention_flops(c, S, T)", "cross-attention counted the wrong way round"),
+     "decoder = attention_flops(c, T, T) + attention_flops(c, T, T)", "cross-attention counted over the target"),
     ("hardware", "p -= epsilon / z.shape[1]", "pass", "the chunked loss's gradient is not smoothed"),
     ("hardware", "log_sum = top - p.amax(dim=1).log()", "log_sum = top", "the chunked loss forgets the normalisation"),
     ("hardware", "ChunkedLoss.apply(x[real], E, gold[real]", "ChunkedLoss.apply(x.flatten(0, 1), E, gold.flatten()",
