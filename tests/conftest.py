@@ -34,3 +34,26 @@ def seed():
 def root():
     """The project's root."""
     return ROOT
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Models as small as the tests' gain nothing from a second core."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def own_files(tmp_path_factory):
+    """Sixty sentence pairs as two files, English and German."""
+    from transformer.data import read_corpus
+
+    folder, pairs = tmp_path_factory.mktemp("files"), read_corpus("bundled", "validation")[:60]
+    paths = folder / "own.en", folder / "own.de"
+    for path, sentences in zip(paths, zip(*pairs)):
+        path.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf8")
+    return paths

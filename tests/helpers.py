@@ -1,6 +1,9 @@
 """What tests of several layers share: inputs with gradients, at float64, and the comparison that goes with them."""
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
+
+SENTENCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
 
 
 def random(*shape):
@@ -11,3 +14,13 @@ def random(*shape):
 def close(a, b):
     """Equal to within 1e-9, the house's bound at float64."""
     return torch.allclose(a, b, rtol=0, atol=1e-9)
+
+
+def assert_close(a, b):
+    """The same bound, with torch's own account of what differs; shapes and types must agree, too."""
+    torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+def batch(rows=SENTENCES):
+    """Lists of ids as one tensor, filled up with 0."""
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)

@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import SENTENCES, batch
+from helpers import assert_close as close
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.convolution import (
@@ -22,8 +23,6 @@ from transformer.decoding import beam_search, greedy_search, length_penalty
 from transformer.recurrence import Cache
 from transformer.training import TrainingConfig, train, validation_loss
 
-SENTENCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
-
 
 def model_of(vocab_size=12, seed=3, **changes):
     """A random model in float64 whose probabilities are far from even, so that searches have something to find."""
@@ -33,14 +32,6 @@ def model_of(vocab_size=12, seed=3, **changes):
     with torch.no_grad():
         model.positions.table *= 10
     return model.double().eval()
-
-
-def batch(rows=SENTENCES):
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
-
-
-def close(a, b):
-    torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 # Gate and window

@@ -57,23 +57,13 @@ def contents(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Models as small as these gain nothing from a second core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Sixty sentence pairs as two files; their options."""
-    folder = tmp_path_factory.mktemp("files")
-    for name, side in (("own.en", 0), ("own.de", 1)):
-        lines = [pair[side] for pair in data.read_corpus("bundled", "validation")[:60]]
-        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf8")
-    return ["--source-file", folder / "own.en", "--target-file", folder / "own.de"]
+def files(own_files):
+    """The options for `own_files`."""
+    return ["--source-file", own_files[0], "--target-file", own_files[1]]
 
 
 @pytest.fixture(scope="module")

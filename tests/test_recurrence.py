@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
+from helpers import SENTENCES, batch
+from helpers import assert_close as close
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.data import Tokenizer, encode_pairs, read_corpus
@@ -29,7 +30,6 @@ from transformer.training import TrainingConfig, train, validation_loss
 KINDS = [("gru", True), ("gru", False), ("lstm", True), ("lstm", False)]
 NAMES = [f"{cell}-{'attention' if attention else 'bottleneck'}" for cell, attention in KINDS]
 each_kind = pytest.mark.parametrize("cell, attention", KINDS, ids=NAMES)
-SENTENCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
 
 
 def model_of(cell="gru", attention=True, vocab_size=12, seed=3, **changes):
@@ -40,14 +40,6 @@ def model_of(cell="gru", attention=True, vocab_size=12, seed=3, **changes):
     with torch.no_grad():
         model.embedding.weight *= 4
     return model.double().eval()
-
-
-def batch(rows=SENTENCES):
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
-
-
-def close(a, b):
-    torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 # One step

@@ -68,23 +68,13 @@ TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Models as small as these gain nothing from a second core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Sixty sentence pairs as two files."""
-    folder = tmp_path_factory.mktemp("files")
-    for name, side in (("own.en", 0), ("own.de", 1)):
-        lines = [pair[side] for pair in read_corpus("bundled", "validation")[:60]]
-        (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf8")
-    return dict(source_file=folder / "own.en", target_file=folder / "own.de")
+def files(own_files):
+    """`own_files`, as an experiment's fields."""
+    return dict(source_file=own_files[0], target_file=own_files[1])
 
 
 def experiment(files, folder, **changes):
