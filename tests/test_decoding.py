@@ -571,6 +571,12 @@ def test_margin_is_half_of_the_bootstraps_interval():
     assert bleu(["same words in the same order"] * 9, ["same words in the same order"] * 9, resamples=50).margin == 0.0
 
 
+def test_no_margin_where_a_draw_may_score_nothing():
+    assert chrf(["a", "b"], ["x", "b"]).score > 0
+    with pytest.raises(ValueError, match="no margin from 2 sentences"):
+        chrf(["a", "b"], ["x", "b"], resamples=50)
+
+
 def test_all_scores_of_a_result():
     found = scores(OUTPUTS, REFERENCES, resamples=30)
     each = {"bleu": bleu(OUTPUTS, REFERENCES), "bleu_lowercased": bleu(OUTPUTS, REFERENCES, lowercase=True),

@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer import hardware
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.hardware import (
+    BitDropout,
     Meter,
     accelerate,
     autocast,
@@ -28,6 +29,7 @@ from transformer.hardware import (
     loss_scaler,
     matmul_rate,
     peak_memory,
+    precision_hint,
     projected_loss,
     training_flops,
 )
@@ -231,6 +233,78 @@ def test_recording_and_caches_take_the_plain_way():
     memory, mask, caches = fast.encode(source), padding_mask(source, 0), fast.new_caches()
     steps = torch.cat([fast.decode(target[:, t:t + 1], memory, mask, caches) for t in range(5)], dim=1)
     torch.testing.assert_close(steps, plain(source, target), rtol=0, atol=1e-5)
+
+
+def test_accelerated_model_in_bf16_on_a_cpu():
+    """Loss and gradients near those of fp32; torch's attention kernel gets fp32 there, and only there."""
+    kinds, kernel = [], hardware.F.scaled_dot_product_attention
+
+    def spy(q, k, v, mask):
+        kinds.append({t.dtype for t in (q, k, v)})
+        return kernel(q, k, v, mask)
+
+    fast, source, target, results = accelerate(model_of()), tokens(5, 8), tokens(5, 7), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hardware.F, "scaled_dot_product_attention", spy)
+        for precision in ("fp32", "bf16"):
+            with autocast(CPU, precision):
+                logits = fast(source, target)
+            results.append((logits.float(), *torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))))
+    assert kinds == [{torch.float32}] * 12 and logits.dtype == torch.bfloat16
+    for a, b in zip(*results):
+        assert (a - b).abs().max() < 0.05 * a.abs().max()
+
+
+# The fast dropout
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5])
+def test_bit_dropout_drops_its_share(p):
+    torch.manual_seed(0)
+    x = torch.full((1001, 999), 2.0)  # not a multiple of four
+    y = BitDropout.apply(x, p)
+    margin = 5 * (p * (1 - p) / x.numel()) ** 0.5
+    dropped = (y == 0).double()
+    assert abs(dropped.mean() - p) < margin
+    for i in range(4):  # the four entries of one random number
+        assert abs(dropped.flatten()[i::4].mean() - p) < 2 * margin
+        neighbours = dropped.flatten()[i:-1:4] * dropped.flatten()[i + 1::4][:len(dropped.flatten()[i:-1:4])]
+        assert abs(neighbours.mean() - p * p) < 2 * margin
+    torch.testing.assert_close(y[y != 0], (x / (1 - p))[y != 0])
+
+
+def test_bit_dropout_sends_the_gradient_where_the_entry_went():
+    x = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
+    y = BitDropout.apply(x, 0.5)
+    gradient, = torch.autograd.grad((3 * y).sum(), x)
+    torch.testing.assert_close(gradient, 3 * y.detach() / x.detach(), rtol=0, atol=1e-12)
+
+
+def test_fast_dropout_is_for_training_only_and_follows_the_seed():
+    fast, source, target = accelerate(model_of(P_drop=0.4)), tokens(4, 6), tokens(4, 5)
+    outputs = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        outputs.append(fast.train()(source, target))
+    assert outputs[0].equal(outputs[1]) and not outputs[0].equal(outputs[2])
+    torch.testing.assert_close(fast.eval()(source, target), model_of(P_drop=0.4).eval()(source, target))
+    for p, expected in ((0.0, 1.0), (1.0, 0.0)):
+        assert accelerate(torch.nn.Sequential(torch.nn.Dropout(p)))(torch.ones(9)).eq(expected).all()
+
+
+def test_fast_dropout_takes_the_place_of_torchs(monkeypatch):
+    calls = []
+    monkeypatch.setattr(BitDropout, "apply", lambda x, p: calls.append(p) or x)
+    accelerate(model_of(P_drop=0.4)).train()(tokens(2, 5), tokens(2, 5))
+    assert calls == [0.4] * (2 + 2 * 2 + 2 * 3)  # two embeddings; two and three sub-layers in two layers each
+
+
+def test_hint_names_bf16_where_the_cpu_gains(monkeypatch):
+    rates = {"fp32": 100.0, "bf16": 180.0}
+    monkeypatch.setattr(hardware, "matmul_rate", lambda device, precision, rounds: rates[precision])
+    assert "1.8 times" in precision_hint(CPU) and "--precision bf16" in precision_hint(CPU)
+    assert precision_hint(CPU, "bf16") == ""
+    rates["bf16"] = 140.0
+    assert precision_hint(CPU) == ""
 
 
 def test_other_kinds_of_attention_are_left_alone():

@@ -285,6 +285,16 @@ def test_torchrun(finished, files, tmp_path):
     assert together == pytest.approx(alone, abs=1e-4)
 
 
+def test_torchrun_with_data_that_cannot_be_used(files, tmp_path):
+    """Each process ends with a sentence, none with a traceback of its own or waiting for ever."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    (tmp_path / "short.de").write_text("Ein Satz.\n")
+    run = command(*torchrun, *options({**files, "target_file": tmp_path / "short.de"}, tmp_path / "two"))
+    out, err = run.communicate(timeout=240)
+    assert run.returncode != 0 and "transformer: " in err and "short.de" in err
+    assert "RuntimeError" not in err and "transformer/translation.py" not in err
+
+
 def test_kill_and_resume(finished, files, tmp_path):
     """SIGKILL in the middle, then --resume: the same model, bit for bit."""
     run, path = command("-m", *options(files, tmp_path / "run")), tmp_path / "run" / "checkpoint.safetensors"

@@ -579,9 +579,15 @@ def check_lines(hypotheses, references):
 
 # %%
 def score_with(metric, hypotheses, references, resamples=0):
-    """`Score` by one of sacreBLEU's metrics, against one reference each."""
+    """`Score` by one of sacreBLEU's metrics, against one reference each.
+
+    Raises ValueError for a margin from sentences of which a whole draw may score 0.
+    """
     check_lines(hypotheses, references)
-    result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
+    try:
+        result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
+    except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
+        raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; leave out resamples") from error
     return Score(result.score, str(metric.get_signature()), result._ci if resamples else None)
 
 

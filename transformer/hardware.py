@@ -81,7 +81,8 @@ def choose_device(name="auto"):
 # %% [markdown]
 # So bf16 where the GPU has it. Otherwise fp16, with a trick: multiply the loss by a large number, so that gradients do not
 # vanish, and divide the gradient again before the update (**loss scaling**). The weights themselves stay in fp32 either
-# way; only products are done in short numbers ("autocast"). A CPU stays with fp32.
+# way; only products are done in short numbers ("autocast"). A CPU stays with fp32 unless you ask for bf16; further down
+# you see whether yours gains by it.
 
 # %%
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -212,6 +213,22 @@ def wait_for(device):
 # %% tags=["active-ipynb"]
 # rate = matmul_rate(device, choose_precision(device))
 # print(f"{rate / 1e9:,.0f} GFLOP/s in {choose_precision(device)}, {torch.get_num_threads()} threads on a CPU")
+
+# %% [markdown]
+# Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. Which kind is
+# yours? Where the answer is "faster", `--precision bf16` trains faster; the training command says so, too.
+
+# %%
+def precision_hint(device, precision="auto"):
+    """A sentence for whoever trains in fp32 on a CPU that multiplies bf16 at 1.5 times the rate or more; otherwise "". """
+    if device.type != "cpu" or choose_precision(device, precision) != "fp32":
+        return ""
+    ratio = matmul_rate(device, "bf16", rounds=2) / matmul_rate(device, "fp32", rounds=2)
+    return f"this CPU multiplies bf16 {ratio:.1f} times as fast as fp32: try --precision bf16" if ratio >= 1.5 else ""
+
+
+# %% tags=["active-ipynb"]
+# print(precision_hint(torch.device("cpu")) or "no gain: this CPU is as fast in fp32, or faster")
 
 # %% [markdown]
 # ## How long would the paper's run take here?

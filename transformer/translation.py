@@ -41,7 +41,7 @@ from transformer.data import (
     Tokenizer, corpus_paths, data_folder, encode_pairs, lengths_of, prepare, stream_corpus, stream_parallel)
 from transformer.decoding import average_checkpoints, bleu, exact_match, scores, translate
 from transformer.hardware import (
-    accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, process_count, process_number,
+    accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
     processes, training_flops)
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, write_file
 from transformer.training import Interrupted, TrainingConfig, check_pairs, train, validation_loss
@@ -391,12 +391,21 @@ def load_tokenizer(folder, config):
 # %%
 @contextmanager
 def first_goes_ahead():
-    """Inside this block the other processes begin when the first has finished, and find what it has made."""
+    """Inside this block the other processes begin when the first has finished, and find what it has made.
+
+    ValueError in each of them where the first could not finish: it says why.
+    """
+    finished = [False]
     if process_number() > 0:
-        distributed.barrier()
-    yield
-    if process_number() == 0 and process_count() > 1:
-        distributed.barrier()
+        distributed.broadcast_object_list(finished)
+        if not finished[0]:
+            raise ValueError("the first process stopped, so this one does: see its message")
+    try:
+        yield
+        finished = [True]
+    finally:
+        if process_number() == 0 and process_count() > 1:
+            distributed.broadcast_object_list(finished)
 
 
 # %%
@@ -548,6 +557,8 @@ def run_experiment(e, command, count=200, watch=None, quiet=False):
         if first:
             print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} "
                   f"parameters\nplan: {plan_of(e, encoded, device)}", flush=True)
+            if hint := precision_hint(device, e.training.precision):
+                print(hint, flush=True)
         fit(model, e, encoded, validate, quiet)
         if first:
             average_last(model, e.folder, e.training.keep)
