@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import textwrap
+import venv
 import zipfile
 from pathlib import Path
 
@@ -227,6 +228,29 @@ def test_an_installed_package_is_complete(tmp_path):
     outside = {p.relative_to(ROOT / "data") for name in ("bundled", "models", "runs")
                for p in (ROOT / "data" / name).glob("*")}
     assert inside == outside
+
+
+def test_colab_keeps_its_own_torch(tmp_path):
+    """pip, asked what it would install where torch, numpy and matplotlib are, names none of them (nothing is installed)."""
+    wheel = next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path)))
+    venv.create(tmp_path / "colab", with_pip=False)
+    packages = next((tmp_path / "colab").rglob("site-packages"))
+    colab = {"torch": "2.6.0+cu124", "numpy": "2.0.2", "matplotlib": "3.10.0"}
+    besides = {"tokenizers": "0.21.0", "safetensors": "0.5.3", "requests": "2.32.3", "tqdm": "4.67.1"}
+    for name, version in {**colab, **besides}.items():
+        folder = packages / f"{name}-{version}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (folder / "RECORD").write_text("")
+    interpreter = next(path for path in (tmp_path / "colab").glob("*/python*") if path.stem == "python")
+    done = subprocess.run([sys.executable, "-m", "pip", "--python", interpreter, "install", "--dry-run", "--quiet",
+                           "--retries", "0", "--report", tmp_path / "plan.json", wheel], capture_output=True, text=True)
+    if done.returncode and "No matching distribution" in done.stderr:
+        pytest.skip("no package registry can be reached from here")
+    assert done.returncode == 0, done.stderr[-2000:]
+    plan = {item["metadata"]["name"].lower() for item in json.loads((tmp_path / "plan.json").read_text())["install"]}
+    assert {"annotated-attention", "sacrebleu", "tyro"} <= plan
+    assert plan.isdisjoint(colab)
 
 
 # Notebooks

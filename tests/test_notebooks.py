@@ -1,4 +1,4 @@
-"""Every notebook runs on its own, top to bottom, from a folder that is not the project's.
+"""Every notebook runs on its own, top to bottom, as in Colab: in an empty folder, with the installed package.
 
 Number 90 uses torchtext where that works, and elsewhere says why it does not: it runs everywhere.
 A cell whose output is the same on every machine carries `# NBVAL_CHECK_OUTPUT`, and its output is compared.
@@ -9,22 +9,35 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pairs
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 RANGES = [part.split("-") for part in os.environ.get("NOTEBOOKS", "00-99").split(",")]
 CHOSEN = [path for path in pairs.notebooks() if any(part[0] <= path.name[:2] <= part[-1] for part in RANGES)]
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with the package as a wheel installs it, without the checkout around it."""
+    folder = tmp_path_factory.mktemp("installed")
+    wheel = next(WheelBuilder(str(pairs.ROOT)).build(directory=str(folder)))
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    return folder / "site"
+
+
 @pytest.mark.parametrize("notebook", CHOSEN, ids=lambda path: path.stem)
-def test_runs(notebook, tmp_path):
+def test_runs(notebook, installed, tmp_path):
     shutil.copy(notebook, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-kernel-name=python3", "--nbval-cell-timeout=300",
                "-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "no:xdist",
                f"--rootdir={tmp_path}", "-c", os.devnull, notebook.name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
+    assert [path.name for path in tmp_path.iterdir()] == [notebook.name], "a notebook leaves files behind"
 
 
 def test_naming_one_notebook_touches_no_other(tmp_path):
