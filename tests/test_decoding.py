@@ -584,6 +584,7 @@ def test_all_scores_of_a_result():
             "bleu_compounds_split": compound_bleu(OUTPUTS, REFERENCES), "chrf": chrf(OUTPUTS, REFERENCES)}
     assert {name: score.score for name, score in found.items()} == {name: score.score for name, score in each.items()}
     assert all(score.margin > 0 for score in found.values())
+    assert all(type(x) is float for score in found.values() for x in (score.score, score.margin)), "as JSON needs it"
     assert len({score.score for score in found.values()}) == 5
 
 

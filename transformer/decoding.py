@@ -588,7 +588,7 @@ def score_with(metric, hypotheses, references, resamples=0):
         result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
     except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
         raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; leave out resamples") from error
-    return Score(result.score, str(metric.get_signature()), result._ci if resamples else None)
+    return Score(float(result.score), str(metric.get_signature()), float(result._ci) if resamples else None)
 
 
 # %%
