@@ -7,6 +7,7 @@ import json
 import math
 import re
 
+import attention as attention_tool
 import pytest
 import torch
 
@@ -18,11 +19,13 @@ from transformer.visualization import (
     View,
     alignment_error_rate,
     all_maps,
+    as_thousandths,
     attention_maps,
     attention_rollout,
     best_source_words,
     cross_head_errors,
     diagonal_error,
+    from_thousandths,
     head_costs,
     head_distance,
     head_entropy,
@@ -468,6 +471,26 @@ def test_the_page_holds_the_words_and_the_weights_in_thousandths(two_maps):
     for pair, m in zip(pairs, two_maps):
         for kind in ("encoder", "decoder", "cross"):
             torch.testing.assert_close(torch.tensor(pair[kind]) / 1000, getattr(m, kind), atol=0.000501, rtol=0)
+
+
+def test_thousandths_come_back(two_maps):
+    for m in two_maps:
+        again = from_thousandths(json.loads(json.dumps(as_thousandths(m))))
+        assert (again.source, again.target) == (m.source, m.target)
+        for kind in KINDS:
+            torch.testing.assert_close(getattr(again, kind), getattr(m, kind), atol=0.000501, rtol=0)
+
+
+def test_sentences_aligned_by_hand():
+    """Every link is within its sentences, and only commas, "of", "to" and "the" have none."""
+    rows = attention_tool.read_aligned()
+    assert len(rows) == 24 and len({source for source, *_ in rows}) == 24
+    for source, target, links in rows:
+        words = WORD.findall(source), WORD.findall(target)
+        for side, free in ((0, {"of", "to", "the"}), (1, {","})):
+            linked = {link[side] for link in links}
+            assert linked <= set(range(len(words[side])))
+            assert {word for i, word in enumerate(words[side]) if i not in linked} <= free, (source, target)
 
 
 def test_words_cannot_leave_the_data():
