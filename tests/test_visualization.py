@@ -35,9 +35,11 @@ from transformer.visualization import (
     link,
     link_accuracy,
     link_baselines,
+    look_back_accuracy,
     maps_of_pair,
     references,
     score_attention,
+    separated_verbs,
     view,
     view_page,
     without_head,
@@ -283,6 +285,24 @@ def test_link_baselines_by_hand():
                 example(Pronoun(3, 4, (4, 5)), GERMAN)]         # no noun before it
     assert link_baselines(examples) == {"chance": pytest.approx((1 / 3 + 3 / 2) / 4), "nearest noun": 0.5,
                                         "first noun": 0.5}
+
+
+def test_separated_verbs_by_hand():
+    """One English word with two German ones, three or more apart; not three, not near ones, not two English words."""
+    links = [{(0, 0), (1, 1), (1, 5), (2, 2)}, {(1, 1), (1, 3)}, {(1, 0), (1, 3), (1, 6)}, {(0, 0), (1, 4)},
+             {(3, 6), (3, 2)}, {(2, 1), (2, 4)}]
+    examples = [Example("", "", frozenset(pairs), (), ()) for pairs in links]
+    assert separated_verbs(examples) == [(0, 1, 5), (4, 2, 6), (5, 1, 4)]
+    assert separated_verbs(examples, apart=2) == [(0, 1, 5), (1, 1, 3), (4, 2, 6), (5, 1, 4)]
+
+
+def test_look_back_accuracy_on_planted_weights():
+    """Row of the second half, column one after the first half's place; the begin mark and later words do not count."""
+    verb = Example("", "", frozenset({(1, 1), (1, 5)}), (), ())
+    right, wrong, begin = (planted((7, 7), (5, column)) for column in (2, 1, 0))
+    begin = begin + 0.5 * planted((7, 7), (5, 2)) + planted((7, 7), (5, 6))
+    maps = [maps_with(decoder=torch.cat([right, other, begin], dim=1), T=7) for other in (right, wrong)]
+    assert look_back_accuracy(maps, [verb] * 2).tolist() == [[1.0, 0.5, 1.0]]
 
 
 @pytest.mark.parametrize("split", ["validation", "test", "hard"])

@@ -435,6 +435,55 @@ def score_attention(model, tokenizer, validation, test):
 # assert scores["alignment"]["error"] < 0.3 < scores["alignment"]["diagonal"]
 # assert scores["pronoun"]["accuracy"] > 0.8 > scores["pronoun"]["chance"]
 
+# %% [markdown]
+# ## Across many words
+#
+# The paper's Figure 3 shows heads that tie a verb to words far behind it. German grammar has such ties: in "Sie *machte* das alte
+# Fenster *auf*", *machte* and *auf* together are "opened", and with *zu* in place of *auf* it would be "closed". So whoever writes the
+# second half must remember the first. The gold links know these verbs: one English word, two German ones, far apart.
+
+# %%
+def separated_verbs(examples, apart=3):
+    """(index of the example, first half, second half): one English word, two German ones at least so many words apart."""
+    found = []
+    for i, example in enumerate(examples):
+        for source in sorted({s for s, _ in example.alignment}):
+            halves = sorted(t for s, t in example.alignment if s == source)
+            if len(halves) == 2 and halves[1] - halves[0] >= apart:
+                found.append((i, *halves))
+    return found
+
+
+# %%
+def look_back_accuracy(maps, examples):
+    """For every decoder head, (N, h): how often, writing a verb's second half, it looks at the first most of all words before."""
+    hits = [maps[i].decoder[:, :, second, 1:second + 1].argmax(dim=-1) == first  # column 0 is the begin mark
+            for i, first, second in separated_verbs(examples)]
+    return torch.stack(hits).float().mean(dim=0)
+
+
+# %% tags=["active-ipynb"]
+# validation_verbs, test_verbs = separated_verbs(validation), separated_verbs(test)
+# table, test_maps = look_back_accuracy(validation_maps, validation), all_maps(model, tokenizer, [(e.source, e.target) for e in test])
+# layer, head = divmod(table.argmax().item(), model.config.h)
+# chance = sum(1 / second for _, _, second in test_verbs) / len(test_verbs)
+# print(f"layer {layer + 1}, head {head + 1}, best of {len(validation_verbs)} in validation: {look_back_accuracy(test_maps, test)[layer, head]:.0%} "
+#       f"of {len(test_verbs)} in test; second word {sum(first == 1 for _, first, _ in test_verbs) / len(test_verbs):.0%}, chance {chance:.0%}")
+
+# %% tags=["active-ipynb"]
+# i, first, second = max(test_verbs, key=lambda verb: verb[2] - verb[1])
+# m = test_maps[i]
+# plotting.heatmaps([("decoder, all heads of all layers: mean", m.decoder.mean(dim=(0, 1)), m.read, m.target),
+#                    (f"layer {layer + 1}, head {head + 1}", m.decoder[layer, head], m.read, m.target)], across=2, width=4.4, height=4.4, largest=1.0)
+# print("the halves:", m.target[first], "...", m.target[second], "; words between:", second - first - 1)
+
+# %% [markdown]
+# The row of the second half has its bright square far to the left, under the first. No word in between distracts the head, which
+# is what a recurrent network would have to carry its memory through. The mean of all heads shows nothing of it.
+
+# %% tags=["active-ipynb"]
+# assert look_back_accuracy(test_maps, test)[layer, head] > 3 * chance
+
 # %% [markdown] tags=["question-08"]
 # ## Do heads act like the filters of a CNN, each finding something else?
 #
