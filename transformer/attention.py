@@ -53,8 +53,7 @@ from torch import nn
 # values = torch.tensor([[100.0], [40.0], [0.0]])               # what is in them: pages with recipes
 # scores = keys @ query                                         # how well each label fits
 # weights = scores.softmax(dim=0)
-# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()])
-# print("answer", round((weights @ values).item(), 2), "pages")
+# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()], " answer", round((weights @ values).item(), 2), "pages")
 
 # %% [markdown]
 # By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. Softmax gives the first book
@@ -63,12 +62,18 @@ from torch import nn
 # one beside it. Because shares change smoothly with the numbers, a gradient can teach the labels and the interests.
 
 # %% tags=["active-ipynb"]
-# by_hand = (math.exp(6) * 100 + math.exp(2) * 40 + math.exp(0) * 0) / (math.exp(6) + math.exp(2) + math.exp(0))
-# assert abs(by_hand - (weights @ values).item()) < 1e-4
+# assert abs((math.exp(6) * 100 + math.exp(2) * 40 + 1 * 0) / (math.exp(6) + math.exp(2) + 1) - (weights @ values).item()) < 1e-4
 
 # %% [markdown]
-# In a Transformer nobody writes the labels. Every word has one vector; three learned matrices turn it into the
-# question it asks, the label it wears, and the content it gives away. In "the cat chased its tail", the word "its" may
+# Now let your interest turn, step by step, from cooking to history. Nothing jumps: one book's share goes down as another's goes up.
+
+# %% tags=["active-ipynb"]
+# turn, books = torch.linspace(0, 2, 41)[:, None], ["cookery book", "a little of both", "history book"]
+# plotting.lines(turn[:, 0], dict(zip(books, (torch.cat([2 - turn, turn], dim=1) @ keys.T).softmax(dim=1).T)), "interest in history", "share");
+
+# %% [markdown]
+# In a Transformer nobody writes the labels. Every word has one vector; three learned matrices, $W_Q$, $W_K$ and $W_V$, turn it
+# into the question it asks, the label it wears, and the content it gives away. In "the cat chased its tail", the word "its" may
 # ask for a noun that can own things; "cat" wears a label that says so; what it hands over may be its gender.
 
 # %% [markdown]
@@ -93,8 +98,8 @@ def scaled_dot_product(q, k):
 
 
 # %% [markdown]
-# The second, older way is a small network with one hidden layer: $w^\top \tanh(W q + U k)$. It is called additive
-# attention, because query and key meet in a sum.
+# The second, older way is that of [notebook 01](01_recurrence.ipynb), a small network with one hidden layer:
+# $w^\top \tanh(W q + U k)$. It is called additive attention, because query and key meet in a sum.
 
 # %%
 class AdditiveScore(nn.Module):
@@ -117,9 +122,8 @@ class AdditiveScore(nn.Module):
 # %% [markdown]
 # ## From scores to weights
 #
-# Softmax turns a row of scores into positive shares that add up to 1. Some positions must get no share at all: padding
-# at the end of short sentences, and words that have not been written yet. A **mask** says which: True means "may be
-# looked at".
+# Softmax turns a row of scores (also called *logits*) into positive shares that add up to 1. Some positions must get no share:
+# padding at the end of short sentences, and words not yet written. A **mask** says which: True means "may be looked at".
 #
 # The usual trick is to write $-\infty$ over forbidden scores. It has a trap: in a row where *everything* is
 # forbidden, softmax divides 0 by 0, and one NaN spreads through the whole model. So we write the lowest finite number,
@@ -143,7 +147,7 @@ def masked_softmax(logits, mask=None):
 
 # %% tags=["active-ipynb"]
 # logits = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
-# allowed = torch.tensor([[True, True, True], [True, True, False], [False, False, False]])
+# allowed = torch.tensor([[True, True, True], [True, True, False], [False, False, False]])      # everything, not the last, nothing
 # weights = masked_softmax(logits, allowed)
 # print(weights.detach())
 
@@ -185,7 +189,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 
 # %% tags=["active-ipynb"]
-# q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # d_k = 8, d_v = 6
+# q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # T = 4, S = 5, d_k = 8, d_v = 6
 # mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)          # at least one key for everybody
 # output, weights = scaled_dot_product_attention(q, k, v, mask)           # (2, 3, 4, 6), (2, 3, 4, 5)
 
@@ -224,15 +228,15 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # diagonal). Scaling keeps the choice soft. The additive score starts almost even, because its small network has
 # learned nothing yet. In the last panel the keys come from another sequence of five vectors: cross-attention.
 #
-# The paper prefers dot products because they are one matrix product. What does that save? The additive score also holds
-# $d_{hidden}$ numbers, here 64, for each one that the dot product holds.
+# The paper prefers dot products because they are one matrix product. What does that save? For each number of the dot product
+# the additive score computes $d_{hidden}$, here 64, and a tanh of each. On a CPU it takes at least that many times as long:
 
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
 #
 # q, k, additive = torch.randn(8, 200, 64), torch.randn(8, 200, 64), AdditiveScore(64, 64)
 # with torch.no_grad():
-#     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.5).median
+#     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.1).median
 #                for name, f in [("scaled dot-product", scaled_dot_product), ("additive", additive)]}
 # print(", ".join(f"{name}: {1e3 * s:.2f} ms" for name, s in seconds.items()))
 
@@ -240,7 +244,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # ## Why divide by $\sqrt{d_k}$?
 #
 # If the numbers in $q$ and $k$ are independent with mean 0 and variance 1, then $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$
-# is a sum of $d_k$ terms of variance 1: its variance is $d_k$. Wider heads give larger scores. Softmax of large scores
+# is a sum of $d_k$ terms of variance 1: its variance is $d_k$. Wider keys give larger scores. Softmax of large scores
 # is nearly all-or-nothing, and there its gradient vanishes: nothing can be learned. Let us measure both, with and
 # without the division.
 
@@ -268,11 +272,11 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% [markdown]
 # Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
-# shrinks as heads get wider, with it it stays where it is.
+# shrinks as keys get wider; with the scale it stays.
 #
 # And why **softmax**? It makes shares: positive, adding up to 1, so that the output stays as large as one value however
 # many keys there are. It is smooth, so it can be learned. And it can come as close to "take exactly that one" as it
-# likes, by making one score larger than the rest. Dividing by the plain sum would do only the first, and could divide by 0.
+# likes, by making one score larger than the rest. Dividing by the plain sum could give negative shares, and divide by 0.
 
 # %% [markdown] tags=["question-04"]
 # ## If attention is only a weighted sum, what makes it powerful?
@@ -287,7 +291,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # answer, asked = numbers[range(4000), wanted], names[range(4000), wanted][:, None]      # (4000, 1), (4000, 1, 32)
 # best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution       # the best eight weights for all inputs
 # fixed_error = (numbers[:, :, 0] @ best_fixed - answer).square().mean().item()
-# found, _ = attention(20 * asked, names, numbers, score=dot_product)
+# found, _ = attention(20 * asked, names, numbers, score=dot_product)      # 20: the right name scores 20, so softmax is sharp
 # content_error = (found[:, 0] - answer).square().mean().item()
 # print(f"mean squared error: best fixed weights {fixed_error:.3f}, weights from content {content_error:.5f}")
 
@@ -371,7 +375,7 @@ def causal_mask(T, device=None):
 # When the decoder writes a translation word by word, the keys and values of earlier words never change, because
 # nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
 # The paper does not mention it; every implementation does it. The module keeps two kinds: one that grows (self-attention)
-# and one that is filled once (attention over the encoder's output).
+# and one that is filled once (attention over the encoder's output). Their axis h is for the heads that come next.
 
 # %%
 class KeyValueCache:
@@ -410,14 +414,24 @@ class KeyValueCache:
 # %% [markdown]
 # ## Several heads
 #
-# One attention gives each position one blend. But a verb may need its subject *and* its object. So the paper runs $h$
-# attentions side by side (Section 3.2.2), each with its own projections to a smaller width, and joins the results:
+# One attention gives each position one blend. But a verb may need its subject *and* its object. So the paper runs $h = 8$
+# attentions side by side (Section 3.2.2), each with its own matrices to a smaller width, and joins the results:
 #
 # $$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O, \qquad
 # \mathrm{head}_i = \mathrm{Attention}(QW_i^Q, KW_i^K, VW_i^V)$$
 #
-# With $d_k = d_v = d_{model} / h$ this costs about as much as one wide head. The $h$ projections are stored as one
-# matrix and cut apart after the product.
+# With $d_k = d_v = d_{model} / h = 64$ this costs about as much as one wide head. The $h$ matrices are stored
+# side by side, and the product is cut into heads:
+
+# %% [markdown]
+# | step | shape |
+# |---|---|
+# | in: `query`; `key` and `value` | $(B, T, d_{model})$; $(B, S, d_{model})$ |
+# | times $W_Q$; $W_K$; $W_V$, cut into heads | $(B, h, T, d_k)$; $(B, h, S, d_k)$; $(B, h, S, d_v)$ |
+# | weights: softmax of the scores | $(B, h, T, S)$ |
+# | blends of values | $(B, h, T, d_v)$ |
+# | heads side by side again | $(B, T, h\, d_v)$ |
+# | out: times $W_O$ | $(B, T, d_{model})$ |
 
 # %%
 class MultiHeadAttention(nn.Module):
@@ -457,7 +471,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# The three uses of Section 3.2.3 are three ways of calling it:
+# The three uses of Section 3.2.3 are three ways of calling it. There is one output for each *query*, so the last has five:
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=32, h=4)
@@ -497,7 +511,7 @@ def record_attention(model):
 
 # %% [markdown]
 # `record` maps a module's name (here empty: it is the module itself) to a list of calls; shown is the first sentence of
-# the first call. An untrained model looks at everything it may, almost evenly: the first row has one choice, the last has five.
+# the first call. An untrained model looks at everything it may, without a plan: the first row has one choice, the last has five.
 
 # %% [markdown]
 # ## Checks
@@ -554,16 +568,16 @@ def record_attention(model):
 # "man bites dog" look alike to this layer. Notebook 07 adds positions to the embeddings to mend that.
 # </details>
 #
-# **2.** Which mask lets each position see itself and the two before it, and nothing else? (Section 4 of the paper calls
-# this restricted self-attention.) Build a (T, T) mask for a window of r positions.
+# **2.** Let each position see itself and the two before it, and nothing else: a window of 3. (Section 4 of the paper has such
+# restricted self-attention.) Build the boolean (T, T) mask for a window of r positions.
 
 # %% tags=["active-ipynb"]
 # def window_mask(T, r):
 #     return ...
 #
-# distance = torch.arange(8)[:, None] - torch.arange(8)[None, :]
+# distance = torch.arange(8)[:, None] - torch.arange(8)
 # if window_mask(8, 3) is not ...:
-#     assert torch.equal(window_mask(8, 3), (distance >= 0) & (distance < 3))
+#     assert all(torch.equal(masked_softmax(0.0 * distance, window_mask(8, r)) > 0, (distance >= 0) & (distance < r)) for r in (1, 3))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -60,8 +60,9 @@ from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, bl
 # assert found == [float(words[t:t + 2] == ["not", "good"]) for t in range(12)]
 
 # %% [markdown]
-# It fires once: at *not good*, but neither at *was good* nor at *not dear*. A layer has hundreds of such detectors, and
-# training finds their weights. A second layer sees windows of windows, and so longer phrases. How much longer, we measure below.
+# The sum is 2 where both words fit. After subtracting 1 and cutting off below 0, only that place is left: it fires at
+# *not good*, but neither at *was good* nor at *not dear*. A layer has hundreds of such detectors, and training finds their
+# weights. A second layer sees windows of windows, and so longer phrases. How much longer, we measure below.
 
 # %% [markdown]
 # ## Gates
@@ -122,8 +123,8 @@ class Convolution(nn.Module):
 def dependence(layer, x):
     """How much each output of a layer depends on each input: norms of gradients, (T outputs, T inputs).
 
-    layer: x (1, T, d_in) -> (1, T, d). The gradient is that of a random direction of the output; exactly 0 where no path
-    leads from input to output.
+    layer: x (1, T, d_in) -> (1, T, d). The gradient is that of one number, a sum of the output's numbers with random
+    weights; exactly 0 where no path leads from input to output.
     """
     x = x.detach().requires_grad_()
     y = layer(x)
@@ -138,6 +139,10 @@ def dependence(layer, x):
 #                   row_label="output", column_label="input")
 # assert torch.equal(windows["centred"] > 0, torch.ones(12, 12).tril(1).triu(-1) > 0)
 # assert torch.equal(windows["causal"] > 0, torch.ones(12, 12).tril().triu(-2) > 0)
+
+# %% [markdown]
+# Each row is an output, and dark is exactly 0. Centred, it depends on its own input and one neighbour on each side; causal,
+# on its own and the two before. (Which of them is brightest is chance: the weights are random.)
 
 # %% [markdown]
 # ## One block
@@ -196,8 +201,8 @@ class GatedBlock(nn.Module):
 
 # %% [markdown]
 # So **to join two words that are $n$ apart takes about $n / (k-1)$ blocks** on top of each other in a causal stack, and twice as many in a centred one.
-# ByteNet (Kalchbrenner et al., 2016) leaves gaps in the windows, 1, 2, 4, 8, ..., so that the field doubles with each block: $\log n$. The paper's point
-# (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
+# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, ... places apart, so that the field doubles with
+# each block: $\log n$. The paper's point (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
 
 # %% [markdown]
 # ## Configuration
@@ -252,9 +257,9 @@ class Positions(nn.Module):
 # %% [markdown]
 # ## The encoder
 #
-# A stack of blocks. The decoder will ask it two things: what to look *for* (keys: the output $z$, which knows the
-# neighbourhood) and what to *take* (values: $z$ plus the word's own vector $e$, so that the word itself is not lost). Both
-# stand side by side in the memory.
+# A stack of blocks. The decoder compares its query with *keys* (the output $z$, which knows the neighbourhood) and takes
+# *values* from there ($z$ plus the word's own vector $e$, so that the word itself is not lost). Both stand side by side in the
+# memory, which is twice as wide as in notebook 01.
 
 # %%
 class ConvolutionalEncoder(nn.Module):
@@ -277,7 +282,7 @@ class ConvolutionalEncoder(nn.Module):
 #
 # Each block of the decoder is causal, and each has attention of its own: the source is consulted $N$ times for every word,
 # each time knowing what the last look has found. The query is the block's $h$, through a matrix, plus the vector $g$ of the word
-# just read. The score is a dot product.
+# just read. The score is its dot product with the key, large where both point the same way.
 #
 # **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our vectors start larger. **Left out** are
 # ConvS2S's weight normalization, and its scaling of the context and of the encoder's gradient.
@@ -383,8 +388,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## What the whole decoder sees
 #
-# Causality in numbers: the gradient of each output with respect to the vector of each word of the target, through all blocks. The source
-# is seen as a whole by every output, through attention.
+# Causality in numbers: the gradient of each output with respect to the vector of each word, through all blocks of an untrained
+# model; left the words of the target, right those of the source.
 
 # %% tags=["active-ipynb"]
 # def sees(model, source, target):
@@ -405,8 +410,9 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # assert (to_source > 0).all()
 
 # %% [markdown]
-# Brightness is the root of the gradient, so that small values show. Above the diagonal everything is exactly 0: no output sees a
-# later word. Three blocks with $k = 3$ see seven words back, themselves included. What was written before that is out of sight, except for its position.
+# Brightness is the root of the gradient, so that small values show. Left, above the diagonal, everything is exactly 0: no
+# output sees a later word. Three blocks with $k = 3$ see seven words, the newest included; what was written before is out of
+# sight. Right, no field is 0: through attention every output sees the whole source.
 
 # %% [markdown]
 # ## It learns
@@ -443,7 +449,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 
 # %% [markdown]
 # Up to ten digits, the longest of training, it is nearly always right. With twelve it is right more often than the
-# recurrent one: the digit it has just written, seen in a window, tells where to look next.
+# recurrent one; perhaps because the digits it has just written, seen in a window, tell where to look next.
 #
 # Every layer has its own attention. One row of digits, layer by layer:
 
@@ -465,7 +471,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # assert best > 0.7
 
 # %% [markdown]
-# Rows are the digits it writes, columns those it reads. The layers look at the right digit, one after the other; at the end
+# Rows are the digits it writes, columns those it reads. All three layers look at the right digit, nearly always; at the end
 # mark there is nothing left to fetch. The Transformer keeps this idea (each decoder layer has its own attention to the
 # source), and puts attention in place of the windows, too.
 
@@ -514,8 +520,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # `your_blocks = 10`: each block reaches $k - 1 = 4$ places further.
 # </details>
 #
-# **2.** With gaps (torch's `dilation`) of 1, 2, 4, 8 between the words of a window of $k = 3$, how many positions do
-# four causal convolutions see together?
+# **2.** The words of a window of $k = 3$ stand 1 place apart in the first causal convolution (neighbours, as ever), then 2, 4 and 8
+# (torch calls this `dilation`). How many positions do the four see together?
 
 # %% tags=["active-ipynb"]
 # your_positions = ...
@@ -529,7 +535,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_positions = 1 + 2 * (1 + 2 + 4 + 8)`: 31. Without gaps four of them see 9. So the depth needed for a distance $n$ grows
+# `your_positions = 1 + 2 * (1 + 2 + 4 + 8)`: 31. Without dilation four of them see 9. So the depth needed for a distance $n$ grows
 # like $\log n$, not like $n$.
 # </details>
 

@@ -84,11 +84,12 @@ class Embedding(nn.Module):
                              "encode the text with the tokenizer saved beside this model") from None
 
     def logits(self, x):
+        """The scores of all types: (..., d_model) -> (..., V)."""
         return F.linear(x, self.weight)
 
 
 # %% tags=["active-ipynb"]
-# embedding, tokens = Embedding(vocab_size=1000, d_model=64), torch.tensor([[5, 17, 999], [17, 2, 0]])
+# embedding, tokens = Embedding(vocab_size=1000, d_model=64), torch.tensor([[5, 17, 999], [17, 2, 0]])       # √64 = 8
 # x = embedding(tokens)
 # print("tokens", tuple(tokens.shape), " vectors", tuple(x.shape), " logits", tuple(embedding.logits(x).shape))
 # assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight)) and torch.equal(x[0, 1], x[1, 0])
@@ -127,8 +128,8 @@ class Embedding(nn.Module):
 # assert all(abs(v - 1) < 0.1 for v in sizes["row times √d_model"] + sizes["logits"])
 
 # %% [markdown]
-# At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled rows and the
-# logits stay at 1 for every width.
+# At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled rows
+# and the logits (two lines, one on the other) stay at 1 for every width.
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -160,8 +161,9 @@ def softmax(logits):
 # A logit that is larger by 1 means a probability $e = 2.7$ times as large. The second row has the same differences, so the
 # same probabilities.
 #
-# The loss of a prediction is $-\log p$ of the right token. A model that knows nothing should answer $1/V$ for all, a loss
-# of $\log V$. How far is the start from that, with rows of variance $1/d_{model}$, and with variance 1 (torch's default)?
+# The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the *nat*). A
+# model that knows nothing should answer $1/V$ for all, a loss of $\log V$. How far is the start from that, with rows of variance
+# $1/d_{model}$, and with variance 1 (torch's default)?
 
 # %% tags=["active-ipynb"]
 # x, gold = torch.randn(500, 512), torch.randint(0, 2000, (500,))
@@ -170,13 +172,14 @@ def softmax(logits):
 # assert abs(start - math.log(2000)) < 1 and too_large > 3 * start
 
 # %% [markdown]
-# With rows of variance 1 the model begins by being sure of wrong answers, many times worse than knowing nothing.
+# With rows of variance 1 the model begins by being sure of wrong answers, many times worse than knowing nothing. With ours it is
+# hardly worse than that (what is left comes from logits that differ by chance).
 
 # %% [markdown]
 # ## What sharing saves
 #
 # The paper's vocabulary has about 37,000 types, its base model 63.0 million parameters. Training with Adam keeps four
-# numbers for each: the weight, its gradient, and two averages (notebook 12).
+# numbers for each, of four bytes: the weight, its gradient, and two averages (notebook 12).
 
 # %% tags=["active-ipynb"]
 # for name, matrices in {"one matrix": 1, "three": 3, "saved": 2}.items():
@@ -208,13 +211,14 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # tied, = torch.autograd.grad(three_uses(*batch, E, E, E), E)
 # copies = [E.detach().clone().requires_grad_() for _ in range(3)]
 # parts = torch.autograd.grad(three_uses(*batch, *copies), copies)
-# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"])
+# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"], column_label="row of E")
 # assert torch.allclose(tied, sum(parts), atol=1e-6) and parts[2].norm(dim=1).min() > 0
 
 # %% [markdown]
-# Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the
-# right tokens' rows are pulled towards $x$, all others pushed a little away. So with tying, even a
-# word that is missing from this batch learns something: that it was not the answer.
+# Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that
+# occur (1 to 3, and 10 to 12). The output reaches every row: those of the right tokens (11 to 13) are pulled towards $x$, all
+# others pushed a little away. So with tying, even a word that is missing from this batch learns something: that it was not the
+# answer.
 
 # %% [markdown]
 # ## Checks
@@ -222,7 +226,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # **Equal to torch's** `nn.Embedding` and `nn.Linear` with the same weights, in values and gradients.
 
 # %% tags=["active-ipynb"]
-# ours, weight = Embedding(1000, 16).double(), torch.randn(2, 3, 1000, dtype=torch.float64)
+# ours, weight = Embedding(1000, 16).double(), torch.randn(2, 3, 1000, dtype=torch.float64)                   # √16 = 4
 # table, linear = nn.Embedding(1000, 16).double(), nn.Linear(16, 1000, bias=False).double()
 # table.weight = linear.weight = nn.Parameter(ours.weight.detach().clone())
 # pair = ours.logits(ours(tokens).tanh()), linear((4 * table(tokens)).tanh())
@@ -235,17 +239,18 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # Replace `...` and run the cell; it stays silent when you are right.
 #
 # The gradient of the loss $-\log p_{gold}$ with respect to the logits $z$ has a simple form. Write it with `softmax(z)`
-# and `F.one_hot(gold, 4)`.
+# and `F.one_hot(gold, 4)`. (Should one score go up or down when the right answer is another?)
 
 # %% tags=["active-ipynb"]
-# z, gold, your_answer = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 3, 1]), ...
+# z, gold = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 3, 1])       # three predictions among four types
+# your_answer = ...
 # if your_answer is not ...:
 #     assert torch.allclose(torch.autograd.grad(-softmax(z)[range(3), gold].log().sum(), z)[0], your_answer, atol=1e-6)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `softmax(z) - F.one_hot(gold, 4)` (in place of the last `...` of the first line, as a line of its own below it):
+# `your_answer = softmax(z) - F.one_hot(gold, 4)`:
 # what was predicted minus what was right. It is zero where the prediction is certain and correct.
 # </details>
 

@@ -65,7 +65,7 @@ class FeedForward(nn.Module):
 # numbers, the other the negative ones with their sign turned, and $W_2$ adds the two: $|x| = \max(0, x) + \max(0, -x)$.
 
 # %% tags=["active-ipynb"]
-# absolute, numbers = FeedForward(d_model=1, d_ff=2), ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])
+# absolute, numbers = FeedForward(d_model=1, d_ff=2), ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])    # W_1, b_1, W_2, b_2
 # absolute.load_state_dict(dict(zip(absolute.state_dict(), map(torch.tensor, numbers))))
 # print(absolute(torch.tensor([[-3.0], [-1.0], [0.0], [2.0]])).flatten().tolist())
 
@@ -132,7 +132,8 @@ def parameter_counts(**modules):
 # print(counts, f"share of the network: {counts['feed_forward'] / sum(counts.values()):.1%}")
 
 # %% [markdown]
-# Two thirds of an encoder layer stand in the position-wise network. A decoder layer has two attentions, so there it is half.
+# Two thirds of an encoder layer (without its LayerNorms) stand in the position-wise network. A decoder layer has two attentions,
+# so there it is half.
 
 # %% [markdown]
 # ## What $d_{ff}$ does
@@ -150,7 +151,9 @@ def parameter_counts(**modules):
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]
-# Two units can bend the line twice. Eight follow more of the wave. With 128 the line follows nearly all of it. In Table 3 (row C) the paper's model gains from a larger $d_{ff}$ too, and loses with a smaller one.
+# Two units can bend the line twice. Eight could bend it eight times, but training has put their kinks on a few places, and they
+# follow the middle of the wave. With 128 the line follows nearly all of it. In Table 3 (rows C) the paper's model gains from a
+# larger $d_{ff}$ too, and loses with a smaller one.
 
 # %% [markdown]
 # ## How sparse is ReLU?
@@ -200,7 +203,7 @@ def active_share(network, x):
 # Replace `...` and run the cell; it stays silent when you are right.
 #
 # Without the ReLU, `network.W_2(network.W_1(x))` would be `x @ A + c` with a single matrix. Which? (`nn.Linear`
-# computes `x @ weight.T + bias`.)
+# computes `x @ weight.T + bias`; the cell above has named the weights `W_1`, `b_1`, `W_2`, `b_2`.)
 
 # %% tags=["active-ipynb"]
 # A, c = ..., ...

@@ -81,7 +81,7 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # ## Configuration
 #
 # A handful of sizes decides everything. They have the paper's names, and the defaults are its base model. First, what
-# cannot work is refused with one sentence:
+# cannot work is refused with one sentence (`c` is the `TransformerConfig` that follows):
 
 # %%
 def check_sizes(c):
@@ -395,6 +395,8 @@ def count_parameters(model):
 # %% [markdown]
 # ## To a folder and back
 #
+# These five functions are about files, nothing else; they can be skipped at a first reading.
+#
 # A model that took a day to train should not be lost to a full disk. So nothing is written over an old file: the new
 # one gets a temporary name first, and takes the old one's place when it is complete.
 
@@ -592,12 +594,12 @@ class Transformer(EncoderDecoder):
 # %% tags=["active-ipynb"]
 # source, target = examples(300)
 # right = [t[:n] == a[:n] for t, a, n in zip(target.tolist(), answer(model.eval(), source).tolist(), (target != 0).sum(dim=1))]
-# print(f"{sum(right)} of {len(right)} new numbers come out exactly backwards")
+# print(f"{sum(right)} of {len(right)} random numbers come out exactly backwards")
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# A few seconds of training, and it can do what it has never been told how to do. (There are 111,100 such numbers; it has seen a
-# fraction of them.)
+# A few seconds of training, and it can do what it has never been told how to do. (In training it has seen at most 25,600 of the
+# 111,100 such numbers; most of those here with four or five digits were new to it.)
 
 # %% [markdown] tags=["question-18"]
 # ## What type has the decoder's output, and how does it become a word?
@@ -711,6 +713,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # ## Next
 #
-# Section 3 is complete. [10 Data](10_data.ipynb) brings real sentences, and notebooks 12 to 15 train and translate. In Colab the next
+# Section 3 is complete. [09 Complexity](09_complexity.ipynb) asks what all this costs, beside recurrence and convolution. From
+# [10 Data](10_data.ipynb) on there are real sentences, and notebooks 12 to 15 train and translate. In Colab the next
 # notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
 # with `pip install -e .`.

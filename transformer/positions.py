@@ -167,8 +167,8 @@ def shift_matrix(k, d_model):
 
 # %% [markdown]
 # Blocks of 2 by 2 along the diagonal, zeros elsewhere. The first block turns fast; the last is nearly the identity. An
-# attention head can hold such a matrix inside $W_Q$ and $W_K$, for as many frequencies as it is wide. Then its queries fit
-# the keys three positions back, anywhere in the sentence.
+# attention head can hold such a matrix inside $W_Q$ and $W_K$, for half as many frequencies as it is wide (each has a sine and
+# a cosine). Then its queries fit the keys three positions back, anywhere in the sentence.
 
 # %% [markdown]
 # ## Nearness
@@ -271,9 +271,9 @@ class LearnedPositions(nn.Module):
 # assert touched.tolist() == [True] * 20 + [False] * 30
 
 # %% [markdown]
-# The check passed: sentences of 20 words give a gradient to the first 20 rows only. That is the weakness. Rows past the longest sentence of training are never touched and stay random. The sines are
-# defined everywhere. Whether a model makes good use of sines it has not met is another question;
-# notebook 17 measures it.
+# The check passed: sentences of 20 words give a gradient to the first 20 rows only. That is the weakness. Rows past the longest
+# sentence of training are never touched and stay random. The sines are defined everywhere. Whether a model makes good use of
+# sines it has not met is another question: row E of Table 3 asks it.
 
 # %% [markdown]
 # ## Checks
@@ -293,7 +293,7 @@ class LearnedPositions(nn.Module):
 # Replace `...` and run the cell; it stays silent when you are right.
 #
 # **1.** Moving by $a$ and then by $b$ positions is moving by $a + b$. Undo a move by 7: which matrix brings $PE_{pos+7}$
-# back to $PE_{pos}$? (There are two ways to write it.)
+# back to $PE_{pos}$, for $d_{model} = 64$? (There are two ways to write it.)
 
 # %% tags=["active-ipynb"]
 # undo = ...
@@ -308,7 +308,7 @@ class LearnedPositions(nn.Module):
 # </details>
 #
 # **2.** A head should look two words back. With $q = PE_p$ unchanged, which matrix $A$ makes $q \cdot (A\, PE_j)$
-# largest at $j = p - 2$?
+# largest at $j = p - 2$? (`table`, from the check above, is 32 wide.)
 
 # %% tags=["active-ipynb"]
 # A = ...

@@ -10,8 +10,8 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/01_recurrence.ipynb)
 #
 # The paper begins with what it replaces (Section 1): networks that read a sentence word by word and carry along what they
-# have read. This notebook builds one that translates, first through a single vector, then with attention. Attention was
-# invented for such networks, and here one can see what for.
+# have read. This notebook builds one that translates, first through a single vector, then with attention: a way to look back
+# at every word. Attention was invented for such networks, and here one can see what for.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -31,7 +31,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# Each notebook is also a Python module, here `transformer/recurrence.py`. The next cell holds what only the pictures and checks
+# below need; like them it stays out of the module. An `assert` that holds prints nothing.
 
 # %% tags=["active-ipynb"]
 # from torch.nn.utils.rnn import pad_sequence
@@ -58,15 +59,16 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 # %% [markdown]
 # In the first pair the verb moves to the end of its clause, and *its* becomes *ihren* because *Katze* is feminine. In the
-# third the output contains symbols that are no words at all. So word $t$ of the output cannot be computed from word $t$ of
-# the input. A transducer has to read before it writes. That is why a translator has two halves: an **encoder** reads, a
-# **decoder** writes.
+# third the output contains symbols that are no words at all: brackets around words that belong together. So word $t$ of the
+# output cannot be computed from word $t$ of the input. A transducer has to read before it writes. That is why a translator has
+# two halves: an **encoder** reads, a **decoder** writes.
 
 # %% [markdown]
 # ## A network with a memory
 #
 # Sentences have any length; a layer has a fixed number of weights. Recurrence solves this by using the same weights at each
-# position. A **state** $h$, a vector, stands for what was read so far, and one step combines it with the next word:
+# position. A **state** $h$, a vector, stands for what was read so far. One step combines it with the next word, which is a
+# vector too, $x_t$ (where that comes from, below):
 #
 # $$h_t = f(h_{t-1},\; x_t)$$
 #
@@ -82,7 +84,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 # %% [markdown]
 # Blue is the encoder, orange the decoder. The decoder starts from the encoder's last state and a start mark `<s>`. Each word
-# it writes is what it reads next. While training, the true target is known, so it reads that instead.
+# it writes is what it reads next, until it writes the end mark `</s>`. While training, the true target is known, so it reads
+# that instead (*teacher forcing*).
 #
 # Follow the arrows between states: state 7 needs state 6, which needs state 5. **The steps must happen one after
 # the other**, however many processors there are. That is the paper's complaint, and notebook 09 measures it.
@@ -95,6 +98,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 # has a reset gate $r$ and an update gate $z$. It makes a proposal $n$, and mixes it with the old state:
 #
 # $$r, z = \sigma(W_{r,z}\, x + U_{r,z}\, h), \qquad n = \tanh(W_n x + r \odot U_n h), \qquad h' = (1 - z) \odot n + z \odot h$$
+
+# %% [markdown]
+# $\sigma$, the sigmoid, brings any number between 0 and 1; $\odot$ multiplies number by number. The code adds biases.
+# Shapes stand in brackets: (B, d) is a batch of B vectors of d numbers.
 
 # %%
 def gru_step(x, h, W, U, b_W, b_U):
@@ -129,7 +136,7 @@ def lstm_step(x, h, c, W, U, b_W, b_U):
 
 # %% [markdown]
 # A layer is this step in a loop over positions. Torch's `nn.GRU` and `nn.LSTM` do the loop in compiled code. With the same
-# weights they agree:
+# weights they agree, up to float32's rounding:
 
 # %% tags=["active-ipynb"]
 # gru, lstm, x = nn.GRU(8, 6, batch_first=True), nn.LSTM(8, 6, batch_first=True), torch.randn(3, 20, 8)
@@ -153,7 +160,7 @@ def gradient_by_distance(layer, x):
     """How much the last output of a layer depends on each input: mean norms of gradients, (T,), nearest input first.
 
     layer: x (B, T, d_in) -> outputs (B, T, d), alone or first of a tuple, as of torch's recurrent layers. The gradient
-    is that of a random direction of the output.
+    is that of one number: a sum of the output's numbers with random weights.
     """
     x = x.detach().requires_grad_()
     y = layer(x)
@@ -178,8 +185,8 @@ class LinearRecurrence(nn.Module):
 
 
 # %% [markdown]
-# Left, this recurrence with three values of $g$. Right, the real ones as torch initialises them, every curve divided by its
-# value at distance 0. What the last curve is, we come to at once.
+# Left, this recurrence with three values of $g$. Right, the real ones as torch initialises them ("tanh" is the simplest $f$
+# from above), every curve divided by its value at distance 0. (The average comes right after.)
 
 # %% tags=["active-ipynb"]
 # n, d = range(100), 64
@@ -204,9 +211,9 @@ class LinearRecurrence(nn.Module):
 # assert final["tanh"] < 1e-9 and final["LSTM, forget gate near 1"] > 1e3 * final["LSTM"] and abs(final["average of all inputs"] - 1) < 1e-5
 
 # %% [markdown]
-# Left: straight lines on a logarithmic axis, exactly $g^n$. Right: a plain or freshly made layer forgets a word within some
-# dozen steps; its gradient is still there, but too small to teach anything. Gates help, **if** training opens them: with a
-# forget gate near 1 the cell passes almost unchanged, and the line hardly falls. That is what the LSTM was invented for.
+# Left: straight lines on a logarithmic axis, exactly $g^n$. Right: untrained layers forget a word within some
+# twenty steps; its gradient is still there, but too small to teach anything. Gates help, **if** training opens them: with a
+# forget gate near 1 the cell passes almost unchanged, and the curve stays high. That is what the LSTM was invented for.
 
 # %% [markdown]
 # Exploding is cured by a simple rule: clip a gradient that is too long. Against vanishing there is a better way than
@@ -216,9 +223,11 @@ class LinearRecurrence(nn.Module):
 # %% [markdown]
 # ## Configuration
 #
-# Now the translator. Its sizes stand in one place. What the convolutional model of [notebook 02](02_convolution.ipynb) needs
-# too comes first. The names are the paper's where it has one: $d_{model}$ is the width of every vector, $N$ the number
-# of layers.
+# Now the translator. First the sizes that the convolutional model of [notebook 02](02_convolution.ipynb) needs too, with the
+# paper's names. The *vocabulary* is a numbered list of all words and marks that the model knows. An entry is called a *type*,
+# its number an *id*, each occurrence in a sentence a *token*. Three ids are marks: the start, the end, and padding, which fills
+# up short sentences so that a batch is a rectangle. (Dropout is for notebook 13; `forward_flops`, which counts additions and
+# multiplications, for 11.)
 
 # %%
 @dataclass(frozen=True)
@@ -279,9 +288,11 @@ class RecurrenceConfig(SequenceConfig):
 # %% [markdown]
 # ## What every encoder-decoder has
 #
-# The frame around the two halves is always the same. Below, a table with a vector for each type of the vocabulary. On
-# top, the same table turns a vector into a score for each type. (Notebook 06 takes this apart, the factor $\sqrt{d_{model}}$ included.) The
-# Transformer has the same methods, so what trains and searches in notebooks 14 and 15 works with all of them.
+# The frame around the two halves is always the same. Below, a table with a vector for each type, the *embedding*. On top,
+# the same table turns a vector into a score for each type, a *logit*. (Notebook 06 takes this apart, $\sqrt{d_{model}}$
+# included.) Between them stands the *memory*, all that the encoder tells the decoder. In shapes, B counts the
+# sentences of a batch, S and T the tokens of source and target, V the types. The Transformer has the same methods, so
+# notebooks 14 and 15 work with all three.
 
 # %%
 class SequenceToSequence(nn.Module):
@@ -320,8 +331,7 @@ class SequenceToSequence(nn.Module):
 
 
 # %% [markdown]
-# Sentences of a batch are padded to the same length. A network that reads on through the padding would end in another
-# state, so we need the true lengths.
+# A network that reads on through the padding would end in another state, so we need the true lengths.
 
 # %%
 def sentence_lengths(source, pad_id):
@@ -380,10 +390,14 @@ def summary(states, lengths):
 # ## Attention
 #
 # Bahdanau et al. (2015) removed the bottleneck. Keep **all** states $m_1, \ldots, m_S$ of the encoder. For each word to be
-# written, score how well each of them fits the decoder's state $q$; turn the scores into shares by softmax; and take the
+# written, score how well each fits the decoder's state $q$; turn the scores into shares of sum 1 (*softmax*); and take the
 # weighted sum, the *context*. The score is a small network, called **additive** because the two vectors meet in a sum:
 #
-# $$e_s = w^\top \tanh(W q + U m_s), \qquad a = \mathrm{softmax}(e), \qquad context = \sum_s a_s m_s$$
+# $$e_s = w^\top \tanh(W q + U m_s), \qquad a_s = \frac{\exp e_s}{\sum_i \exp e_i}, \qquad context = \sum_s a_s m_s$$
+
+# %% [markdown]
+# Today $q$ is called the *query*. Each $m_s$ has two parts to play: compared with $q$ it is a *key*, in the sum a *value*.
+# [Notebook 04](04_attention.ipynb) comes back to them.
 
 # %%
 class AdditiveScore(nn.Module):
@@ -404,7 +418,8 @@ class AdditiveScore(nn.Module):
 
 
 # %% [markdown]
-# Shares and sum are the same for any score, so they are a function of their own. A mask keeps the padding out.
+# Shares and sum are the same for any score, so they are a function of their own. A mask keeps the padding out: a score of
+# $-\infty$ gives a share of 0.
 
 # %%
 def blend(scores, values, mask=None):
@@ -432,8 +447,8 @@ def blend(scores, values, mask=None):
 # ## What is carried from word to word
 #
 # When the trained model writes, it gets one new token at a time. All it has to remember is its state: that is the charm of
-# recurrence. A search over several beginnings (notebook 15) copies states when one beginning goes on in two ways, and drops
-# those of sentences that are done.
+# recurrence. A search over several beginnings, called *hypotheses* (notebook 15), copies states when one beginning goes on in
+# two ways, and drops those of sentences that are done.
 
 # %%
 class Cache:
@@ -513,7 +528,8 @@ class RecurrentDecoder(nn.Module):
 # %% [markdown]
 # ## The model
 #
-# Both halves in their frame. The only difference between the two versions: how many vectors the memory holds.
+# Both halves in their frame. The only difference between the two versions: how many vectors the memory holds, and, with
+# attention, the 32,896 parameters of the score.
 
 # %%
 class RecurrentEncoderDecoder(SequenceToSequence):
@@ -538,7 +554,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
         own, cross = (caches or self.new_caches())[0]
         mask = None if source_mask is None else source_mask[:, 0]
         y = self.dropout(self.decoder(self.dropout(self.embed(target)), memory, mask, own, cross))
-        return y.to(self.embedding.weight.dtype)  # inside autocast the layers give short numbers; the loss wants long ones
+        return y.to(self.embedding.weight.dtype)  # under autocast (11) the layers give short numbers; the loss wants long ones
 
 
 # %% tags=["active-ipynb"]
@@ -551,9 +567,10 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## What the bottleneck costs
 #
-# A task that needs every word of the input: say a row of digits backwards. Both models are the same size up to the scores,
-# see the same 16,000 rows of two to ten digits, and train for some seconds, with a plain loop (notebooks 12 to 14 do it properly). The target
-# goes in without its last token and is compared without its first.
+# A task that needs every word of the input: say a row of digits backwards. Both models are the same size but for the score,
+# see 16,000 random rows of two to ten digits, and train for some seconds, with a plain loop (06 explains the loss, 12 to 14
+# do it properly). At each position the model has to name the next token. So the target goes in without its last token, and is
+# compared without its first.
 
 # %% tags=["active-ipynb"]
 # def examples(n, low, high):
@@ -597,7 +614,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # unpack them in order. With attention each digit stays where it is, and only the place to look at must be found. (Grey: longer
 # than any row in training. There both fail in the end; lengths one has never seen are another problem.)
 #
-# Notebook 16 asks the same question of real sentences. And where does the model look?
+# Notebook 16 asks the same question of real sentences. And where does the model look? The shares, from dark (0) to yellow (1):
 
 # %% tags=["active-ipynb"]
 # model, scores = models["attention"], []
@@ -613,7 +630,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # Rows are the digits it writes, columns the digits it reads. While it writes from top to bottom it looks from right to left.
 # Nobody told it to. It is a little blurred, because each state of the encoder knows its neighbours too. At the end mark there is
-# nothing left to fetch. The picture is an alignment; Bahdanau et al. drew such pictures of French and English.
+# nothing left to fetch. The picture is an *alignment*: which word comes from which. Bahdanau et al. drew such pictures of
+# French and English.
 
 # %% tags=["active-ipynb"]
 # looked = weights[:8].argmax(dim=-1)
@@ -647,7 +665,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...` and run the cell; it stays silent when you are right, and stops with an `AssertionError` when not.
 #
 # **1.** Which value of the update gate $z$ makes a GRU keep its state for ever, whatever it reads?
 

@@ -43,9 +43,9 @@ from torch import nn
 # Figure 1, bottom to top:
 
 # %% tags=["active-ipynb"]
-# norm, network, words = ("add, LayerNorm", 2), ("position-wise network (05)", 1), ("words as vectors (06, 07)", None)
-# towers = [[words, ("self-attention (04)", 0), norm, network, norm],
-#           [words, ("masked self-attention (04)", 0), norm, ("attention to encoder (04)", 0), norm,
+# norm, network, words = ("add, LayerNorm", 3), ("position-wise network (05)", 2), ("words as vectors (06, 07)", None)
+# towers = [[words, ("self-attention (04)", 1), norm, network, norm],
+#           [words, ("masked self-attention (04)", 1), norm, ("attention to encoder (04)", 1), norm,
 #            network, norm, ("a score for every possible next word (06)", None)]]
 # boxes = {(x, i): (1.2 * x, [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3][i], *box)
 #          for x, tower in enumerate(towers) for i, box in enumerate(tower)}
@@ -54,8 +54,9 @@ from torch import nn
 # plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
 
 # %% [markdown]
-# Grey is one floor; there are six of each. The lines at the sides are the paths around the sub-layers: they meet the
-# sub-layer's output in "add, LayerNorm". The slanted arrow leaves the *top* floor of the encoder and goes to *every*
+# Grey is one floor; there are six of each. In *self*-attention (orange) the words of one sentence look at each other; *masked*
+# means that a word sees only those before it and itself. The lines at the sides are the paths around the sub-layers: they meet
+# the sub-layer's output in "add, LayerNorm". The slanted arrow leaves the *top* floor of the encoder and goes to *every*
 # floor of the decoder. We build from the small to the large: normalisation, path, floor, tower.
 
 # %% [markdown]
@@ -139,9 +140,9 @@ class LayerNorm(nn.Module):
 #
 # $$\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$$
 #
-# So a sub-layer does not replace a word's vector; it corrects it. Dropout (Section 5.4, notebook 13) zeroes a random
+# So a sub-layer does not replace a word's vector; it corrects it. Dropout (notebook 13) zeroes a random
 # tenth of the sub-layer's output while training, before the sum. This order is called **post-norm**. Later
-# models often normalise what goes *into* the sub-layer and leave the path itself alone:
+# models often normalise what goes *into* the sub-layer and leave the path alone:
 #
 # $$x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x))$$
 #
@@ -180,7 +181,7 @@ class Residual(nn.Module):
 # $F'$ at every floor; if that is a little below 1, little is left after many floors. With the path the
 # slope is that of $x + F(x)$, which is $1 + F'(x)$: the 1 carries the gradient past any sub-layer.
 #
-# We stack 16 small networks, each two matrices with a ReLU between them, in four ways:
+# We stack 16 small networks, each two matrices with a ReLU between them (it turns negative numbers into 0), in four ways:
 
 # %% tags=["active-ipynb"]
 # ways = {"no path": lambda f: f, "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
@@ -190,7 +191,7 @@ class Residual(nn.Module):
 # %% [markdown]
 # Two measurements at every height before training: how large are the vectors, and how large is the gradient that
 # arrives there from the top? Then each tower is trained for 80 steps on a simple wish: put out the 32 input numbers in
-# another, fixed order. (The loops stand in `transformer/experiments.py`.)
+# another, fixed order. (The loops stand in `transformer/experiments.py`, as does `Floor`, a wrapper and its sub-layer in one.)
 
 # %% tags=["active-ipynb"]
 # sizes, gradients, losses = {}, {}, {}
@@ -212,25 +213,27 @@ class Residual(nn.Module):
 # assert min(no_path, only_norm) > 0.94 and max(post_norm, pre_norm) < 0.9
 
 # %% [markdown]
-# Left: without a path the gradient fades by orders of magnitude; with one it arrives. Middle: so does the
-# signal on its way up. LayerNorm alone keeps both at a good size. Yet (right) almost nothing is learned: both towers without a path
-# stay near an error of 1, that of always answering 0. Size is not enough: what arrives at the top has been mixed 16 times
-# and hardly says any more what came in. The path keeps the input readable, and both towers with a path learn.
+# Left, from the top (height 16) down: without a path the gradient fades by orders of magnitude; with one it arrives. Middle: the
+# same for the signal on its way up. LayerNorm alone keeps both at a good size (its line in the middle lies under post-norm's). Yet
+# (right) nothing is learned: both towers without a path stay near an error of 1, that of always answering 0. What arrives at
+# the top has been mixed 16 times and hardly says any more what came in. The path keeps the input readable, and both towers with
+# a path learn.
 
 # %% [markdown]
 # ## Post-norm or pre-norm?
 #
 # In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
 # shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
-# addition, and gradients add up on the way down. So its error starts higher, and it gets one more LayerNorm at
-# its top; but it learns faster. Xiong et al. (2020) trace to this why post-norm needs a slow start, the warm-up
-# of Section 5.3 (notebook 12). With it, the paper's order trains well at six floors.
+# addition, and gradients add up on the way down. So pre-norm's error starts higher, and it gets one more LayerNorm at
+# its top; but it learns faster. This is how Xiong et al. (2020) explain that post-norm needs a slow start, the warm-up
+# of notebook 12. With it, the paper's order trains well.
 
 # %% [markdown]
 # ## The encoder's layer
 #
-# One floor of the encoder has two sub-layers (Section 3.1): self-attention, where query, key and value all come from
-# the same place (what these words mean is the subject of 04), then the position-wise network. Both are handed in. The mask says who may look at whom.
+# One floor of the encoder has two sub-layers (Section 3.1): self-attention, where query, key and value ([01](01_recurrence.ipynb);
+# more in 04) all come from the same words, then the position-wise network. Both are handed in. The mask says who may look at whom; its
+# axis h is for the heads of 04.
 
 # %%
 class EncoderLayer(nn.Module):
@@ -354,8 +357,7 @@ class Decoder(nn.Module):
 # decoder = Decoder([DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
-# output = decoder(target, memory, target_mask=so_far)
-# print("memory", tuple(memory.shape), " output", tuple(output.shape))
+# print("memory", tuple(memory.shape), " output", tuple(decoder(target, memory, target_mask=so_far).shape))
 
 # %% [markdown]
 # Seven source words, five target words, two sentences: the memory has one vector for each source word, the output one for each target
@@ -412,13 +414,14 @@ class Decoder(nn.Module):
 #     return ...
 #
 # if your_deviation(0) is not ...:
-#     assert all(abs(sizes["pre-norm"][n] / your_deviation(n) - 1) < 0.25 for n in range(17))
+#     heights = torch.cat([torch.randn(1, 10**5), 0.5**0.5 * torch.randn(16, 10**5)]).cumsum(dim=0)      # the sums, floor by floor
+#     assert all(abs(heights[n].std() / your_deviation(n) - 1) < 0.02 for n in range(17))
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `return (1 + n / 2) ** 0.5`: variances of independent parts add. After 16 floors it is 3. The square root flattens, so late
-# floors change the vector little. With post-norm it is 1 at every height.
+# `return (1 + n / 2) ** 0.5`: variances of independent parts add. After 16 floors it is 3, as in the picture. The square root
+# flattens, so late floors change the vector little. With post-norm it is 1 at every height.
 # </details>
 
 # %% [markdown]

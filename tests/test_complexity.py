@@ -1,0 +1,337 @@
+"""Table 1's layers: restricted attention equals the masked full form, dilation torch's; what counts; what measures."""
+
+import json
+import math
+import time
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import assert_close, random
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
+from transformer.complexity import (
+    KINDS,
+    Dilated,
+    Recurrent,
+    SelfAttention,
+    TensorMemory,
+    crossing,
+    exponent,
+    exponents,
+    largest_n,
+    layer_flops,
+    local_attention,
+    longest_chain,
+    make_layer,
+    measure,
+    path_length,
+    pruned_attention,
+    recurrent_round,
+    stacked,
+    windows,
+    work,
+)
+from transformer.convolution import Convolution, GatedBlock
+
+pytestmark = pytest.mark.usefixtures("seed")
+PLAIN = [kind for kind in KINDS if "fused" not in kind]
+
+
+# Restricted attention
+
+def band(n, r, causal):
+    """The mask of the full form: |i - j| <= r, and j <= i if causal."""
+    allowed = [[abs(i - j) <= r and (j <= i or not causal) for j in range(n)] for i in range(n)]
+    return torch.tensor(allowed)
+
+
+def test_windows_hold_a_block_and_its_neighbours():
+    x = torch.arange(1, 8)[:, None]
+    assert windows(x, 3)[..., 0].tolist() == [[0, 0, 0, 1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6, 7, 0, 0],
+                                              [4, 5, 6, 7, 0, 0, 0, 0, 0]]
+    assert windows(x, 4, causal=True)[..., 0].tolist() == [[0, 0, 0, 0, 1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7, 0]]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("n, r", [(24, 4), (23, 5), (5, 5), (4, 7), (1, 3), (6, 1), (9, 8)])
+def test_equals_the_masked_full_form(n, r, padded, causal):
+    q, k, v = random(2, 3, n, 4), random(2, 3, n, 4), random(2, 3, n, 6)
+    real = None
+    if padded:
+        tokens = torch.ones(2, n).int()
+        tokens[0, n // 2:] = tokens[1, 0] = 0
+        real = padding_mask(tokens, pad_id=0)
+    allowed = band(n, r, causal) if real is None else band(n, r, causal) & real
+    ours, full = local_attention(q, k, v, r, causal, real), scaled_dot_product_attention(q, k, v, allowed)[0]
+    assert_close(ours, full)
+    direction = torch.randn_like(ours)
+    for a, b in zip(torch.autograd.grad((ours * direction).sum(), (q, k, v)),
+                    torch.autograd.grad((full * direction).sum(), (q, k, v))):
+        assert_close(a, b)
+
+
+def test_who_sees_nothing_gets_zeros():
+    q, tokens = random(1, 2, 40, 4), (torch.arange(40) < 15).int()[None]
+    output = local_attention(q, q, q, 3, mask=padding_mask(tokens, pad_id=0))
+    gradient, = torch.autograd.grad(output.square().sum(), q)
+    assert output[:, :, :18].ne(0).all() and output[:, :, 18:].eq(0).all()
+    assert gradient[:, :, :15].ne(0).any(dim=-1).all() and gradient[:, :, 18:].eq(0).all()
+
+
+def test_needs_memory_in_proportion_to_n():
+    """Twice the length, twice the bytes; never a tensor of n x n."""
+    peaks = []
+    for n in (512, 1024):
+        q = torch.randn(1, 2, n, 8)
+        with TensorMemory() as memory:
+            local_attention(q, q, q, 16)
+        peaks.append(memory.peak)
+    assert peaks[1] == pytest.approx(2 * peaks[0], rel=0.05) and peaks[1] < 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize("r, lengths", [(0, (6, 6, 6)), (-1, (6, 6, 6)), (2, (6, 5, 5)), (2, (6, 6, 5))])
+def test_refuses_other_lengths_and_no_neighbours(r, lengths):
+    q, k, v = (torch.zeros(1, 1, n, 4) for n in lengths)
+    with pytest.raises(ValueError, match=f"r must be at least 1 and q, k, v equally long: r = {r}, 6"):
+        local_attention(q, k, v, r)
+
+
+@pytest.mark.parametrize("mask", [causal_mask(6), torch.ones(1, 6), torch.ones(1, 5, dtype=torch.bool)])
+def test_refuses_another_kind_of_mask(mask):
+    x = torch.zeros(1, 1, 6, 4)
+    with pytest.raises(ValueError, match=r"the mask must be boolean, \(..., 1, 6\): the same keys for all queries"):
+        local_attention(x, x, x, 2, mask=mask)
+
+
+# Layers
+
+def test_self_attention_is_multi_head_attention():
+    ours, theirs, x = make_layer("self-attention", 16, h=4), MultiHeadAttention(16, 4), torch.randn(2, 9, 16)
+    theirs.load_state_dict(ours.state_dict())
+    assert torch.equal(ours(x), theirs(x, x, x))
+
+
+@pytest.mark.parametrize("kind", ["self-attention, fused", "restricted attention"])
+def test_other_self_attentions_equal_it(kind):
+    full, other, x = make_layer("self-attention", 16, h=4), make_layer(kind, 16, h=4, r=9), torch.randn(2, 9, 16)
+    other.load_state_dict(full.state_dict())
+    assert torch.allclose(other(x), full(x), rtol=0, atol=1e-5)
+
+
+def test_restricted_attention_reaches_r():
+    layer, x = make_layer("restricted attention", 8, h=2, r=3).double(), random(1, 20, 8)
+    gradient, = torch.autograd.grad(layer(x)[0, 10].sum(), x)
+    assert gradient[0].ne(0).any(dim=-1).nonzero()[:, 0].tolist() == list(range(7, 14))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n, gap", [(29, 4), (12, 3), (5, 9), (7, 1)])
+def test_dilated_equals_torchs(n, gap, causal):
+    layer, x = Convolution(6, 8, 3, causal).double(), random(2, n, 6)
+    sides = (2 * gap, 0) if causal else (gap, gap)
+    theirs = F.conv1d(F.pad(x.transpose(1, 2), sides), layer.conv.weight, layer.conv.bias, dilation=gap)
+    assert_close(Dilated(layer, gap)(x), theirs.transpose(1, 2))
+
+
+def test_gaps_grow_with_depth():
+    assert [make_layer("dilated convolution", 8, k=3, depth=i).gap for i in range(4)] == [1, 3, 9, 27]
+
+
+# Steps and paths
+
+def test_longest_chain_of_small_graphs():
+    x = torch.ones(3, requires_grad=True)
+    assert longest_chain(x * 2) == 2  # the product, and the leaf
+    y = x
+    for _ in range(2000):
+        y = y + 1
+    assert longest_chain(y + x) == 2002
+    assert longest_chain(x.exp() * (x + 1).sin().cos()) == 5
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_only_recurrence_waits(kind):
+    chains = [longest_chain(make_layer(kind, 16, r=4, depth=2)(torch.randn(1, n, 16))) for n in (16, 32, 64)]
+    if kind == "recurrent":
+        assert chains[2] - chains[1] == 2 * (chains[1] - chains[0]) >= 2 * 16
+    else:
+        assert len(set(chains)) == 1
+
+
+def test_n_rounds_are_torchs_gru():
+    gru, x = Recurrent(6, 6, batch_first=True).double(), torch.randn(2, 11, 6, dtype=torch.float64)
+    step, h = recurrent_round(gru), x
+    for i in range(11):
+        h = step(i, x, h)
+        assert torch.allclose(h[:, :i + 1], gru(x)[:, :i + 1], rtol=0, atol=1e-9)
+        assert i == 10 or not torch.allclose(h[:, i + 1], gru(x)[:, i + 1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 9, 10, 28])
+def test_paths(n):
+    x = torch.randn(1, n, 8, dtype=torch.float64)
+    lengths = {kind: path_length(stacked(kind, 8, h=2, r=4), x) for kind in PLAIN if kind != "recurrent"}
+    assert lengths == {"self-attention": 1, "convolution": math.ceil((n - 1) / 2),
+                       "dilated convolution": next(i for i in range(9) if 3**i >= n),
+                       "restricted attention": math.ceil((n - 1) / 4)}
+    assert path_length(recurrent_round(Recurrent(8, 8, batch_first=True).double()), x) == n
+
+
+def test_no_path_is_an_error():
+    with pytest.raises(ValueError, match="no path from the first position to the last in 6 steps"):
+        path_length(lambda i, x, y: 2 * y, torch.randn(1, 6, 4))
+
+
+# Counting and measuring
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("n", [20, 100])
+def test_flops_are_those_that_torch_counts(kind, n):
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        make_layer(kind, 16)(torch.randn(1, n, 16))
+    assert layer_flops(kind, n, 16) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("d", [64, 512, 1024])
+def test_the_crossing_is_at_n_equal_to_d(d):
+    sizes = [d // 4, d // 2, d, 2 * d]
+    curves = [[layer_flops(kind, n, d) for n in sizes] for kind in ("self-attention", "recurrent")]
+    assert crossing(sizes, *curves) == pytest.approx(d)
+    assert layer_flops("self-attention", d, d) == layer_flops("recurrent", d, d)
+
+
+def test_crossing_of_power_laws():
+    sizes = [1, 10, 100, 1000]
+    assert crossing(sizes, [n**2 for n in sizes], [40 * n for n in sizes]) == pytest.approx(40)
+    assert crossing(sizes, [1, 20, 50, 2000], sizes) == pytest.approx(100 * 10 ** 0.5)     # the last time counts
+    twice = [2 * n for n in sizes]
+    assert crossing(sizes, sizes, twice) is None and crossing(sizes, twice, sizes) is None
+
+
+def test_exponent_is_that_of_the_larger_half():
+    sizes = [2, 4, 8, 16, 32, 64]
+    assert exponent(sizes, [1, 1, 1, *(3 * n**1.7 for n in sizes[3:])]) == pytest.approx(1.7)
+    assert largest_n(sizes, [5 * n**2 for n in sizes], 5 * 10_000**2) == pytest.approx(10_000)
+
+
+def test_exponents_of_flops_and_of_what_was_measured():
+    sizes = [2**i for i in range(12, 20)]
+    run = {"self-attention": {"seconds": [n**1.5 for n in sizes], "bytes": [n**1.2 for n in sizes]}}
+    other = {"self-attention": {"seconds": [n**1.1 for n in sizes], "bytes": [n**1.3 for n in sizes]}}
+    flops, *rest = exponents("self-attention", sizes, 8, run, other)
+    assert 1.99 < flops < 2 and rest == pytest.approx([1.5, 1.1, 1.3])
+
+
+def test_memory_of_what_is_held_at_once():
+    x = torch.randn(500, 500)
+    with TensorMemory() as memory:
+        y = (x @ x + 1).t().relu_()
+        x.mul_(2)
+        z = y[:250] * 2
+        parts = x.split(250)
+    assert (memory.peak, memory.held) == (2_000_000, 1_500_000)
+    del y, z, parts
+    assert memory.held == 0
+
+
+def test_memory_of_the_backward_pass():
+    x = torch.randn(1000, requires_grad=True)
+    with TensorMemory() as memory:
+        gradient, = torch.autograd.grad(x.exp().sum(), x)
+    assert memory.held == 4000 and 8000 <= memory.peak <= 16_100
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_work_takes_all_gradients_only_when_training(training):
+    seen = []
+    layer = nn.Linear(4, 4)
+    layer.weight.register_hook(lambda gradient: seen.append("weight"))
+    x = torch.randn(1, 3, 4, requires_grad=training)
+    x.requires_grad and x.register_hook(lambda gradient: seen.append("x"))
+    work(layer, x, training)
+    assert sorted(seen) == (["weight", "x"] if training else []) and layer.weight.grad is None
+
+
+def test_the_forward_pass_alone_keeps_nothing_for_a_gradient():
+    chain = nn.Sequential(*[nn.Linear(100, 100) for _ in range(5)])
+    with TensorMemory() as memory:
+        work(chain, torch.randn(100, 100))
+    assert memory.peak < 3 * 40_000 + 1000
+
+
+def test_measures_each_layer_at_each_size():
+    calls = []
+
+    class Slow(nn.Module):
+        def forward(self, x):
+            calls.append(x.shape)
+            end = time.perf_counter() + 0.003
+            while time.perf_counter() < end:
+                pass
+            return x * 2
+
+    class Quick(nn.Module):
+        def forward(self, x):
+            return x + torch.cat([x, x])[:len(x)]
+
+    found = measure({"slow": Slow(), "quick": Quick()}, [8, 16], 5, seconds=0.0, rounds=4)
+    assert calls == [(1, 8, 5)] * 5 + [(1, 16, 5)] * 5  # once for memory, four times for the clock
+    assert found["slow"]["bytes"] == [160, 320] and found["quick"]["bytes"] == [480, 960]
+    assert min(found["slow"]["seconds"]) > 2 * max(found["quick"]["seconds"]) > 0
+    assert measure({"quick": Quick()}, [8], 5, seconds=0.0, B=3)["quick"]["bytes"] == [3 * 160 + 6 * 160]
+
+
+def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, one_thread):
+    import complexity as tool
+
+    monkeypatch.setattr(tool, "SECONDS", 0.0)
+    monkeypatch.setattr("sys.argv", ["complexity.py", "--largest", "130", "--d", "16", "--result", f"{tmp_path}/r"])
+    tool.main()
+    result = json.loads((tmp_path / "r").read_text(encoding="utf8"))
+    assert result["command"] == "python tools/complexity.py --largest 130 --d 16" and result["sizes"] == [64, 128]
+    assert result["hardware"].startswith("1 thread of ") and result["minutes"] >= 0
+    for name in ("forward", "training"):
+        assert list(result[name]) == list(KINDS)
+        assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in result[name].values())
+        assert all(row["bytes"][1] > row["bytes"][0] > 0 for row in result[name].values())
+    assert result["training"]["convolution"]["bytes"] > result["forward"]["convolution"]["bytes"]
+
+
+# Pruning
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_pruned_attention_keeps_the_largest(masked):
+    q, k, v = random(2, 3, 5, 4), random(2, 3, 7, 4), random(2, 3, 7, 4)
+    mask = padding_mask(torch.tensor([[1] * 7, [1, 1, 1, 0, 0, 0, 0]]), pad_id=0) if masked else None
+    full = scaled_dot_product_attention(q, k, v, mask)[1]
+    output, weights = pruned_attention(q, k, v, mask, keep=3)
+    least = full.sort(dim=-1, descending=True).values[..., 2:3]
+    kept = torch.where(full >= least, full, 0.0)
+    assert_close(weights, kept / kept.sum(dim=-1, keepdim=True))
+    assert_close(output, weights @ v)
+    for a, b in zip(pruned_attention(q, k, v, mask, keep=7), scaled_dot_product_attention(q, k, v, mask)):
+        assert_close(a, b)
+
+
+def test_pruning_at_random_keeps_as_many_and_respects_the_mask():
+    x, mask = random(2, 3, 8, 4), padding_mask(torch.tensor([[1] * 8, [1] * 5 + [0] * 3]), pad_id=0)
+    weights = pruned_attention(x, x, x, mask, keep=4, at_random=True)[1]
+    assert (weights > 0).sum(dim=-1).eq(4).all() and weights[1, :, :, 5:].eq(0).all()
+    assert not torch.equal(weights > 0, pruned_attention(x, x, x, mask, keep=4)[1] > 0)
+
+
+def test_partial_settings_reach_the_inner_function():
+    layer = SelfAttention(8, 2, partial(local_attention, r=1, causal=True)).double()
+    x = random(1, 6, 8)
+    gradient, = torch.autograd.grad(layer(x)[0, 4].sum(), x)
+    assert gradient[0].ne(0).any(dim=-1).tolist() == [False, False, False, True, True, False]
+
+
+def test_a_gated_block_is_dealt_out_unchanged():
+    block, x = GatedBlock(4, 3, causal=True).double(), random(2, 10, 4)
+    assert_close(Dilated(block, 2)(x)[:, 1::2], block(x[:, 1::2]))
