@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks bundled stamp gpu mutants test-oldest torchtext clean
+.PHONY: help demo test lab sync notebooks site bundled stamp gpu mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -31,6 +31,9 @@ sync: .venv/.installed  ## both sides of each pair equal; the newer one wins
 notebooks: .venv/.installed  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
 	.venv/bin/python tools/pairs.py execute $(NAMES)
 
+site: .venv/.installed  ## the book as a web site, from the notebooks as they are: site/html/index.html
+	.venv/bin/python tools/site/book.py
+
 torchtext: .venv-oldest/.installed  ## execute notebook 90, whose outputs are made with torchtext (torch 2.3.1)
 	.venv-oldest/bin/python tools/pairs.py execute 90
 
@@ -58,7 +61,7 @@ clean:  ## remove both environments
 	@$(PYTHON) -m venv .venv || { \
 	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
-	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test]'
+	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test,site]'
 	@touch $@
 
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt

@@ -73,6 +73,21 @@ def test_heatmaps():
     assert len(plotting.heatmaps(panels[:1])) == 1
 
 
+class Node:
+    def __init__(self, label, *parts):
+        self.label, self.parts = label, parts
+
+
+def test_constituents_stand_above_the_middle_of_what_they_hold():
+    phrase = Node("NP", Node("DT", "the"), Node("NN", "dog"))
+    ax = plotting.constituents(Node("S", phrase, Node("VB", "sings")), "title")
+    found = {text.get_text(): text.get_position() for text in ax.texts}
+    assert found == {"S": (1.25, 2), "NP": (0.5, 1), "DT\nthe": (0, 0), "NN\ndog": (1, 0), "VB\nsings": (2, 0)}
+    ends = {tuple(zip(line.get_xdata(), line.get_ydata())) for line in ax.lines}
+    assert len(ends) == 4 and ((1.25, 2), (0.5, 2), (0.5, 1.1)) in ends and ((1.25, 2), (2, 2), (2, 0.1)) in ends
+    assert ax.get_title() == "title" and "2 constituents over the dog sings" in ax.get_label()
+
+
 def test_lines():
     ax = plotting.lines([1, 2], {"one": [1, 2], "two": torch.tensor([3.0, 4.0])}, "x", "y", logx=True, logy=True)
     assert [list(line.get_ydata()) for line in ax.lines] == [[1, 2], [3, 4]]
@@ -80,6 +95,14 @@ def test_lines():
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == 2
     assert plotting.lines([1], {"one": [1]}, markers=True).get_legend() is None
+
+
+@pytest.mark.parametrize("high, named", [(40, True), (4000, False)])
+def test_short_logarithmic_axes_have_plain_numbers(high, named):
+    ax = plotting.lines([1, high], {"one": [1, 10]}, logx=True)
+    ax.figure.canvas.draw()
+    assert ({"1", "2", "5", "10", "20"} <= set(labels(ax.xaxis).values())) == named
+    assert not any(text.get_text() for text in ax.get_xticklabels(minor=True))
 
 
 def test_bars():
@@ -116,3 +139,58 @@ def test_a_longest_label_stays_inside_the_saved_picture(tmp_path):
     picture = imread(tmp_path / "picture.png")[:, :, :3]
     for border in (picture[0], picture[-1], picture[:, 0], picture[:, -1]):
         assert (border == 1).all()
+
+
+# What a picture shows, in words
+
+def described(ax):
+    return plotting.describe((ax if hasattr(ax, "figure") else ax.flat[0]).figure)
+
+
+def test_words_of_a_heatmap():
+    weights = torch.tensor([[0.0, 0.1, 0.9], [0.5, 0.5, 0.0]])
+    assert described(plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", column_label="read")) == (
+        "Heat map “title”: 2 rows (x, y), 3 columns (read: a, b, c), values from 0 to 0.9. "
+        "Most in each row: x → c (0.9); y → a, b (0.5).")
+    assert described(plotting.heatmap([[-1.0, 2.0]])) == "Heat map: 1 rows, 2 columns, values from -1 to 2."
+    assert described(plotting.heatmap([[1, 1, 1, 1], [0, 0, 0, 0]])).endswith(
+        "Most in each row: 0 → 0, 1, 2 and 1 more (1); 1 → nothing.")
+    assert "(0 to 19)" in described(plotting.heatmap(torch.rand(20, 20), range(20)))
+
+
+def test_words_of_curves_bars_and_histograms():
+    nan = float("nan")
+    curves = {"up": [1, 2, 3], "back": [2, 5, 2.001], "down": torch.tensor([3, nan, 1]), "none": [nan] * 3}
+    assert described(plotting.lines([1, 2, 4], curves, "n", "seconds", "title", logx=True)) == (
+        "Curves “title”: seconds over n (logarithmic) from 1 to 4. up rises from 1 to 3; back begins and ends at 2 "
+        "(lowest 2, highest 5); down falls from 3 to 1; none has no finite value.")
+    assert described(plotting.bars({"a": 1.5, "b": 2}, "name", "y")) == "Bars: y by name: a 1.5; b 2."
+    assert described(plotting.histograms({"a": [1, 2, 6]}, "words")) == (
+        "Histograms: density of words. a from 1 to 6, mean 3.")
+
+
+def test_words_of_diagrams_and_trees():
+    boxes = {"a": (0, 0, "first", None), "b": (0, 1, "second\nbox", 1)}
+    assert described(plotting.flow(boxes, [("a", "b", 0), ("a", "b", 0.4)], [(0, -0.2, 1.2, "N times")])) == (
+        "Diagram: boxes first, second box; a frame: N times. "
+        "Arrows: first to second box; first to second box (around).")
+    assert described(plotting.tree({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")) == (
+        "Tree “<s>”: a 0.50 (kept); a b 0.25.")
+
+
+def test_words_stay_few():
+    """Many panels lose their details first, then all but their titles."""
+    words = [f"word{i}" for i in range(8)]
+    panels = [(f"head {i}", torch.rand(8, 8), words, words) for i in range(20)]
+    assert "Most in each row" in described(plotting.heatmaps(panels[:1]))
+    few, many = described(plotting.heatmaps(panels[:4])), described(plotting.heatmaps(panels))
+    assert few.count("Heat map") == 4 and "Most in each row" not in few
+    assert many.startswith("20 panels, head 0, head 1, ") and len(many) <= 1000 and many.count("Heat map") == 1
+
+
+def test_a_notebook_keeps_the_words():
+    """IPython asks the figure for them; the picture itself comes from IPython, as ever."""
+    from IPython.core.formatters import DisplayFormatter
+
+    figure = plotting.bars({"a": 1}).figure
+    assert DisplayFormatter().mimebundle_formatter(figure) == ({}, {"image/png": {"alt": "Bars: values: a 1."}})

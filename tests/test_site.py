@@ -1,0 +1,350 @@
+"""The web site: built once, warnings being errors; then its links, its words for pictures, its pages in Chromium."""
+
+import functools
+import html.parser
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pairs
+import pytest
+from browser import CHROMIUM, Browser
+from filelock import FileLock
+
+for module in ("myst_nb", "sphinx_book_theme", "math_core", "ziamath"):
+    pytest.importorskip(module, reason="the web site needs the extra [site]")
+sys.path.insert(0, str(pairs.ROOT / "tools" / "site"))
+
+import book  # noqa: E402
+
+ROOT = pairs.ROOT
+NOTEBOOKS = pairs.notebooks()
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, worker_id):
+    """The folder of the site's pages; test processes side by side build it once, together."""
+    alone = worker_id == "master"
+    folder = tmp_path_factory.mktemp("site") if alone else tmp_path_factory.getbasetemp().parent / "site"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / "done").exists():
+            command = [sys.executable, "tools/site/book.py", str(folder)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+            (folder / "done").write_text(f"{done.returncode}\n{done.stderr}", encoding="utf8")
+    assert (folder / "done").read_text(encoding="utf8") == "0\n"
+    return folder / "html"
+
+
+class Page(html.parser.HTMLParser):
+    """What tests ask of a page: ids; (tag, address) of what it loads and leads to; pictures; text outside code."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.loads, self.links, self.pictures, self.text, self.inside = set(), [], [], [], "", []
+        self.feed(path.read_text(encoding="utf8"))
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids.update(filter(None, [given.get("id")]))
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag in ("script", "img", "iframe", "source") and given.get("src"):
+            self.loads.append(given["src"])
+        if tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon"):
+            self.loads.append(given["href"])
+        if tag == "img" and "_static/" not in given.get("src", ""):       # there lie the theme's own
+            self.pictures.append((given.get("src", ""), given.get("alt", "")))
+        if tag not in VOID:
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        while tag in self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, text):
+        if not {"script", "style", "code", "pre", "annotation"} & set(self.inside):
+            self.text += text
+
+
+@functools.cache
+def page(path):
+    return Page(path)
+
+
+def pages(site):
+    """{path below the site: `Page`} of all pages."""
+    return {path.relative_to(site).as_posix(): page(path) for path in sorted(site.rglob("*.html"))
+            if "_static" not in path.parts}
+
+
+def notebooks(site):
+    """The notebooks that the site was built from."""
+    found = sorted((site.parent / "source" / "notebooks").glob("*.ipynb"))
+    assert [notebook.name for notebook in found] == [notebook.name for notebook in NOTEBOOKS]
+    return found
+
+
+def test_every_notebook_is_a_page_and_is_downloaded_as_it_is(site):
+    for notebook in notebooks(site):
+        found = pages(site)[f"notebooks/{notebook.stem}.html"]
+        source = f"../_sources/notebooks/{notebook.name}"
+        assert source in found.links
+        assert (site / "notebooks" / source).resolve().read_bytes() == notebook.read_bytes()
+        colab = book.stamp.address(ROOT).replace("https://github.com", "https://colab.research.google.com/github")
+        assert f"{colab}/blob/main/notebooks/{notebook.name}" in found.links
+        assert sum("colab" in link for link in found.links) == 1        # the badge is the button at the top
+
+
+def test_every_link_inside_leads_somewhere(site):
+    broken, count = [], 0
+    for name, found in pages(site).items():
+        for link in {*found.links, *found.loads}:
+            parts = urlsplit(link)
+            if parts.scheme or link.startswith("//"):
+                continue
+            path = (site / name).parent / unquote(parts.path) if parts.path else site / name
+            there = path.is_file() and (not parts.fragment or path.suffix != ".html"
+                                        or unquote(parts.fragment) in page(path.resolve()).ids)
+            broken += [] if there else [(name, link)]
+            count += 1
+    assert not broken and count > 1000
+
+
+def test_links_into_the_repository_name_files_that_are_there(site):
+    address = f"{book.stamp.address(ROOT)}/blob/main/"
+    named = {link.removeprefix(address).partition("#")[0] for found in pages(site).values() for link in found.links
+             if link.startswith(address)}
+    assert named and all((ROOT / name).exists() for name in named), named
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    for name, found in pages(site).items():
+        assert not [link for link in found.loads if re.match(r"(?!data:)[a-z]+:|//", link)], name
+    for path in site.rglob("*.css"):
+        text = path.read_text(encoding="utf8")
+        assert not re.search(r"url\(['\"]?(?!data:)(?:[a-z]+:|//)|@import\s+['\"]http", text), path
+
+
+def test_every_picture_has_words(site):
+    silent = {name for name, found in pages(site).items() for _, alt in found.pictures
+              if len(alt) < 25 or "Figure size" in alt or ".png" in alt}
+    assert not silent, "execute these notebooks again: make notebooks"
+    for notebook in notebooks(site):
+        cells = nbformat.read(notebook, as_version=4).cells
+        drawn = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+        assert len(pages(site)[f"notebooks/{notebook.stem}.html"].pictures) == drawn
+
+
+def test_formulae_are_mathml(site):
+    for name, found in pages(site).items():
+        text = (site / name).read_text(encoding="utf8")
+        assert "<merror" not in text and not re.search(r"\\(?:frac|sqrt|mathrm|cdot)\b", found.text), name
+    assert (site / "notebooks" / "04_attention.html").read_text(encoding="utf8").count("<math") > 20
+    assert (site / "_static" / "math.woff").stat().st_size > 10_000
+
+
+def test_readers_questions_lead_to_their_cells(site):
+    texts = json.loads((ROOT / "tools" / "site" / "questions.json").read_text(encoding="utf8"))
+    expected = {}
+    for notebook in notebooks(site):
+        for cell in nbformat.read(notebook, as_version=4).cells:
+            for number in filter(None, map(book.QUESTION.fullmatch, cell.metadata.get("tags", []))):
+                expected[f"notebooks/{notebook.stem}.html#{number[0]}"] = texts[number[1]]
+    found = {link for link in pages(site)["questions.html"].links if "#question" in link}
+    assert found == set(expected) and len(found) >= 15
+    text = re.sub(r"\s+", " ", pages(site)["questions.html"].text)
+    assert all(question in text for question in expected.values())
+
+
+def test_results_show_every_file(site):
+    text = (site / "results.html").read_text(encoding="utf8")
+    for path in [ROOT / "data" / "models" / "bundled" / "card.json", *(ROOT / "data" / "runs").glob("*.json")]:
+        content = json.loads(path.read_text(encoding="utf8"))
+        assert path.relative_to(ROOT).as_posix() in text
+        for command in content.get("commands", [content.get("command", "")]):
+            assert html.escape(command, quote=False).split()[0] in text
+        assert str(content.get("commit") or "") in text
+    assert "97.99" in text and "37.09" in text                     # BLEU of the bundled model, of Multi30k
+
+
+def test_every_documented_name_is_on_its_page(site):
+    import importlib
+    import inspect
+
+    for name in [*(notebook.stem[3:] for notebook in NOTEBOOKS), *book.HELPERS]:
+        module = importlib.import_module(f"transformer.{name}")
+        public = {f"{module.__name__}.{key}" for key, thing in vars(module).items() if not key.startswith("_")
+                  and (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__ == module.__name__}
+        assert public <= pages(site)[f"api/{name}.html"].ids | {""}, name
+
+
+# The pages in a browser
+
+@pytest.fixture(scope="module")
+def browser(site, tmp_path_factory):
+    """A Chromium, and a server on this machine that it may ask: (browser, address)."""
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=site))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    folder = tmp_path_factory.mktemp("browser")
+    found = Browser(folder)
+    yield found, f"http://127.0.0.1:{server.server_port}"
+    found.close()
+    server.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def screen(browser, width, scheme="light"):
+    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+def errors(browser):
+    """What a page complained of since the last call; what it merely logs is none of it."""
+    found = [complaint for complaint in browser.complaints
+             if complaint.get("type") not in ("log", "info", "debug")
+             and complaint.get("entry", {}).get("level") not in ("info", "verbose")]
+    browser.complaints.clear()
+    return found
+
+
+def test_every_page_on_a_phone_and_a_desk(site, browser):
+    browser, address = browser
+    browser.addresses.clear()
+    wide, complaints = [], []
+    for name in pages(site):
+        screen(browser, 390)
+        browser.open(f"{address}/{name}")
+        for width in (390, 1280):
+            screen(browser, width)
+            needed = browser.run("document.documentElement.scrollWidth")        # a phone's innerWidth grows with it
+            wide += [(name, width, needed)] if needed > width else []           # one would have to scroll sideways
+        complaints += [(name, error) for error in errors(browser)]
+    assert (wide, complaints) == ([], [])
+    assert {urlsplit(link).netloc for link in browser.addresses} <= {urlsplit(address).netloc, ""}
+
+
+def test_the_interactive_view_works_on_its_page(site, browser):
+    browser, address = browser
+    for width in (390, 1280):
+        screen(browser, width)
+        browser.open(f"{address}/notebooks/19_visualization.html")
+        with browser.frame("iframe"):
+            target = browser.words()
+            assert len(target) > 5 and set(browser.numbers()) == {""}
+            browser.run("rows.querySelectorAll('button')[1].focus()")
+            assert any(number.endswith("%") for number in browser.numbers())
+            browser.select("kind", "encoder")
+            assert browser.words() == browser.read()
+            browser.select("sentence", "1")
+            assert browser.words() != target
+        assert errors(browser) == []
+
+
+def test_roots_are_drawn(browser):
+    """A font that lacks the sign leaves a root's content alone, as wide as without it."""
+    browser, address = browser
+    screen(browser, 1280)
+    browser.open(f"{address}/notebooks/04_attention.html")
+    browser.run("document.fonts.ready.then(() => 0)")
+    assert browser.run("document.fonts.check('16px \"STIX Two Math\"')")
+    widths = browser.run("""[...document.querySelectorAll('.bd-article msqrt')].map(root => {
+      const inside = [...root.children].map(child => child.getBoundingClientRect().width).reduce((a, b) => a + b);
+      return root.getBoundingClientRect().width - inside;})""")
+    assert len(widths) >= 3 and min(widths) > 5
+    assert errors(browser) == []
+
+
+def test_light_and_dark(browser):
+    browser, address = browser
+    for scheme in ("light", "dark"):
+        screen(browser, 1280, scheme)
+        browser.open(f"{address}/notebooks/19_visualization.html")
+        paper = browser.run("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 384) == (scheme == "dark")
+        with browser.frame("iframe"):
+            assert browser.run("matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
+    screen(browser, 1280)
+    assert errors(browser) == []
+
+
+def test_search_finds_a_word(browser):
+    browser, address = browser
+    browser.open(f"{address}/search.html?q=masked+softmax")
+    found = "[...document.querySelectorAll('#search-results a')].map(link => link.getAttribute('href'))"
+    browser.run(f"new Promise(done => setInterval(() => {found}.length && done(), 50))")
+    assert any("04_attention.html" in link or "api/attention.html" in link for link in browser.run(found))
+    assert errors(browser) == []
+
+
+def test_a_page_opened_from_a_folder(site, browser):
+    browser, _ = browser
+    browser.open(site / "notebooks" / "04_attention.html")
+    assert errors(browser) == []
+
+
+# The tools
+
+def test_docstrings_are_taken_literally():
+    from docutils import nodes
+    from docutils.core import publish_doctree
+    from docutils.parsers.rst import roles
+
+    lines = ["a * b | c_ `x`s", "", "see `read_corpus` and `a < b`; *args, (B, T, d_model)."]
+    roles.register_generic_role("py:obj", nodes.literal)
+    tree = publish_doctree("\n".join(book.rst(lines)), settings_overrides={"report_level": 2, "halt_level": 2})
+    assert [node.astext() for node in tree.children if isinstance(node, nodes.paragraph)] == [
+        "a * b | c_ xs", "see read_corpus and a < b; *args, (B, T, d_model)."]
+
+
+def test_links_of_the_repository(root):
+    url = "https://github.com/x/y"
+    text = book.relink("[a](04_attention.ipynb#b) [r](../README.md) [f](../data/README.md) [h](http://x) `[c](d)`",
+                       "notebooks", url)
+    assert text == ("[a](04_attention.ipynb#b) [r](../index.md) [f](https://github.com/x/y/blob/main/data/README.md) "
+                    "[h](http://x) `[c](d)`")
+    assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
+        "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)")
+
+
+@pytest.mark.parametrize("content", [
+    {}, {"a": None}, {"content": [1, [2, {"b": 3}]]}, {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}},
+    {"text": "a | b <script> `x` $y$\nz"}, {"log": []}, {"log": [1, 2]}, {"log": [{"update": 1}]}, {"commands": []},
+    {"rows": [{"a": 1}, {"b": [1, 2]}]}, {"what": 3, "command": 4, "scores": {"test": {"bleu": None}}}, {"bleu": {}},
+    {"log": {"a": {"b": 1}}}, {"numbers": list(range(20)), "nan": float("nan"), "empty": {}}])
+def test_any_result_file_can_be_shown(content, tmp_path):
+    """Each table has as many cells in each row, and nothing of the content becomes Markdown or HTML."""
+    text = "\n\n".join(filter(None, book.result("a_b", ROOT / "data" / "runs" / "a.json", content, tmp_path, "url")))
+    for block in re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+    assert "<script" not in text.replace("\\<script", "")
+    list(book.scores(content))
+
+
+def test_scores_of_every_kind_of_file():
+    assert list(book.scores({"test": {"bleu": 97.5}, "hard": {"bleu": 88}})) == [("test", 97.5), ("hard", 88)]
+    report = {"test": {"bleu": {"score": 41.2, "margin": 1.0}, "chrf": {"score": 60}},
+              "test.average-1": {"bleu": {"score": 40}}}
+    assert list(book.scores({"scores": report})) == [("test", 41.2), ("test.average-1", 40)]
+
+
+def test_a_run_is_drawn(tmp_path):
+    log = [{"update": u, "loss": 5.0 / u, "validation_loss": 6.0 / u, "bleu": 10.0 * u} for u in (1, 2, 3)]
+    text = book.curves("run", log, tmp_path)
+    assert text.startswith("![The run run. Curves: nats a token over update from 1 to 3. training falls from 5 to 1.67")
+    assert (tmp_path / "run.png").stat().st_size > 5000
+    assert book.curves("run", [{"update": 1}], tmp_path) == ""
