@@ -44,7 +44,7 @@ def test_the_registry_is_consistent():
         assert set(corpus.cut) | set(corpus.tokenized) <= set(corpus.splits)
 
 
-@pytest.mark.parametrize("name", ["tatoeba", "europarl"])
+@pytest.mark.parametrize("name", ["tatoeba", "europarl", "treebank_nltk"])
 def test_cuts_do_not_overlap(name):
     cuts = sorted(data.CORPORA[name].cut.values())
     assert cuts[0][0] == 0 and all(a[1] == b[0] for a, b in zip(cuts, cuts[1:]))
@@ -394,6 +394,69 @@ def test_tatoeba_is_read_from_its_archive(tmp_path):
     assert pairs != sorted(pairs)
 
 
+# Sentences with their trees
+
+def test_trees_are_cut_apart():
+    text = "( (S (NP (NN a) )\n   (. .) ))\n\n( (X\t(NN b\u00a0c)) )"
+    assert list(data.trees_in(text)) == ["( (S (NP (NN a) ) (. .) ))", "( (X (NN b\u00a0c)) )"]
+    assert list(data.trees_in(" \n")) == []
+    for wrong in ("( (S (NN a))", "(S (NN a))) (X (NN b))"):
+        with pytest.raises(ValueError, match="brackets do not match in a tree"):
+            list(data.trees_in(wrong))
+
+
+def test_the_sentence_of_a_tree():
+    tree = "( (S (NP (DT A) (NP (-NONE- *T*-1)) (NN 1\\/2) ) (-LRB- -LRB-) (NN b\u00a0c) (-RRB- -RCB-) (. .)) )"
+    assert data.sentence_of(tree) == "A 1/2 ( b\u00a0c } ."
+
+
+CRAFT = {"CRAFT-1/penn/7.tree": b"( (S (NN g)) )\n", "CRAFT-1/more/penn/1.tree": b"( (S (NN a)) )\n( (S (NN b)) )\n",
+         "CRAFT-1/articles/ids/craft-ids-train.txt": b"7\n1\n", "CRAFT-1/articles/ids/craft-ids-dev.txt": b"5\n",
+         "CRAFT-1/articles/ids/craft-ids-test.txt": b"1\n", "CRAFT-1/penn/5.tree": b"( (S (NN e)) )",
+         "CRAFT-1/penn/readme.txt": b"not a tree", "CRAFT-1/articles/txt/1.txt": b"a b"}
+
+
+@pytest.fixture
+def craft(monkeypatch, server, downloads):
+    """CRAFT's release on the server, of which only the trees are kept; returns the registry's entry."""
+    texts = {"/".join(name.split("/")[-2:]): text for name, text in CRAFT.items()}
+    del texts["txt/1.txt"], texts["penn/readme.txt"]
+    texts = dict(sorted(texts.items()))
+    server.files["v5.tar.gz"] = archive_of(CRAFT)
+    file = "treebank_craft/craft_treebank_penn.tar.gz"
+    entry = File(f"{server.url}/v5.tar.gz", member="penn/*.tree", sha256=sha256(b"".join(texts.values())))
+    monkeypatch.setattr(data, "FILES", {file: entry})
+    return downloads / file, texts
+
+
+def test_a_treebank_inside_a_release(craft, server):
+    path, texts = craft
+    train, validation, test = (data.read_corpus("treebank_craft", split) for split in ("train", "validation", "test"))
+    assert train == [("g", "( (S (NN g)) )"), ("a", "( (S (NN a)) )"), ("b", "( (S (NN b)) )")]
+    assert validation == [("e", "( (S (NN e)) )")] and test == train[1:]
+    assert len(server.asked) == 1 and data.craft_texts(path) == texts and list(data.craft_texts(path)) == list(texts)
+    assert not (path.parent / "v5.tar.gz").exists()
+
+
+def test_a_treebank_that_changed_or_is_damaged(craft, server):
+    path, _ = craft
+    server.files["v5.tar.gz"] = archive_of({**CRAFT, "CRAFT-1/penn/5.tree": b"( (S (NN f)) )"})
+    with pytest.raises(ValueError, match="craft_treebank_penn.tar.gz is damaged"):
+        data.read_corpus("treebank_craft", "test")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="is not a whole .tar.gz file"):
+        data.read_corpus("treebank_craft", "test")
+
+
+def test_a_treebank_of_several_files_in_their_order(tmp_path):
+    with zipfile.ZipFile(tmp_path / "treebank.zip", "w") as archive:
+        for name, text in {"combined/wsj_0002.mrg": "( (S (NN b)) )",
+                           "combined/wsj_0001.mrg": "( (S (NN a)) )\n( (S\n (NN c)) )",
+                           "combined/README": "( (S (NN no)) )", "tagged/wsj_0001.pos": "no/NN"}.items():
+            archive.writestr(f"treebank/{name}", text)
+    assert list(data.stream_trees(tmp_path / "treebank.zip", "test")) == [f"( (S (NN {word})) )" for word in "acb"]
+
+
 # Text that was cut into words
 
 @pytest.mark.parametrize("cut, plain, german", [
@@ -450,7 +513,9 @@ SIZES = {("multi30k", "train"): 29_000, ("multi30k", "validation"): 1014, ("mult
          ("tatoeba", "validation"): 2000, ("tatoeba", "test"): 2000, ("tatoeba", "train"): 161_852,
          ("newstest2013", "test"): 3000, ("newstest2014", "test"): 3003,
          ("wmt14", "train"): 4_468_840, ("wmt14", "validation"): 3000, ("wmt14", "test"): 3003,
-         ("europarl", "train"): 18_000, ("europarl", "validation"): 1000, ("europarl", "test"): 1000}
+         ("europarl", "train"): 18_000, ("europarl", "validation"): 1000, ("europarl", "test"): 1000,
+         ("treebank_nltk", "train"): 2998, ("treebank_nltk", "validation"): 451, ("treebank_nltk", "test"): 465,
+         ("treebank_craft", "train"): 18_951, ("treebank_craft", "validation"): 2780, ("treebank_craft", "test"): 9099}
 
 
 def test_sizes_of_all_splits_are_known():

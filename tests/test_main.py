@@ -22,7 +22,7 @@ import torch
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, data, decoding, training, translation
+from transformer import Transformer, TransformerConfig, data, decoding, parsing, training, translation
 from transformer.data import Tokenizer, read_bundled
 from transformer.training import TrainingConfig
 
@@ -146,6 +146,25 @@ def test_evaluate(run, files):
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
     said = complaint("evaluate", "--folder", run)
     assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said
+
+
+def test_a_parser(monkeypatch, tmp_path):
+    """A treebank's sentences go in, their linearised trees come out; scores are of brackets, with the paper's beam."""
+    pairs = [(f"the {noun} sings", f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ sings))) )") for noun in "abcdefgh"]
+    for module in (parsing, data):
+        monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
+    monkeypatch.setattr(parsing, "stream_corpus", lambda *_: iter(pairs))
+    monkeypatch.setattr(translation, "corpus_paths", lambda *_: [])
+    folder, result = tmp_path / "run", tmp_path / "result.json"
+    assert call("train", "--corpus", "treebank_nltk", "--folder", folder, *SIZES, *SPEED).status == 0
+    assert len(Tokenizer.load(folder / "tokenizer.json").encode("S_ NP_ XX XX _NP VP_ XX _VP _S")) == 9
+    done = call("evaluate", "--folder", folder, "--record", result)
+    assert done.status == 0, done.err
+    scores = json.loads((folder / "scores.test.json").read_text())
+    assert (scores["corpus"], scores["beam"], scores["alpha"], scores["sentences"]) == ("treebank_nltk", 21, 0.3, 8)
+    assert 0 <= scores["f1"] <= 100 and 0 <= scores["valid_trees"] <= 100 and "bleu" not in scores
+    kept = json.loads(result.read_text())
+    assert kept["scores"]["test"] == scores and "f1" in kept["log"][-1]
 
 
 def test_translate(trained):

@@ -73,6 +73,10 @@ def test_heatmaps():
     assert len(plotting.heatmaps(panels[:1])) == 1
 
 
+def test_lines_of_an_empty_log():
+    assert "loss over update." in plotting.lines([], {"train": [], "validation": []}, "update", "loss").get_label()
+
+
 class Node:
     def __init__(self, label, *parts):
         self.label, self.parts = label, parts

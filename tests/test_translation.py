@@ -3,19 +3,17 @@
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import time
-import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from hatchling.builders.wheel import WheelBuilder
 
 import transformer.__main__ as command_line
 from transformer import data, translation
@@ -473,37 +471,37 @@ def test_europarl(tmp_path, monkeypatch, capsys):
     assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
 
 
-@pytest.mark.slow
-def test_the_notebook_from_a_wheel(root, tmp_path):
-    """As in Colab: the installed package without a checkout, in an empty folder."""
-    wheel = next(WheelBuilder(str(root)).build(directory=str(tmp_path)))
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    shutil.copy(root / "notebooks" / "16_translation.ipynb", empty)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "OMP_NUM_THREADS": "1"}
-
-    def python(*arguments):
-        done = subprocess.run([sys.executable, *arguments], cwd=empty, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
-
-    assert str(tmp_path) in python("-c", "from transformer.data import data_folder; print(data_folder())")
-    python("-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", "16_translation.ipynb")
-    assert [path.name for path in empty.iterdir()] == ["16_translation.ipynb"]
+def test_runs_are_kept_in_drive_where_it_is_mounted(monkeypatch, tmp_path):
+    assert translation.runs_folder() == Path("runs")
+    monkeypatch.setattr(translation, "DRIVE", tmp_path)
+    assert translation.runs_folder() == tmp_path / "runs"
 
 
-def test_the_first_process_goes_ahead(monkeypatch):
-    for number, expected in ((0, ["inside", "barrier"]), (1, ["barrier", "inside"])):
-        done = []
-        monkeypatch.setattr(translation, "process_number", lambda number=number: number)
-        monkeypatch.setattr(translation, "process_count", lambda: 2)
-        wait = SimpleNamespace(barrier=lambda done=done: done.append("barrier"))
-        monkeypatch.setattr(translation, "distributed", wait)
-        with translation.first_goes_ahead():
-            done.append("inside")
-        assert done == expected
-    monkeypatch.setattr(translation, "process_number", lambda: 0)
-    with pytest.raises(ZeroDivisionError), translation.first_goes_ahead():
-        done = 1 / 0                                             # nobody waits for one that failed
+@pytest.mark.parametrize("number, expected", [(0, ["inside", "told True"]), (1, ["waited", "inside"])])
+def test_the_first_process_goes_ahead(monkeypatch, number, expected):
+    done = []
+
+    def exchange(words):
+        done.append(f"told {words[0]}" if number == 0 else "waited")
+        words[0] = True
+
+    monkeypatch.setattr(translation, "process_number", lambda: number)
+    monkeypatch.setattr(translation, "process_count", lambda: 2)
+    monkeypatch.setattr(translation, "distributed", SimpleNamespace(broadcast_object_list=exchange))
+    with translation.first_goes_ahead():
+        done.append("inside")
     assert done == expected
+
+
+def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):
+    told = []
+    monkeypatch.setattr(translation, "process_count", lambda: 2)
+    exchange = SimpleNamespace(broadcast_object_list=lambda words: told.append(words[0]))
+    monkeypatch.setattr(translation, "distributed", exchange)
+    with pytest.raises(ZeroDivisionError), translation.first_goes_ahead():
+        told.append(1 / 0)
+    assert told == [False]
+    monkeypatch.setattr(translation, "process_number", lambda: 1)
+    with pytest.raises(ValueError, match="the first process stopped"), translation.first_goes_ahead():
+        told.append("inside")
+    assert told == [False, False]

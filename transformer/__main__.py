@@ -12,8 +12,10 @@ from typing import Annotated
 
 import tyro
 
+from transformer.data import TREEBANKS
 from transformer.decoding import check_search
 from transformer.model import TransformerConfig
+from transformer.parsing import evaluate_parser, tree_pairs, tree_validator
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import (
     RECIPES,
@@ -68,12 +70,12 @@ class Train(Experiment):
 
 @dataclass
 class Evaluate:
-    """Translate a test set with beam search, print all scores with their signatures, save them beside your model."""
+    """Translate or parse a test set with beam search, print all scores with signatures, save them beside your model."""
 
     folder: Path | None = None
     """a trained model's folder (the bundled model where not given)"""
     corpus: str | None = None
-    """bundled, multi30k, tatoeba, newstest2014, ... (the one the model was trained on where not given)"""
+    """bundled, multi30k, newstest2014, treebank_craft, ... (the one the model was trained on where not given)"""
     split: str = "test"
     """test, validation, or others that the corpus has"""
     source_file: Path | None = None
@@ -84,10 +86,10 @@ class Evaluate:
     """translate German to English (not needed where the model was trained so)"""
     language: str | None = None
     """code of the language translated into, for Moses' rules (the corpus's where not given)"""
-    beam: int = 4
-    """hypotheses kept alive; 1 is greedy"""
-    alpha: float = 0.6
-    """length penalty"""
+    beam: int | None = None
+    """hypotheses kept alive; 1 is greedy (where not given 4, for trees 21)"""
+    alpha: float | None = None
+    """length penalty (where not given 0.6, for trees 0.3)"""
     average: int | None = None
     """score the average of the last so many weights that the run kept, instead of the model that it left"""
     record: Path | None = None
@@ -175,8 +177,10 @@ def parse(arguments):
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
     union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
     command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments)
-    if isinstance(command, Evaluate | Translate):
-        check_search(command.beam, command.alpha, getattr(command, "n_best", 1))
+    if isinstance(command, Evaluate):
+        check_search(4 if command.beam is None else command.beam, command.alpha or 0.0, 1)
+    if isinstance(command, Translate):
+        check_search(command.beam, command.alpha, command.n_best)
     if isinstance(command, Train):
         command.model = convert(command.model, TransformerConfig)
         command.training = convert(command.training, TrainingConfig)
@@ -192,7 +196,9 @@ def words():
 
 def train_command(command, count=200):
     """`transformer train`: see `run_experiment`."""
-    if run_experiment(command, words(), count):
+    trees = command.corpus in TREEBANKS and command.source_file is None
+    parsing = {"pairs": tree_pairs, "validator": tree_validator} if trees else {}
+    if run_experiment(command, words(), count, **parsing):
         folder = shlex.quote(str(command.folder))
         print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {folder}")
 
@@ -212,9 +218,12 @@ def evaluate_command(command):
         name += f".average-{command.average}"
     started, pairs = time.monotonic(), pairs_to_score(command)
     corpus = command.corpus or command.source_file.name
-    result = {"corpus": corpus, "split": name, "language": command.language,
-              **evaluate(model, tokenizer, pairs, command.beam, command.alpha, command.language, corpus, name),
-              "seconds": round(time.monotonic() - started, 1)}
+    if corpus in TREEBANKS:
+        report = evaluate_parser(model, tokenizer, pairs, command.beam, command.alpha, name)
+    else:
+        report = {"language": command.language,
+                  **evaluate(model, tokenizer, pairs, command.beam, command.alpha, command.language, corpus, name)}
+    result = {"corpus": corpus, "split": name, **report, "seconds": round(time.monotonic() - started, 1)}
     print(json.dumps(result, indent=2))
     if command.folder is not None:
         write_json(command.folder / f"scores.{name}.json", result)
@@ -231,6 +240,9 @@ def complete(command):
     run = run or Experiment()
     reverse = command.reverse or run.reverse
     command.language = command.language or ("en" if reverse else "de")
+    trees = command.source_file is None and (command.corpus or run.corpus) in TREEBANKS
+    command.beam = (21 if trees else 4) if command.beam is None else command.beam
+    command.alpha = (0.3 if trees else 0.6) if command.alpha is None else command.alpha
     if command.source_file is not None:
         return command.source_file.stem
     command.reverse = reverse

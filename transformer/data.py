@@ -23,6 +23,7 @@
 import gzip
 import hashlib
 import html
+import io
 import json
 import mmap
 import os
@@ -56,8 +57,8 @@ from transformer.model import write_file
 # %% [markdown]
 # ## Where data lies
 #
-# A corpus comes with the package, so that everything here runs without a network. It lies in the checkout's `data/`,
-# or, where the package was installed, inside it. Downloads have a folder of their own, which you can move.
+# A corpus comes with the package, so that everything here runs without a network. It lies in `data/` of the cloned
+# repository or, where the package was installed, inside the package. Downloads have a folder of their own, which you can move.
 
 # %%
 def data_folder():
@@ -137,8 +138,8 @@ def read_parallel(source_file, target_file):
 
 
 # %% [markdown]
-# Two files of your own, with everything that editors on other systems leave in them: a byte order mark, carriage
-# returns, a U+2028 inside a sentence, no newline at the end.
+# Two files of your own, with everything that editors on other systems leave in them: a byte order mark (three invisible
+# bytes at the start), carriage returns, a U+2028 inside a sentence, no newline at the end.
 
 # %% tags=["active-ipynb"]
 # with tempfile.TemporaryDirectory() as folder:
@@ -157,14 +158,18 @@ def read_parallel(source_file, target_file):
 
 # %% [markdown]
 # The first pair of files is read as meant. The second holds an "ö" in an older encoding; the message says where, and
-# what to do. On the command line these are `--source-file` and `--target-file`.
+# what to do. The command `transformer train` (notebook 16) takes such files as `--source-file` and `--target-file`.
 
 # %% [markdown]
 # ## The bundled corpus
 #
-# `data/bundled/` holds 20,000 English-German pairs for training, and 1,000 each for validation, test and a harder
-# test. A grammar writes both sides at once, so it also knows what people must annotate by hand elsewhere: which word
-# translates which, and what each pronoun refers to. A word is a run of letters and digits, or one punctuation mark.
+# `data/bundled/` holds English-German pairs in four **splits**: 20,000 to train on; 1,000 for validation, with which
+# settings are compared; 1,000 for the test, used once, at the end; and 1,000 for a harder test, with combinations and
+# lengths that training never shows. The last three are *held out*: nothing is learned from them.
+#
+# A grammar writes both sides at once, so it also knows what people must annotate by hand elsewhere: which word
+# translates which, and what each pronoun refers to (its *antecedent*). A word is a run of letters and digits, or one
+# punctuation mark.
 
 # %%
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -243,17 +248,17 @@ def read_bundled(split):
 # plotting.heatmaps(panels, across=3, width=4.4, height=4, row_label="German", column_label="English");
 
 # %% [markdown]
-# Yellow joins words that translate each other. The first two pairs were written for this page: in the first the verb
-# waits at the end of the German sentence, so the diagonal breaks; in the second it does not. The third is the first
-# pair of the test split that has a subordinate clause and a separable verb. Later notebooks ask whether attention
-# finds these squares.
+# Behind each pair stand the constructions it uses. Yellow joins words that translate each other. The first two pairs were
+# written for this page: in the first the verb waits at the end of the German sentence, so the diagonal breaks; in the second it
+# does not. The third comes from the test split. It has a verb that falls into two parts ("separable"): "opened" is *machte ... auf*,
+# two squares in one column. Later notebooks ask whether attention finds these squares.
 #
 # How long are the sentences?
 
 # %% tags=["active-ipynb"]
 # pairs = [(example.source, example.target) for example in read_bundled("train")]
 # lengths = {side: [len(WORD.findall(pair[i])) for pair in pairs] for i, side in enumerate(("English", "German"))}
-# plotting.histograms(lengths, xlabel="words in a sentence, punctuation included", bins=range(1, 26));
+# plotting.histograms(lengths, xlabel="words in a sentence, punctuation included", bins=range(1, 28));
 
 # %% tags=["active-ipynb"]
 # assert len(pairs) == 20_000 and sum(lengths["English"]) / len(pairs) >= 9
@@ -261,11 +266,14 @@ def read_bundled(split):
 #            for e in read_bundled("hard") for i, j in e.alignment)
 
 # %% [markdown]
+# Nearly all have 5 to 20 words; German spreads a little wider.
+#
 # ## Corpora with an address
 #
-# Real corpora are downloaded when they are first asked for. A registry knows every file: its address and its
-# **checksum** (SHA-256: 64 digits computed from all its bytes; MD5 is an older kind). The checksum is what makes a result
-# repeatable: a file that changed since, or half arrived, has another one, and is refused.
+# This section is about files, and can be skipped at a first reading, up to "Splits that do not leak". Real corpora are
+# downloaded when they are first asked for. A registry knows every file: its address and its **checksum** (SHA-256: 64
+# digits computed from all its bytes; MD5 is an older kind). The checksum is what makes a result repeatable: a file that
+# changed since, or half arrived, has another one, and is refused.
 
 # %%
 @dataclass(frozen=True)
@@ -273,7 +281,7 @@ class File:
     """Where a file of a corpus comes from, and how to know that it is whole.
 
     url is its address or, with member, that of a .tgz archive that holds it under that name; md5 is the archive's.
-    sha256 is of the file's bytes; of a member, of its text. lines: with a member, only so many lines are taken of it;
+    sha256 is of the file's bytes; of a member, of its text; of a treebank's .tar.gz, of the texts in it. lines: with a member, only so many lines are taken of it;
     without sha256, how many there must be.
     """
 
@@ -353,10 +361,15 @@ FILES = {
     "tatoeba/deu-eng.zip": File("https://raw.githubusercontent.com/rioyshky/translation/"
                                 "de48b7027f7318d77010a6e08ed928c10748c23d/deu-eng.zip",
         sha256="b7688f84f99fa33c17397c14d8bd9cef1fdeb2ee0bf50074767023aee8926e28"),
+    "treebank_nltk/treebank.zip": File("https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/treebank.zip",
+        sha256="9da92d76c3666cfb6cddeaed0f7e86b344cce0f0928a286d439e555f19c37399"),
+    "treebank_craft/craft_treebank_penn.tar.gz": File(
+        "https://github.com/UCDenver-ccp/CRAFT/archive/refs/tags/v5.0.2.tar.gz", member="penn/*.tree",
+        sha256="d605aff6832d7aea36696b1482e5daa6dc1464a1d9cad864b4ac8c9fc9bc023b"),
 }
 
 # %% [markdown]
-# Then the corpora. The test sets of news say nothing of a licence; the rest does.
+# Then the corpora, each with its licence where one is stated.
 
 # %%
 WMT_USE = "none stated; distributed for research by the Workshop on Statistical Machine Translation"
@@ -381,11 +394,24 @@ CORPORA = {
     "europarl": Corpus(
         dict.fromkeys(("train", "validation", "test"), EUROPARL_FILES), "none stated", "Koehn: Europarl, 2005",
         cut={"train": (0, 18_000), "validation": (18_000, 19_000), "test": (19_000, 20_000)}),
+    "treebank_nltk": Corpus(
+        dict.fromkeys(("train", "validation", "test"), ("treebank_nltk/treebank.zip",)), "non-commercial use only",
+        "Marcus, Santorini, Marcinkiewicz: Building a large annotated corpus of English, 1993; the sample in NLTK",
+        cut={"train": (0, 2998), "validation": (2998, 3449), "test": (3449, 3914)}),  # whole files: to 0136, 0162, 0199
+    "treebank_craft": Corpus(
+        dict.fromkeys(("train", "validation", "test"), ("treebank_craft/craft_treebank_penn.tar.gz",)), "CC BY 3.0",
+        "Verspoor et al., 2012, and the other authors of CRAFT, the Colorado Richly Annotated Full-Text corpus"),
 }
 
 # %% tags=["active-ipynb"]
 # for name, corpus in CORPORA.items():
 #     print(f"{name:13} {', '.join(corpus.splits)}\n{'':13} licence: {corpus.licence}\n{'':13} cite: {corpus.citation}")
+
+# %% [markdown]
+# The last two are treebanks: their pairs are a sentence and its tree. Notebook 18 learns from them.
+
+# %%
+TREEBANKS = ("treebank_nltk", "treebank_craft")
 
 # %% [markdown]
 # **Deviation: the paper held out no part of Europarl**; here its last 2,000 pairs are validation and test, so that this
@@ -404,7 +430,7 @@ def damage(path, entry):
     """What is wrong with a downloaded or mirrored file according to its registry entry; None where nothing is."""
     if entry.member is not None:  # its text counts: compressed bytes differ from machine to machine
         text = hashlib.sha256()
-        for line in byte_lines(path):
+        for line in (craft_texts(path).values() if Path(path).name.endswith(".tar.gz") else byte_lines(path)):
             text.update(line)
         return None if text.hexdigest() == entry.sha256 else "the SHA-256 of its text is not the registered one"
     if entry.sha256 is not None:
@@ -502,6 +528,9 @@ def segments(lines):
 def unpack(archive, url):
     """Write every registered file that the .tgz archive from url holds; ValueError where it is damaged or lacks one."""
     wanted = {entry.member: file for file, entry in FILES.items() if entry.url == url}
+    if "penn/*.tree" in wanted:
+        path = download_folder() / wanted["penn/*.tree"]
+        return write_file(path, lambda temporary: pack_texts(temporary, craft_texts(archive)))
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
@@ -566,10 +595,11 @@ def md5_damage(path, entry):
 # %% [markdown]
 # ## Splits that do not leak
 #
-# A test is worth something only if its sentences were not trained on. Tatoeba is one file, and there the same English
-# sentence stands on several lines with different translations. Drawing *lines* for the test would leave copies of many
-# sentences in training. So sentences are put into groups: two lines belong together if their English sides are equal,
-# or their German sides, apart from case, punctuation and spaces; and whoever belongs with one of a group belongs to it.
+# A test is worth something only if its sentences were not trained on. In Tatoeba's one file the same English sentence stands
+# on several lines with different translations. Drawing *lines* for the test would leave copies of many in training. So
+# sentences are put into groups: two lines belong together if their English sides are equal, or their German sides,
+# apart from case, punctuation and spaces; and whoever belongs with one of a group belongs to it. (In the code each line
+# points to another of its group; the pointers end at the group's leader.)
 
 # %%
 def fold(text):
@@ -623,10 +653,13 @@ def hold_out(pairs, count, seed=2017):
 #     assert not {fold(text) for text in held_out} & {fold(text) for pair in rest for text in pair}
 
 # %% [markdown]
+# The first three have the same group number. "Stop!" was drawn as the held-out pair and stands first; the last two are for
+# training, and the rest of the group is left out.
+#
 # On Tatoeba (169,813 pairs in 125,973 groups), drawing 2,000 lines leaves the English side of 34% of them in training,
-# and the German side of 12%. Drawing by English sentence mends the first and not the second: still 12%. With groups no
-# sentence of validation or test, of either language, stands in another split. One pair a group is held out, so that
-# no test sentence counts twice; 3,961 pairs are left out.
+# and the German side of 12%. Drawing by English sentence mends only the first. With groups no sentence of validation or
+# test, of either language, stands in another split. One pair a group is held out, so that no test sentence counts twice;
+# 3,961 pairs are left out.
 
 # %%
 def read_tatoeba(path):
@@ -635,6 +668,87 @@ def read_tatoeba(path):
         lines = archive.read("deu.txt").decode("utf8").split("\n")
     return hold_out([tuple(line.split("\t")[:2]) for line in lines if line], 4000)
 
+
+# %% [markdown]
+# ## Sentences with their trees
+#
+# Notebook 18 learns from **treebanks**: sentences whose structure people have annotated, as brackets in a text file. Here
+# they are only fetched and cut into trees, and a pair is a sentence and its tree. CRAFT, articles from biology, comes in a
+# large release, of which its trees and the lists of articles in each split are kept; NLTK has a sample of the Penn
+# Treebank, whose files are split in their order.
+
+# %%
+CRAFT_TEXT = re.compile(r"(?:^|/)(penn/\d+\.tree|ids/craft-ids-(?:train|dev|test)\.txt)$")
+
+
+def craft_texts(path):
+    """{"penn/<article>.tree" or "ids/craft-ids-<split>.txt": bytes} of a .tar.gz that holds CRAFT's treebank, by name."""
+    try:
+        with tarfile.open(path, "r|gz") as tar:
+            texts = {found[1]: tar.extractfile(member).read() for member in tar
+                     if (found := CRAFT_TEXT.search(member.name))}
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
+        raise ValueError(f"{path} is not a whole .tar.gz file: copy or download it again") from None
+    return dict(sorted(texts.items()))
+
+
+# %%
+def pack_texts(path, texts):
+    """Write {name: bytes} as a .tar.gz file."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in texts.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+# %%
+def trees_in(text):
+    """Yield the bracketed trees of a text, each on one line; ValueError where brackets do not match."""
+    depth = start = 0
+    for bracket in re.finditer(r"[()]", text):
+        depth += 1 if bracket[0] == "(" else -1
+        if depth < 0:
+            break
+        if depth == 0:
+            yield re.sub(r"[ \t\r\n]+", " ", text[start:bracket.end()]).strip(" ")
+            start = bracket.end()
+    if depth:
+        raise ValueError(f"brackets do not match in a tree: ...{text[start:start + 40]!r}")
+
+
+# %%
+def stream_trees(path, split):
+    """Yield a treebank's trees as text: those of a split from CRAFT's .tar.gz, all in order of file from NLTK's .zip."""
+    if Path(path).suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(name for name in archive.namelist() if re.search(r"combined/wsj_\d+\.mrg$", name))
+            for name in names:
+                yield from trees_in(archive.read(name).decode("utf8"))
+        return
+    texts = craft_texts(path)
+    for article in texts[f"ids/craft-ids-{ {'validation': 'dev'}.get(split, split) }.txt"].decode("utf8").split():
+        yield from trees_in(texts[f"penn/{article}.tree"].decode("utf8"))
+
+
+# %% [markdown]
+# The words of a sentence stand in the innermost brackets, each behind its part of speech. A bracket in the text is
+# written `-LRB-` or `-RRB-`; `-NONE-` marks places where a word is only thought, and those are left out.
+
+# %%
+LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
+WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+
+
+def sentence_of(tree):
+    """The words of a tree given as text, with spaces between, brackets as they look."""
+    words = (word for tag, word in LEAF.findall(tree) if tag != "-NONE-")
+    return " ".join(WRITTEN.get(word, word.replace("\\/", "/")) for word in words)
+
+
+# %% tags=["active-ipynb"]
+# tree = "( (S (NP-SBJ (PRP We)) (VP (VBP sing) (NP (-NONE- *)) (-LRB- -LRB-) (ADVP (RB loudly)) (-RRB- -RRB-))) )"
+# print(sentence_of(tree))
 
 # %% [markdown]
 # ## Text that was cut into words
@@ -685,6 +799,7 @@ def corpus_paths(name, split):
 def stream_corpus(name, split, reverse=False):
     """An iterator over the (source, target) pairs of a split: English to German, or with reverse German to English.
 
+    Of a treebank the source is a sentence, the target its tree as text in brackets.
     Of a corpus of two files one pair at a time is in memory. ValueError for an unknown corpus or split.
     """
     paths = corpus_paths(name, split)
@@ -692,8 +807,11 @@ def stream_corpus(name, split, reverse=False):
         pairs = ((example.source, example.target) for example in read_bundled(split))
     else:
         corpus = CORPORA[name]
-        pairs = islice(read_tatoeba(*paths) if name == "tatoeba" else stream_parallel(*paths),
-                       *corpus.cut.get(split, (0, None)))
+        if name in TREEBANKS:
+            pairs = ((sentence_of(tree), tree) for tree in stream_trees(*paths, split))
+        else:
+            pairs = read_tatoeba(*paths) if name == "tatoeba" else stream_parallel(*paths)
+        pairs = islice(pairs, *corpus.cut.get(split, (0, None)))
         if split in corpus.tokenized:
             pairs = ((detokenize(english), detokenize(german, german=True)) for english, german in pairs)
     return ((target, source) for source, target in pairs) if reverse else pairs
@@ -967,14 +1085,16 @@ def collate(encoded, pad_id=0):
 
 # %% [markdown]
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
-# the answer is the input moved by one.
+# the answer is the input moved by one. In the shorter row what is left out is padding. So its end mark goes in, but the
+# answers from there on are padding, which is not counted.
 
 # %% [markdown]
 # ## A corpus on disk
 #
-# Encoding takes time: minutes for millions of pairs. And the result as Python lists takes memory, because every number in
-# a list costs 8 bytes and every list 56 more. So a large corpus is encoded once, part by part, by the library's own
-# threads on all cores, into a folder of two plain files.
+# (For large corpora; it can be skipped at a first reading.) Encoding takes time: minutes for millions of pairs. And the
+# result as Python lists takes memory, because every number in a list costs 8 bytes and every list 56 more. So a large
+# corpus is encoded once, part by part, by the library's own threads on all cores, into a folder of two plain files.
+#
 # `tokens.bin` holds all ids one after another, source, target, source, target, in 2 bytes each where the vocabulary has at
 # most 65,536 types. `offsets.bin` says where each begins.
 
@@ -1009,7 +1129,7 @@ def write_encoded(tokenizer, pairs, folder, longest=None):
 
 # %% [markdown]
 # Reading uses a **memory map**. The operating system shows the file as if it stood in memory; a page of it (4 kB)
-# is fetched from disk when it is first touched, and may be forgotten again at any time. An epoch can walk through many
+# is fetched from disk when it is first touched, and may be forgotten again at any time. Training can walk through many
 # gigabytes on a machine that has few.
 
 # %%
@@ -1133,6 +1253,8 @@ def prepare_corpus(tokenizer, name, split, reverse=False, longest=None):
 # print("as Python lists:", f"{sum(sys.getsizeof(side) for pair in encoded for side in pair):,} bytes and more")
 
 # %% [markdown]
+# On disk a token takes 2 bytes and a pair 16 for its places; lists take five times as much, their numbers not counted.
+#
 # **The folder holds what `encode_pairs` returns, and is not made twice.**
 
 # %% tags=["active-ipynb"]
@@ -1154,7 +1276,8 @@ def prepare_corpus(tokenizer, name, split, reverse=False, longest=None):
 # %% [markdown]
 # A pair has two lengths, and a batch pads both sides. Sorting by one leaves the other mixed. So pairs are ordered by
 # the longer of their sides; among equals by the difference of the sides, upwards and downwards in turn, so that
-# neighbours are similar on both. Pairs that are equal in both lengths stay in random order.
+# neighbours are similar on both. Pairs that are equal in both lengths stay in random order. (How that is done can be
+# skipped; `token_batches`, further down, has the result.)
 
 # %%
 def similar_order(source, target, chance):
@@ -1172,9 +1295,9 @@ def similar_order(source, target, chance):
 #     print(f"from place {i:6,}:", "  ".join(f"{s}/{t}" for s, t in lengths[:, order[i:i + 200:20]].T))
 
 # %% [markdown]
-# Source/target lengths of every twentieth pair, in three stretches of this order.
+# Source/target lengths of every twentieth pair, in three stretches: neighbours are alike.
 #
-# Where to cut it into batches? Filling each up before the next begins is not best: a batch that ends a little
+# Where to cut this order into batches? Filling each up before the next begins is not best: a batch that ends a little
 # earlier can save the next one much padding. Finding the best cuts is a shortest-path problem. Places for cuts are
 # stations along a line; a batch is a ride from one to a later one; it costs its places, plus a fixed *price*.
 # With a high price the cheapest route has few batches, and full ones; with a low price many, with little padding.
@@ -1239,10 +1362,10 @@ def similar_batches(source, target, batch_tokens, chance):
 
 
 # %% [markdown]
-# To sort 4.5 million pairs anew for every epoch, all their lengths would have to be in memory, and batches would gather
-# their sentences from all over the disk. So a large corpus is mixed in **windows**: it is cut into blocks of 1,000
-# neighbours, the blocks are put in random order, and 200,000 pairs at a time are sorted, cut and mixed. A corpus that
-# fits into one window is mixed as a whole.
+# To sort 4.5 million pairs anew for every epoch (one pass over all pairs), all their lengths would have to be in memory,
+# and batches would gather their sentences from all over the disk. So a large corpus is mixed in **windows**: it is cut
+# into blocks of 1,000 neighbours, the blocks are put in random order, and 200,000 pairs at a time are sorted, cut and
+# mixed. A corpus that fits into one window is mixed as a whole.
 
 # %%
 BLOCK, WINDOW = 1000, 200_000
@@ -1333,23 +1456,25 @@ def padding_share(encoded, batches):
 # to stop.
 
 # %% [markdown]
-# The larger the batch, the more different its sentences; the paper's size, with a small corpus, is the hard case. Real
-# corpora with 8,000 types (padding; batches), "before" sorted by target, then source length, and filled up:
+# The larger the batch, the more different its sentences; the paper's size, with a small corpus, is the hard case. Padding
+# and number of batches of two real corpora with 8,000 types. "Simple" means: sort by target, then by source length, and fill
+# each batch up.
 #
-# | | 2,048 | 4,096 | 25,000 |
+# | `batch_tokens` | 2,048 | 4,096 | 25,000 |
 # |---|---|---|---|
-# | Multi30k before | 3.6%; 254 | 6.7%; 132 | 20.2%; 27 |
-# | Multi30k here | 1.6%; 247 | 2.8%; 124 | 4.5%; 39 |
-# | Tatoeba before | 1.2%; 922 | 2.1%; 465 | 9.3%; 84 |
-# | Tatoeba here | 0.6%; 914 | 1.0%; 457 | 3.5%; 77 |
+# | Multi30k, simple | 3.6%; 254 | 6.7%; 132 | 20.2%; 27 |
+# | Multi30k, here | 1.6%; 247 | 2.8%; 124 | 4.5%; 39 |
+# | Tatoeba, simple | 1.2%; 922 | 2.1%; 465 | 9.3%; 84 |
+# | Tatoeba, here | 0.6%; 914 | 1.0%; 457 | 3.5%; 77 |
 #
 # (`python tools/scale.py --padding multi30k tatoeba`.) Multi30k would fill only 22 batches of 25,000, with 8% padding; so
 # the price falls, and batches become smaller than asked for.
 
 # %% [markdown]
 # **Memory does not grow with the corpus.** `python tools/scale.py` writes 4.5 million pairs with the grammar, as many as
-# the paper's corpus has, and a tenth of that; encodes both; and builds every batch of an epoch of each, at 25,000 tokens.
-# "All" is what the system counts for the process; "its own" leaves out pages of files, the program's own included.
+# the paper's corpus has, and a tenth of that; encodes both ("prepare"); and builds every batch of an epoch of each, at 25,000
+# tokens ("iterate"). The small one is also encoded into lists ("as_list"). Memory: "all" is what the system counts for the
+# process; "its own" leaves out pages of files, those of the program among them.
 
 # %% tags=["active-ipynb"]
 # path = data_folder() / "runs" / "scale.json"
@@ -1358,30 +1483,28 @@ def padding_share(encoded, batches):
 #           for name, key in (("all", "resident_mb"), ("its own", "anonymous_mb"))}
 # if scale:
 #     plotting.lines(range(5, 101, 5), curves, "per cent of the epoch", "memory in MB").set_ylim(0)
-
-# %% tags=["active-ipynb"]
 # for size, row in scale.items():
 #     print(f"{int(size):,} pairs: {row['prepare']['folder_mb']:.0f} MB on disk")
 #     for phase, figures in row.items():
 #         print(f"  {phase:8} {figures['pairs_per_second']:6,} pairs a second, peak {figures['peak_mb']} MB")
 
 # %% [markdown]
-# Ten times the pairs take ten times the disk; the memory that the program holds itself stays the same. The pages that a window read go back before
-# the next one, so all curves stay level from beginning to end. As Python lists (`as_list`) the small corpus alone needs far more.
-#
-# The library encodes in as many threads as there are cores; here they were two, and the machine had other work. Real
-# sentences are no faster: Europarl's, 60 tokens a pair with 37,000 types, take about 6,000 pairs a second of one core.
+# Ten times the pairs take ten times the disk; the memory that the program holds itself stays the same. The pages that a window
+# read go back before the next one, so all curves stay level from beginning to end. As Python lists the small corpus alone needs
+# far more. (Two cores with other work to do; speeds vary.)
 
 # %% [markdown]
 # ## Checks
 #
-# **Every pair is in exactly one batch, no batch is too large, and the seed decides everything.**
+# **Every pair is in exactly one batch, no batch is too large, the seed decides everything,** and an epoch can go on from any of
+# its batches, as training does after a break.
 
 # %% tags=["active-ipynb"]
 # assert sorted(i for rows in batches for i in rows) == list(range(len(encoded)))
 # assert all(max(len(side) for i in rows for side in encoded[i]) * len(rows) <= 2048 for rows in batches)
 # three = [token_batches(encoded, 2048, seed) for seed in (7, 7, 8)]
 # assert three[0] == three[1] != three[2] and token_batches(on_disk, 2048, seed=7) == three[0]
+# assert list(epoch_batches(encoded, 2048, seed=7, start=100)) == three[0][100:]
 
 # %% [markdown]
 # **Windows hold every pair once, and each reaches over the whole corpus.** Tiny windows, for once:
@@ -1392,12 +1515,6 @@ def padding_share(encoded, batches):
 # BLOCK, WINDOW = 1000, 200_000
 # assert sorted(np.concatenate(parts).tolist()) == list(range(len(encoded)))
 # assert len(parts) == 10 and all(np.ptp(part) > len(encoded) / 2 for part in parts)
-
-# %% [markdown]
-# **An epoch can go on from any of its batches,** as training does after a break.
-
-# %% tags=["active-ipynb"]
-# assert list(epoch_batches(encoded, 2048, seed=7, start=100)) == three[0][100:]
 
 # %% [markdown]
 # **Padding really is what `padding_share` says.** Build the tensors and count.

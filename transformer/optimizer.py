@@ -40,8 +40,9 @@ import torch
 #
 # $$lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5},\; step \cdot warmup^{-1.5})$$
 #
-# For the first $warmup$ steps the second term is smaller: the rate grows in a straight line. After that the first is
-# smaller: the rate falls with the inverse square root of the step. The paper takes $warmup = 4000$.
+# A step is one update of all weights. For the first $warmup$ steps the second term is smaller: the rate grows in a straight
+# line. After that the first is smaller: the rate falls with the inverse square root of the step. The paper takes
+# $warmup = 4000$.
 
 # %%
 def learning_rate(step, d_model=512, warmup=4000, factor=1.0):
@@ -95,13 +96,14 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # %% [markdown]
 # ## Adam
 #
-# Adam (Kingma and Ba, 2015) keeps two running means for each weight: $m$ of its gradient $g$, and $v$ of $g^2$. It moves the
-# weight by the ratio of the first to the root of the second, times the rate:
+# Adam (Kingma and Ba, 2015) keeps two running means for each weight $\theta$, its *moments*: $m$ of its gradient $g$, and $v$ of
+# $g^2$. In update number $t$ it moves the weight by the ratio of the first to the root of the second, times the rate:
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1) g, \qquad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \qquad
 # \theta \leftarrow \theta - rate \cdot \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}$$
 #
-# Both means start at zero and are too small at first; the divisions by $1-\beta^t$ put that right.
+# So a weight moves about as far as the rate says, however large its gradients are. Both means start at zero and are too small at
+# first; the divisions by $1-\beta^t$ put that right.
 
 # %%
 def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9):
@@ -233,9 +235,10 @@ def train_with_rates(model, loss_of, rates):
 # assert max(last[1 / 16, name] for _, name in runs) < 0.5
 
 # %% [markdown]
-# Left, at a sixteenth of the rate, all three learn, and the rise only costs time. Right, at the paper's rate, the post-norm model without the
-# rise is thrown off in its first updates. Its loss settles at $\ln 10 = 2.3$, which is guessing, and it never
-# recovers. With the rise it learns to copy perfectly. Pre-norm survives without.
+# Left, at a sixteenth of the rate, all three learn, and the rise only costs time. Right, at the paper's rate, the post-norm model
+# without the rise is thrown off in its first updates. Its loss settles at $\ln 10 = 2.3$, which is guessing, and it never
+# recovers. With the rise it learns to copy perfectly. Pre-norm survives without. (It starts lower because its residual path
+# carries the input unchanged to the top, where a tied matrix copies it: notebook 06.)
 
 # %% [markdown]
 # So in this small case warm-up does not make learning better in itself. It makes a high rate possible for a deep post-norm stack,
@@ -254,15 +257,15 @@ def train_with_rates(model, loss_of, rates):
 #     return ...
 #
 # for warmup in (1000, 4000):
-#     if back_to_a_tenth(warmup) is not ...:
-#         assert abs(learning_rate(back_to_a_tenth(warmup), 512, warmup) / peak_rate(512, warmup) - 0.1) < 1e-9
+#     if (update := back_to_a_tenth(warmup)) is not ...:
+#         assert update > warmup and abs(learning_rate(update, 512, warmup) / peak_rate(512, warmup) - 0.1) < 1e-9
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # `return 100 * warmup`: after the peak the rate falls with the square root, and $\sqrt{100} = 10$. That is update
 # 400,000 in the paper, which trained its base model for 100,000: it stopped at a fifth of the peak. (On the way up, the
-# rate is a tenth of the peak at `warmup / 10`, and the cell accepts that as well.)
+# rate is a tenth of the peak at `warmup / 10`, but there it has not fallen.)
 # </details>
 
 # %% [markdown]

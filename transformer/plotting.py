@@ -139,9 +139,9 @@ def lines(x, curves, xlabel="", ylabel="", title="", logx=False, logy=False, ax=
     if len(curves) > 1:
         ax.legend(fontsize=8)
     x = list(x)
+    ends = f" from {float(x[0]):.4g} to {float(x[-1]):.4g}" if x else ""  # a log may still be empty
     scales = " (logarithmic)" * logx, " (logarithmic)" * logy
-    say(ax, "Curves" if len(curves) > 1 else "Curve", title, f"{ylabel or 'values'}{scales[1]} over {xlabel or 'x'}{scales[0]}"
-        f" from {float(x[0]):.4g} to {float(x[-1]):.4g}.",
+    say(ax, "Curves" if len(curves) > 1 else "Curve", title, f"{ylabel or 'values'}{scales[1]} over {xlabel or 'x'}{scales[0]}{ends}.",
         "; ".join(f"{label or 'the curve'} {course(y)}" for label, y in curves.items()) + ".")
     return ax
 

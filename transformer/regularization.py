@@ -40,8 +40,8 @@ from torch import nn
 # %% [markdown]
 # ## Dropout
 #
-# Dropout (Srivastava et al., 2014) sets each number to zero with probability $P_{drop}$. No unit can rely on one other
-# unit, because that one may be missing. What is left is divided by $1 - P_{drop}$, so that the expected value stays:
+# Dropout (Srivastava et al., 2014) sets each number of a vector to zero with probability $P_{drop}$. No part of the model can
+# rely on one number alone, because it may be missing. What is left is divided by $1 - P_{drop}$, so that the expected value stays:
 #
 # $$E[\mathrm{Dropout}(x)] = (1 - P_{drop}) \cdot \frac{x}{1 - P_{drop}} + P_{drop} \cdot 0 = x$$
 
@@ -124,11 +124,13 @@ def set_dropout(model, P_drop):
 # %% [markdown]
 # ## Label smoothing
 #
-# The usual target puts all probability on the right token. To match it, a model must push that token's logit towards
-# infinity. Label smoothing (Szegedy et al., 2015) takes a small part $\epsilon$ away and spreads it evenly over **all**
-# $V$ types, the right one included. The paper takes $\epsilon_{ls} = 0.1$:
+# The usual target puts all probability on the right token, called *gold*. To match it, a model must push that token's logit
+# towards infinity. Label smoothing (Szegedy et al., 2015) takes a small part $\epsilon$ away and spreads it evenly over **all**
+# $V$ types, the right one included. The paper takes $\epsilon_{ls} = 0.1$. The target probability of type $k$ is then
 #
-# $$q(k) = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V}$$
+# $$q(k) = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V} ,$$
+#
+# where the bracket is 1 for the gold type and 0 for all others.
 
 # %%
 def smoothed_targets(gold, V, epsilon):
@@ -155,9 +157,10 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 # assert torch.allclose(rows.sum(dim=1), torch.ones(3))
 
 # %% [markdown]
-# Columns are types; type 0 is padding. With 8 types the two differ visibly (0.0125 and 0.0167, rounded here), with the paper's 37,000 hardly: the gold type gets 0.9000027 instead of 0.9, each of the
-# others 0.005% less. What it does break is equality with the formula, and with torch. Torch's `cross_entropy` follows
-# Szegedy, so the loss is one call. Padding is left out, and "mean" is a mean over real tokens.
+# Columns are types; type 3 is gold, type 0 padding. With 8 types the two differ visibly (0.0125 and 0.0167, rounded here), with
+# the paper's 37,000 hardly: the gold type gets 0.9000027 instead of 0.9, each of the others 0.005% less. What the variant does
+# break is equality with the formula, and with torch. Torch's `cross_entropy` follows Szegedy, so the loss is one call. Padding
+# is left out, and "mean" is a mean over real tokens.
 
 # %%
 def label_smoothing_loss(logits, gold, epsilon=0.1, pad_id=0, reduction="mean"):
@@ -233,15 +236,18 @@ def confident_logits(p, V):
 # print(f"{lowest_loss(37_000, 0.1):.3f} nats, of which {-0.9 * math.log(0.9):.3f} from the gold token")
 
 # %% [markdown]
+# The rest comes from the other types: together they get only 0.1, but each costs $-\ln q = 12.8$.
+#
 # ## Why perplexity gets worse and BLEU better
 #
-# Perplexity is $e^{loss}$, measured without smoothing. It rewards a model for being sure when it is right, and a smoothed
-# model never is: even when it knows the answer it says 0.9. Table 3 (row D) shows it. Without smoothing: perplexity
-# 4.67, BLEU 25.3. With 0.1: 4.92 and 25.8. With 0.2: 5.47 and 25.7.
+# Perplexity is $e^{loss}$, measured without smoothing: between how many equally likely types the model wavers, so to speak. BLEU
+# (notebook 15) compares finished translations with a human one; higher is better. Perplexity rewards a model for being sure when
+# it is right, and a smoothed model never is: even when it knows the answer it says 0.9. Table 3 (row D) shows it. Without
+# smoothing: perplexity 4.67, BLEU 25.3. With 0.1: 4.92 and 25.8. With 0.2: 5.47 and 25.7.
 
 # %% [markdown]
 # BLEU looks only at which words come out. A model that is not too sure of one continuation leaves others in the race
-# for beam search, and pays less for being wrong. The paper reports this effect; it does not prove a cause.
+# for beam search (notebook 15), and pays less for being wrong. The paper reports this effect; it does not prove a cause.
 
 # %% [markdown]
 # ## Checks

@@ -64,7 +64,8 @@ from transformer.optimizer import adam, learning_rate, set_learning_rate
 # Section 5 fixes them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
 # (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper keeps weights by the clock,
 # every ten minutes. **Deviation: here that happens every `save_every` updates**, so that two runs of the same settings
-# keep the same weights. The clip on the gradient is off by default: the paper names none.
+# keep the same weights. Clipping, which shortens a gradient that is longer than a limit, is off by default: the paper names no
+# limit.
 
 # %%
 def check_settings(config):
@@ -154,7 +155,7 @@ def check_pairs(encoded, max_positions):
 
 
 # %% [markdown]
-# ## What is made small
+# ## What training makes small
 #
 # Model and loss as one module: token ids go in, a number comes out. Whatever must see both (short numbers, copies in
 # several processes) is wrapped around it. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
@@ -276,8 +277,7 @@ def validation_loss(model, encoded, batch_tokens=4000):
 # What does the next update depend on? The weights; Adam's two moments and its step count; the place in the data; the number
 # of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it.
 #
-# The file is in the safetensors format: names, shapes and numbers. Python's pickle, which `torch.save` uses, can run any
-# code when it is opened; a safetensors file from a stranger can at worst hold bad numbers.
+# The file is in the safetensors format, which [notebook 08](08_model.ipynb) chose for weights.
 
 # %%
 def save_checkpoint(path, model, optimizer, progress):
@@ -446,7 +446,8 @@ def check_share(config):
 
 
 # %% [markdown]
-# A validation is better than those before it where its BLEU is higher, or, if nothing was translated, its loss lower.
+# A validation is better than those before it where its BLEU ([notebook 15](15_decoding.ipynb)) is higher, or, if nothing was
+# translated, its loss lower.
 
 # %%
 def log_row(state, rate, speed, validate, model):
@@ -468,7 +469,7 @@ def log_row(state, rate, speed, validate, model):
 
 
 # %% [markdown]
-# Where TensorBoard is installed, it gets the same rows, as curves.
+# Where TensorBoard is installed (it draws the curves of a run in the browser), it gets the same rows.
 
 # %%
 def write_events(folder, row):
@@ -597,7 +598,8 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # loss to 0), it is measured with dropout, and each point is a mean over the eight updates before it. Do not compare the two with
 # each other, only each with itself.
 #
-# Nothing here translates yet. What minutes instead of seconds make of it shows the command `transformer train`.
+# 64 updates, seven to an epoch, are nine full passes over the 300 pairs. Nothing here translates yet; notebook 16 shows what
+# minutes instead of seconds make of it.
 
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
@@ -709,12 +711,14 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 #
 # Replace `...` and run the cell; it stays silent when you are right.
 #
-# **1.** Your GPU holds batches of at most 4,096 tokens. Which settings make updates of about 25,000, as in the paper?
+# **1.** Your GPU holds batches of at most 4,096 tokens. Which `TrainingConfig` makes updates of about 25,000, and
+# otherwise follows the paper?
 
 # %% tags=["active-ipynb"]
 # yours = ...
 # if yours is not ...:
 #     assert yours.batch_tokens <= 4096 and abs(yours.batch_tokens * yours.accumulate - 25_000) <= 500
+#     assert (yours.warmup, yours.updates, yours.factor) == (4000, 100_000, 1.0)
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -64,8 +64,8 @@ from transformer.training import Interrupted, TrainingConfig, check_pairs, train
 #
 # A corpus of ten thousand sentences wants another model than one of millions: a large model learns a small corpus by heart.
 # So every corpus comes with a recipe, a model and a way to train it. That of the bundled corpus was found by trying on its
-# validation sentences; Multi30k's follows Wu et al. (2021); the next three lie between them, and nothing was tuned. All
-# are small enough for a CPU and some patience.
+# validation sentences; Multi30k's follows Wu et al. (2021); those of Tatoeba, Europarl and own files lie between them,
+# and nothing was tuned. The two treebanks belong to notebook 18. All are small enough for a CPU and some patience.
 
 # %%
 RECIPES = {
@@ -81,6 +81,12 @@ RECIPES = {
     "europarl": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=1000, save_every=250)),
+    "treebank_nltk": dict(
+        model=TransformerConfig(vocab_size=3000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.2),
+        training=TrainingConfig(updates=5000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=250)),
+    "treebank_craft": dict(
+        model=TransformerConfig(vocab_size=4000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.1),
+        training=TrainingConfig(updates=11_000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=500)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
@@ -111,7 +117,7 @@ def recipe(corpus, preset=None):
 # %% tags=["active-ipynb"]
 # for name, preset in [*((name, None) for name in RECIPES), ("wmt14", "big")]:
 #     c, t = recipe(name, preset).values()
-#     print(f"{name:9} N {c.N}  d_model {c.d_model:4}  d_ff {c.d_ff:4}  P_drop {c.P_drop}  types {c.vocab_size:6,}   "
+#     print(f"{name:14} N {c.N}  d_model {c.d_model:4}  d_ff {c.d_ff:4}  P_drop {c.P_drop}  types {c.vocab_size:6,}   "
 #           f"{t.updates:7,} updates of {t.batch_tokens:6,} tokens, the last {t.keep} averaged")
 
 # %% [markdown]
@@ -125,7 +131,7 @@ def recipe(corpus, preset=None):
 class Experiment:
     """A run: what to learn from, how large a model, how to train it, and where to keep it."""
 
-    corpus: str = "bundled"  # bundled (comes with the package), multi30k, tatoeba, europarl, or wmt14 (downloaded)
+    corpus: str = "bundled"  # bundled (comes with the package), multi30k, tatoeba, europarl, wmt14, treebank_craft, treebank_nltk (downloaded)
     reverse: bool = False  # translate German to English
     source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
     target_file: Path | None = None  # their translations, line by line
@@ -190,16 +196,16 @@ def on_disk(e):
 
 
 # %%
-def encoded_training(e, tokenizer):
+def encoded_training(e, tokenizer, pairs=stream_pairs):
     """The encoded training pairs: a list, or `EncodedPairs`, which leave out what is longer than the model's positions.
 
-    Raises ValueError for a pair in memory that is longer than that.
+    pairs(e, split) yields them as text. Raises ValueError for a pair in memory that is longer than that.
     """
     if on_disk(e):
         name = e.corpus if e.source_file is None else Path(e.source_file).stem
         settings = (name, "train", e.reverse, e.model.max_positions)
-        return prepare(tokenizer, stream_pairs(e, "train"), files_of(e, "train"), f"{name}-train", *settings)
-    encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
+        return prepare(tokenizer, pairs(e, "train"), files_of(e, "train"), f"{name}-train", *settings)
+    encoded = encode_pairs(tokenizer, list(pairs(e, "train")))
     check_part("training", encoded, e.model)
     return encoded
 
@@ -318,6 +324,18 @@ def settings_of(e, command, device):
 # %% [markdown]
 # On this machine: the small corpus on a CPU, and a model a sixth as large as the recipe's, so that it learns something in seconds. On a GPU
 # the real corpus and its full recipe, kept in a folder: should the session end, run this page again and it goes on.
+#
+# In Colab the machine itself, with all its files, may go away. Mount Google Drive first (the folder symbol on the left, then
+# *Mount Drive*), and runs are kept there.
+
+# %%
+DRIVE = Path("/content/drive/MyDrive")
+
+
+def runs_folder():
+    """Where runs are kept: in Google Drive where Colab has mounted it, otherwise in the folder `runs` of this one."""
+    return (DRIVE if DRIVE.is_dir() else Path()) / "runs"
+
 
 # %% tags=["active-ipynb"]
 # device = choose_device()
@@ -327,15 +345,15 @@ def settings_of(e, command, device):
 #     e.model = replace(e.model, vocab_size=1500, d_model=64, d_ff=256, N=1)
 #     e.training = replace(e.training, updates=800, minutes=0.3, warmup=150, factor=1.0, save_every=100, keep=2)
 # else:
-#     folder = Path("runs", "multi30k")
+#     folder = runs_folder() / "multi30k"
 #     e = load_run(folder) if (folder / "checkpoint.safetensors").is_file() else Experiment("multi30k", folder=folder, **recipe("multi30k"))
-# print("corpus:", e.corpus, " device:", device)
+# print("corpus:", e.corpus, " device:", device, "(in Colab: Runtime, Change runtime type, to get a GPU)" if device.type == "cpu" else "")
 
 # %% [markdown]
 # ## The vocabulary
 #
 # It is learned from the training split only. The model's sizes follow it: a small corpus may have fewer types than were asked for.
-# Then a look whether these sizes make a model at all, before anything is written: on torch's `meta` device, which has shapes and no numbers.
+# Before anything is written, torch's `meta` device, which has shapes and no numbers, shows whether these sizes make a model at all.
 
 # %%
 def parameters_of(c):
@@ -345,14 +363,14 @@ def parameters_of(c):
 
 
 # %%
-def begin_folder(e, command, device):
+def begin_folder(e, command, device, pairs=stream_pairs):
     """Learn the vocabulary of a new run, save it and the settings; ValueError for a folder in use."""
     if any((e.folder / name).exists() for name in ("checkpoint.safetensors", "model.safetensors")):
         raise ValueError(f"{e.folder} already holds a run or a model: go on with the run (--resume), "
                          "or name another --folder")
-    pairs = stream_pairs(e, "train")
+    texts = (text for pair in pairs(e, "train") for text in pair)
     prepare_folder(e.folder)
-    tokenizer = Tokenizer.train((sentence for pair in pairs for sentence in pair), e.model.vocab_size)
+    tokenizer = Tokenizer.train(texts, e.model.vocab_size)
     adopt(e, tokenizer)
     parameters_of(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
@@ -409,18 +427,18 @@ def first_goes_ahead():
 
 
 # %%
-def open_run(e, command, device):
+def open_run(e, command, device, pairs=stream_pairs):
     """Begin the folder of a new run, or check that of a resumed one; returns (tokenizer, encoded training pairs)."""
     with first_goes_ahead():
         if e.resume:
             check_same_data(e)
         elif process_number() == 0:
-            begin_folder(e, command, device)
+            begin_folder(e, command, device, pairs)
         if process_number() > 0:
             adopt(e, Tokenizer.load(e.folder / "tokenizer.json"))
         tokenizer = load_tokenizer(e.folder, e.model)
     with first_goes_ahead():
-        return tokenizer, encoded_training(e, tokenizer)
+        return tokenizer, encoded_training(e, tokenizer, pairs)
 
 
 # %% [markdown]
@@ -543,15 +561,16 @@ def average_last(model, folder, count):
 # From beginning to end:
 
 # %%
-def run_experiment(e, command, count=200, watch=None, quiet=False):
+def run_experiment(e, command, count=200, watch=None, quiet=False, pairs=stream_pairs, validator=validator):
     """Vocabulary, plan, training (validated on `count` pairs), average: leaves a model in e.folder.
 
-    command: the words that started it, for run.json. Started by torchrun, each process calls it. Returns True in the
+    command: the words that started it, for run.json. pairs and validator are those of translation, unless notebook 18
+    hands in its own. Started by torchrun, each process calls it. Returns True in the
     first of them. Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted after Ctrl-C.
     """
     with processes(choose_device(e.device)) as device:
         allow_tf32()
-        tokenizer, encoded = open_run(e, command, device)
+        tokenizer, encoded = open_run(e, command, device, pairs)
         model, first = new_model(e, device), process_number() == 0
         validate = validator(e, tokenizer, count, watch)
         if first:
@@ -627,8 +646,9 @@ SENTENCES = {
 #     print(f"{sentence:48} {translation[:60]}")
 
 # %% [markdown]
-# After some hundred updates a model writes things that look like German: articles, a verb, a full stop. They have little to do with the English (and
-# on a busy machine the seconds are not even enough for that). The recipe's own model, trained for minutes instead, comes with the package:
+# After some hundred updates a model writes things that look like German: articles, a verb, a full stop. A word here and there fits
+# the English (on a busy machine the seconds are not even enough for that). The recipe's own model, trained for minutes instead,
+# comes with the package:
 
 # %% tags=["active-ipynb"]
 # bundled, bundled_tokenizer = load()
@@ -699,7 +719,7 @@ def score_run(folder, device="cpu", average=None, most=None):
 # ## Results that are kept
 #
 # Longer runs are made with commands, and what they gave is kept in `data/runs/`, one file a run: settings, hardware, minutes, a short
-# log, all scores. What can be told of a place on somebody's disk is cut away.
+# log, all scores. Names of folders on somebody's disk are cut away.
 
 # %%
 def public(command):
@@ -720,7 +740,7 @@ def public(command):
 def thin(log, most=40):
     """At most about `most` rows of a log, evenly spread, the last among them; figures cut to four digits."""
     step = -(-len(log) // most)
-    names = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss", "validation_loss", "bleu")
+    names = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss", "validation_loss", "bleu", "f1")
     return [{name: row[name] if isinstance(row[name], int) else float(f"{row[name]:.4g}") for name in names if name in row}
             for row in log[::-1][::step][::-1]]
 
@@ -874,7 +894,10 @@ def multi30k_rows(results):
 # %% [markdown]
 # ## Table 2
 #
-# The paper's claim: a better score for less arithmetic. English to German, newstest2014; FLOPs are time times hardware, as the paper counts.
+# The paper's claim: a better score for less arithmetic. English to German, newstest2014; FLOPs are time times hardware, as the
+# paper counts. ByteNet and ConvS2S are convolutional (notebook 02), GNMT is recurrent (01), MoE as well, with layers of many small
+# networks of which each token uses a few. "RL" means that GNMT was trained further on a score of its own outputs. In an *ensemble*
+# several models of one kind predict each token together.
 
 # %%
 TABLE_2 = {
@@ -1013,8 +1036,8 @@ def estimate_rows(estimate):
 #
 # Replace `...` and run the cell; it stays silent when you are right.
 #
-# **1.** Four GPUs shall train base together, each with half as many tokens at a time as fit into a quarter of the paper's batch. Which settings
-# leave the update as it was?
+# **1.** Four GPUs train base together. A quarter of the paper's batch of 25,000 tokens is too much for each of them; half of that
+# fits. Which settings leave the update as it was?
 
 # %% tags=["active-ipynb"]
 # batch_tokens, accumulate = ..., ...
