@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks site bundled stamp gpu mutants test-oldest torchtext clean
+.PHONY: help demo test lab sync notebooks site bundled stamp gpu bench mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -45,6 +45,10 @@ stamp: .venv/.installed  ## carry the repository's address from pyproject.toml t
 
 gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
 	.venv/bin/python tools/gpu.py
+
+bench: .venv/.installed  ## speed and memory beside nn.Transformer and Marian, some 20 minutes (QUICK=1: tiny sizes)
+	.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	.venv/bin/python tools/bench.py $(if $(QUICK),--quick --result "")
 
 mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?
 	.venv/bin/python tools/mutants.py

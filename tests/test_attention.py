@@ -279,6 +279,7 @@ def test_static_cache_keeps_what_it_was_first_given():
         again = memory if t == 0 else torch.full_like(memory, math.nan)  # not looked at any more
         assert close(heads(x[:, t:t + 1], again, again, cache=cache), heads(x[:, t:t + 1], memory, memory))
         assert cache.filled and cache.length == S
+    assert cache.k.is_contiguous() and cache.v.is_contiguous()  # otherwise each step would copy them
 
 
 @pytest.mark.parametrize("static", [False, True])

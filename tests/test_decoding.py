@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer import decoding
+from transformer import decoding, hardware
 from transformer.data import Tokenizer, pad
 from transformer.decoding import (
     average_checkpoints,
@@ -118,6 +118,30 @@ def test_greedy_takes_the_likeliest_token(norm_first, positions):
 def test_cached_equals_uncached(seed):
     model = model_of(seed=seed)
     assert greedy_search(model, batch(), extra=15) == greedy_search(model, batch(), extra=15, cached=False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fast_forms_give_the_same_tokens(monkeypatch, seed):
+    """Accelerated, and with packed weights: the outputs of the plain model."""
+    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
+    plain, fast = model_of(seed=seed), hardware.accelerate(model_of(seed=seed))
+    with hardware.packed_weights(fast):
+        assert greedy_search(fast, batch(), extra=15) == greedy_search(plain, batch(), extra=15)
+        found = beam_search(fast, batch(), extra=10, n_best=3)
+    assert tokens_of(found) == tokens_of(beam_search(plain, batch(), extra=10, n_best=3))
+
+
+@pytest.mark.skipif(not hardware.can_pack(nn.Linear(1, 1)), reason="this torch has no oneDNN")
+def test_translate_packs_the_weights_once(monkeypatch, tokenizer):
+    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
+    model, packed, pack = model_of(tokenizer.vocab_size), [], hardware.packed_linear
+    monkeypatch.setattr(hardware, "packed_linear", lambda *w: packed.append(w) or pack(*w))
+    plain = [greedy_search(model, torch.tensor([[*tokenizer.encode(s), 2]]), 5)[0] for s in SENTENCES]
+    outputs = translate(model, tokenizer, SENTENCES, beam=1, extra=5, batch_tokens=1)
+    assert outputs == [tokenizer.decode(tokens) for tokens in plain]
+    linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    assert len(packed) == len(linears) + 3  # and three embeddings
+    assert not any("forward" in vars(m) for m in linears)
 
 
 def test_cached_log_probabilities_equal_uncached():

@@ -28,6 +28,8 @@ from transformer.hardware import (
     forward_flops,
     loss_scaler,
     matmul_rate,
+    packed_linear,
+    packed_weights,
     peak_memory,
     precision_hint,
     projected_loss,
@@ -249,7 +251,8 @@ def test_accelerated_model_in_bf16_on_a_cpu():
         for precision in ("fp32", "bf16"):
             with autocast(CPU, precision):
                 logits = fast(source, target)
-            results.append((logits.float(), *torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))))
+            gradients = torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))
+            results.append((logits.float(), *gradients))
     assert kinds == [{torch.float32}] * 12 and logits.dtype == torch.bfloat16
     for a, b in zip(*results):
         assert (a - b).abs().max() < 0.05 * a.abs().max()
@@ -322,6 +325,80 @@ def test_saved_weights_do_not_know(tmp_path):
     fast = accelerate(model_of())
     fast.save_pretrained(tmp_path)
     assert "forward" not in vars(Transformer.from_pretrained(tmp_path).encoder.layers[0].self_attention)
+
+
+# Packed weights
+
+needs_onednn = pytest.mark.skipif(not hardware.can_pack(torch.nn.Linear(1, 1)), reason="this torch has no oneDNN")
+
+
+@needs_onednn
+@pytest.mark.parametrize("shape", [(1, 48), (64, 48), (7, 5, 48)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_packed_map_equals_the_plain_one(shape, bias):
+    torch.manual_seed(0)
+    linear, x = torch.nn.Linear(48, 80, bias), torch.randn(*shape)
+    with torch.no_grad():
+        packed = packed_linear(linear.weight, linear.bias)
+        torch.testing.assert_close(packed(x), linear(x), rtol=0, atol=1e-5)
+        x = x.transpose(0, -2).contiguous().transpose(0, -2)  # another order in memory
+        torch.testing.assert_close(packed(x), linear(x), rtol=0, atol=1e-5)
+    gradient, = torch.autograd.grad(packed(x).sum(), linear.weight)
+    assert gradient.abs().sum() > 0
+
+
+@needs_onednn
+@pytest.mark.parametrize("changes", [{}, {"tie_embeddings": False}, {"norm_first": True}])
+def test_packed_model_equals_the_plain_one(monkeypatch, changes):
+    """Every large weight is packed inside the block, plain or accelerated; none after it, also where it ends badly."""
+    calls = []
+    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
+    monkeypatch.setattr(hardware, "packed_linear", lambda w, b: calls.append(w) or (lambda x: packed_linear(w, b)(x)))
+    plain, fast = model_of(**changes).eval(), accelerate(model_of(**changes).eval())
+    source, target = tokens(5, 8), tokens(5, 7, padding=False)
+    with torch.no_grad():
+        expected = plain(source, target)
+        for model in (plain, fast):
+            with packed_weights(model):
+                torch.testing.assert_close(model(source, target), expected, rtol=0, atol=1e-5)
+                with packed_weights(model):  # a block inside a block adds nothing
+                    pass
+                assert "forward" in vars(model.encoder.layers[0].feed_forward.W_1) and "logits" in vars(model.output)
+            assert {w.data_ptr() for w in calls} >= {p.data_ptr() for p in (model.output.weight, *(
+                m.weight for m in model.modules() if isinstance(m, torch.nn.Linear)))}
+    with pytest.raises(KeyError), packed_weights(plain):
+        raise KeyError
+    assert not any("forward" in vars(m) or "logits" in vars(m) for m in plain.modules())
+
+
+@needs_onednn
+def test_packed_weights_take_every_product(monkeypatch):
+    """Inside the block no linear map of the accelerated model reads the unpacked weight."""
+    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
+    fast, source, target = accelerate(model_of().eval()), tokens(5, 8), tokens(5, 7)
+    with torch.no_grad(), packed_weights(fast):
+        before = fast(source, target)
+        for module in fast.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.fill_(float("nan"))
+        assert fast(source, target).equal(before)
+    assert fast(source, target).isnan().any()
+
+
+def test_what_is_not_packed(monkeypatch):
+    def names(model):
+        with packed_weights(model):
+            return [name for name, module in model.named_modules() if "forward" in vars(module)]
+
+    large, small = torch.nn.Linear(512, 256, False), torch.nn.Linear(512, 255, False)
+    both = torch.nn.ModuleList([large, small])
+    assert names(both) == (["0"] if hardware.can_pack(both) else [])
+    assert names(both.double()) == [] and names(both.bfloat16()) == []
+    compiled = torch.nn.ModuleList([torch.nn.Linear(512, 512)])
+    compiled[0].compile()
+    assert names(compiled) == []
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert names(both.float()) == []
 
 
 # Several processes

@@ -231,7 +231,7 @@ def test_an_installed_package_is_complete(tmp_path):
 
 
 def test_colab_keeps_its_own_torch(tmp_path):
-    """pip, asked what it would install where torch, numpy and matplotlib are, names none of them (nothing is installed)."""
+    """pip, asked what it would install where torch, numpy and matplotlib are, names none of them."""
     wheel = next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path)))
     venv.create(tmp_path / "colab", with_pip=False)
     packages = next((tmp_path / "colab").rglob("site-packages"))

@@ -403,8 +403,8 @@ class KeyValueCache:
         """Add the keys and values of new positions; return all that are held."""
         if self.k is not None:
             k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
-        self.k, self.v = k, v
-        return k, v
+        self.k, self.v = k.contiguous(), v.contiguous()  # in order, or each later step would copy them again
+        return self.k, self.v
 
     def select(self, rows):
         """Keep these rows of the batch, in this order; searches drop, repeat and reorder what they follow (notebook 15)."""

@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from torch import distributed
 
 from transformer.attention import MultiHeadAttention
+from transformer.embeddings import Embedding
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -62,10 +63,10 @@ def choose_device(name="auto"):
 
 # %% tags=["active-ipynb"]
 # device = choose_device()
-# print("this notebook runs on:", device, "" if device.type == "cpu" else torch.cuda.get_device_name())
+# print("this notebook runs on:", device, torch.cuda.get_device_name() if device.type == "cuda" else "")
 
 # %% [markdown]
-# No GPU? All notebooks run on a CPU too. In Colab you get one under *Runtime, Change runtime type*.
+# No GPU? All notebooks run on a CPU too. Colab lends you a GPU under *Runtime, Change runtime type*.
 #
 # ## How precise must a number be?
 #
@@ -79,6 +80,8 @@ def choose_device(name="auto"):
 #     print(f"{str(kind):15s}", [f"{x:.5g}" for x in small.to(kind).tolist()], " next after 1:", 1 + torch.finfo(kind).eps)
 
 # %% [markdown]
+# fp16 loses the two smallest. bf16 keeps all four, but its next number after 1 is 1.0078: between the two there is none.
+#
 # So bf16 where the GPU has it. Otherwise fp16, with a trick: multiply the loss by a large number, so that gradients do not
 # vanish, and divide the gradient again before the update (**loss scaling**). The weights themselves stay in fp32 either
 # way; only products are done in short numbers ("autocast"). A CPU stays with fp32 unless you ask for bf16; further down
@@ -182,8 +185,9 @@ def training_flops(c, S, T):
 #                "tokens a sentence", "share of all FLOPs", logx=True, markers=True);
 
 # %% [markdown]
-# For sentences of 30 tokens the famous $n^2$ is not worth mentioning, and the output projection is a quarter
-# of everything. Only for texts of a thousand tokens and more does attention itself become the larger cost.
+# For sentences of 30 tokens the famous $n^2$ is hardly worth mentioning (1%), and the output projection is three tenths of
+# everything. Only from a thousand tokens on does the $n^2$ cost more than the output. The rest, not drawn, is the projections
+# of the heads and the position-wise networks.
 #
 # ## How fast is this machine?
 #
@@ -252,8 +256,9 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=0.4, length=30)
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# The paper's own figure for eight P100 is 12 hours: half a day. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted
-# generously, as time times the hardware's rate. Ours count the products alone:
+# A CPU would need many months, or years. For eight P100 we get 0.36 days, and the paper's own figure is 12 hours: our guess of
+# 40% is a little too high. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
+# rate. Ours count the products alone:
 
 # %% tags=["active-ipynb"]
 # ours = 100_000 * 25_000 / 30 * training_flops(base, 30, 30)
@@ -302,13 +307,14 @@ def peak_memory(device):
 # %% [markdown]
 # ## The table of logits that nobody needs
 #
-# For 25,000 target tokens and 37,000 types the logits alone are 3.7 GB in fp32, their gradient another 3.7 GB. Yet each row
-# is needed for a moment: to get one number, the loss, and its gradient. For cross-entropy this gradient is short,
+# For 25,000 target tokens and 37,000 types the logits $z = x E^\top$ (decoder's output times embedding matrix) are 3.7 GB in
+# fp32, their gradient as much again. Yet each row is needed for a moment only: for one number, the loss, and its gradient
+# (the exercise of notebook 06):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q ,$$
 #
-# $q$ being the target distribution. So take some rows of $x$, compute their logits, loss *and* gradient at once, keep
-# $\partial loss / \partial x$ and the sum of $\partial loss / \partial E$, and forget the logits. No row of padding is computed.
+# $q$ being 1 on the right token, or smoothed (notebook 13). So take some rows of $x$, compute their logits, loss *and* gradient
+# at once, keep $\partial loss / \partial x$ and the sum of $\partial loss / \partial E$, and forget the logits.
 
 # %%
 def chunk_gradient(z, gold, epsilon):
@@ -324,6 +330,9 @@ def chunk_gradient(z, gold, epsilon):
     p.scatter_add_(1, gold[:, None], p.new_full((len(gold), 1), epsilon - 1))
     return loss, p
 
+
+# %% [markdown]
+# A `torch.autograd.Function` is an operation whose backward pass is written by hand; `ctx` carries what `forward` keeps for it.
 
 # %%
 class ChunkedLoss(torch.autograd.Function):
@@ -384,13 +393,15 @@ def chunk_rows(E):
 # ## One product instead of three, and attention without a table
 #
 # In self-attention, queries, keys and values are three products with the same input. Laid side by side the three matrices
-# are one, and one large product is quicker than three small ones. And torch has a kernel, known as *flash attention* (Dao et
-# al., 2022), that never writes the whole table of weights. Both change nothing in the result beyond rounding.
-# The model's own code stays as the paper writes it; a finished model is switched over.
+# are one, and one large product is quicker than three small ones. And torch has a *kernel* (a program for one operation),
+# known as *flash attention* (Dao et al., 2022), that never writes the whole table of weights. Both change nothing in the
+# result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
 
 # %%
 def packed_projection(x, *linears):
     """Several linear maps of the same x as one product: x (..., d) -> one tensor for each of them."""
+    if any("forward" in vars(linear) for linear in linears):  # inside `packed_weights` each has its own way
+        return [linear(x) for linear in linears]
     product = F.linear(x, torch.cat([linear.weight for linear in linears]))
     return product.split([linear.out_features for linear in linears], dim=-1)
 
@@ -471,7 +482,8 @@ def accelerate(model):
 
 
 # %% [markdown]
-# What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking turns:
+# What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking
+# turns (without dropout, so that both losses must be equal):
 
 # %% tags=["active-ipynb"]
 # c = TransformerConfig(4000, d_model=128, d_ff=512, N=2, h=4, P_drop=0.0)
@@ -500,7 +512,9 @@ def accelerate(model):
 #     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
 
 # %% [markdown]
-# A GPU has a third switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
+# Above 1 the fast way is faster. How much so differs between machines; memory it saves on all.
+#
+# A GPU has one more switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
 # minute at the start, so it is a switch of the training command (`--compile`), off unless asked for.
 
 # %%
@@ -512,11 +526,84 @@ def compile_stacks(model):
 
 
 # %% [markdown]
+# ## Weights laid out for decoding
+#
+# A search (notebook 15) multiplies a few rows by the same weights, step after step. Each time, a CPU's library first copies
+# the weights into the order in which its inner loop reads them. For thousands of rows that is hardly noticed; for 64 it is a fifth of the time
+# or more. oneDNN, a library that comes with torch, can keep such a copy. It is out of date as soon as the weights change, so
+# it is for decoding, not for training.
+
+# %%
+def packed_linear(weight, bias=None, rows=64):
+    """The map x (..., n) -> x W^T + b (..., m) with weight (m, n) copied into oneDNN's order, the best for so many rows.
+
+    Without gradients; where one is asked for, it is torch's `F.linear`.
+    """
+    op, b = torch.ops.mkldnn._linear_pointwise, None if bias is None else bias.detach()
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
+    return lambda x: F.linear(x, weight, bias) if torch.is_grad_enabled() else op(x, packed, b, "none", [], "")
+
+
+# %% [markdown]
+# A call costs some millionths of a second more than a plain product, so small weights gain nothing: they stay as they are.
+
+# %%
+PACKED = {torch.nn.Linear: "forward", Embedding: "logits"}  # the method that multiplies by the weight
+SMALLEST_PACKED = 2**17  # entries of a weight
+
+
+def can_pack(model):
+    """True for fp32 weights on a CPU with oneDNN, unless torch.compile is at work: it lays out weights by itself."""
+    return (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+            and all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
+            and not any(module._compiled_call_impl for module in model.modules()))
+
+
+# %%
+@contextmanager
+def packed_weights(model):
+    """Inside this block a model multiplies by packed copies of its large weights, where `can_pack`; same results within rounding.
+
+    The weights must not change inside.
+    """
+    methods = [(module, PACKED[type(module)]) for module in model.modules()
+               if type(module) in PACKED and module.weight.numel() >= SMALLEST_PACKED] if can_pack(model) else []
+    methods = [(module, name) for module, name in methods if name not in vars(module)]
+    for module, name in methods:
+        setattr(module, name, packed_linear(module.weight, getattr(module, "bias", None)))
+    try:
+        yield model
+    finally:
+        for module, name in methods:
+            delattr(module, name)
+
+
+# %% tags=["active-ipynb"]
+# wide, few = torch.nn.Linear(512, 2048), torch.randn(64, 512)
+# with torch.no_grad(), packed_weights(wide):
+#     packed_output = wide(few)
+# assert torch.allclose(packed_output, wide(few), atol=1e-5)
+
+# %% tags=["active-ipynb"]
+# def microseconds(rounds=3):
+#     started = time.perf_counter()
+#     for _ in range(rounds):
+#         wide(few)
+#     return 1e6 * (time.perf_counter() - started) / rounds
+#
+# with torch.no_grad():
+#     plain_time = min(microseconds() for _ in range(60))
+#     with packed_weights(wide):
+#         packed_time = min(microseconds() for _ in range(60))
+# print(f"64 rows times a weight of 512 x 2,048: plain {plain_time:.0f} microseconds, packed {packed_time:.0f}")
+
+# %% [markdown]
 # ## Several processes
 #
 # The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and averaged the gradients before
 # each update. Torch does the same with one process a GPU, started by `torchrun`, which tells each process its number in
-# the environment. All processes start from the same weights and make the same updates, so the copies never differ.
+# the environment (they talk through a library: NCCL between GPUs, Gloo between CPUs). All processes start from the same
+# weights and make the same updates, so the copies never differ.
 
 # %%
 def process_number():
@@ -606,8 +693,8 @@ def without_exchange(module, more):
 #
 # Replace `...` and run the cell; it stays silent when you are right.
 #
-# **1.** How many bytes of memory do the weights of the base model (63,045,632 parameters), their gradients and the two moments
-# that Adam keeps for each take in fp32?
+# **1.** How many bytes of memory do the weights of the base model (63,045,632 parameters), their gradients and the two averages
+# that Adam keeps of each gradient (notebook 12) take in fp32?
 
 # %% tags=["active-ipynb"]
 # your_bytes = ...
@@ -621,15 +708,14 @@ def without_exchange(module, more):
 # to what the forward pass keeps for the backward pass, and that grows with the batch.
 # </details>
 #
-# **2.** In one encoder layer of the base model: from which sentence length on do scores and mixtures (the $n^2$ part) take
-# more arithmetic than everything else in the layer?
+# **2.** In one encoder layer of the base model: at which sentence length do scores and mixtures (the $n^2$ part) take as much
+# arithmetic as everything else in the layer?
 
 # %% tags=["active-ipynb"]
 # your_length = ...
 # if your_length is not ...:
-#     for n, larger in ((your_length, False), (your_length + 1, True)):
-#         square = 4 * n * n * 512
-#         assert (square > attention_flops(base, n, n) - square + 4 * n * 512 * 2048) == larger
+#     square, attention = 4 * your_length**2 * 512, attention_flops(base, your_length, your_length)
+#     assert your_length > 0 and square == attention - square + 4 * your_length * 512 * 2048
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -292,7 +292,7 @@ def brackets(trees, settings=COLLINS):
 
 
 # %% tags=["active-ipynb"]
-# for (label, start, end), count in brackets([tree])[1].items():
+# for label, start, end in brackets([tree])[1]:
 #     print(f"{label:3} words {start} to {end - 1}:", " ".join(leaf.parts[0] for leaf in leaves_of(tree)[start:end]))
 
 # %% [markdown]

@@ -1,0 +1,210 @@
+"""The comparison of speeds: every system does the same work, and the figures mean what they say."""
+
+import json
+import math
+import types
+
+import bench
+import pytest
+import torch
+from torch import nn
+
+from transformer.hardware import training_flops
+from transformer.model import TransformerConfig
+
+CPU = torch.device("cpu")
+SIZES = dict(vocab_size=40, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0, eos_id=0)
+PEERS = [pytest.param("torch"), pytest.param("marian", marks=pytest.mark.skipif(
+    "marian" not in bench.available(), reason="the extra [bench] is not installed"))]
+
+
+@torch.no_grad()
+def copy_weights(model, name, peer):
+    """Give a peer the weights of one of our models; its biases of attention become zero."""
+    theirs = peer.model if name == "torch" else peer.model.model
+    embedding = peer.embedding if name == "torch" else theirs.shared
+    embedding.weight.copy_(model.embedding.weight)
+    if name == "marian":
+        for side in (theirs.encoder, theirs.decoder):
+            side.embed_positions.weight.copy_(model.positions.table)
+    layers = [[*both.encoder.layers, *both.decoder.layers] for both in (model, theirs)]
+    for ours, other in zip(*layers):
+        attentions = [ours.self_attention, *([ours.cross_attention] if hasattr(ours, "cross_attention") else [])]
+        if name == "torch":
+            names = ["self_attn", "multihead_attn"], ["linear1", "linear2"], ["norm1", "norm2", "norm3"]
+        else:
+            norms = ["self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"]
+            names = ["self_attn", "encoder_attn"], ["fc1", "fc2"], norms if len(attentions) == 2 else norms[::2]
+        for attention, place in zip(attentions, names[0]):
+            matrices = [attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight]
+            place = getattr(other, place)
+            for parameter_name, parameter in place.named_parameters():
+                if "bias" in parameter_name:
+                    parameter.zero_()
+            place.out_proj.weight.copy_(attention.W_O.weight)
+            if name == "torch":
+                place.in_proj_weight.copy_(torch.cat(matrices))
+            else:
+                for matrix, projection in zip(matrices, (place.q_proj, place.k_proj, place.v_proj)):
+                    projection.weight.copy_(matrix)
+        for linear, place in zip((ours.feed_forward.W_1, ours.feed_forward.W_2), names[1]):
+            getattr(other, place).load_state_dict(linear.state_dict())
+        for residual, place in zip(ours.residuals, names[2]):
+            getattr(other, place).weight.copy_(residual.norm.gain)
+            getattr(other, place).bias.copy_(residual.norm.bias)
+
+
+def pair(name, factor=1):
+    """Our plain system and another one with the same weights; factor multiplies some of them."""
+    systems = bench.make_systems(TransformerConfig(**SIZES), ["plain", name], CPU, compiled=False)
+    torch.manual_seed(2)
+    with torch.no_grad():
+        for parameter in systems["plain"].parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))  # gains and biases too
+        for layer in systems["plain"].model.decoder.layers:
+            layer.feed_forward.W_2.weight *= factor
+    if name == "fast":
+        systems["fast"].load_state_dict(systems["plain"].state_dict())
+    else:
+        copy_weights(systems["plain"].model, name, systems[name])
+    return systems["plain"], systems[name]
+
+
+@pytest.mark.parametrize("name", ["fast", *PEERS])
+def test_all_systems_compute_the_same_loss(name):
+    """Value, and gradient of the embedding, on a batch with padding; and an update makes the loss smaller."""
+    plain, other = pair(name)
+    batch, = bench.draw_batches(40, 200, 1, CPU)
+    tokens = bench.real_tokens(batch)
+    assert (batch.source == 0).any() and (batch.gold == 0).any()
+    with torch.no_grad():
+        logits = plain.eval().logits(batch).log_softmax(dim=-1)
+        real = batch.gold != 0
+        by_hand = -(0.9 * logits.gather(2, batch.gold[:, :, None])[:, :, 0] + 0.1 * logits.mean(dim=2))[real].sum()
+    gradients = []
+    for system in (plain, other):
+        system.prepare()
+        assert system.update(batch, tokens) == pytest.approx(by_hand.item() / tokens, rel=1e-5)
+        gradients.append(next(p for p in system.parameters() if p.shape == (40, 16)).grad.clone())
+        assert system.update(batch, tokens) < by_hand.item() / tokens
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["fast", *PEERS])
+def test_all_systems_find_the_same_tokens(name):
+    plain, other = pair(name, factor=30)  # otherwise a random model repeats its last token
+    source = torch.randint(3, 40, (5, 6), generator=torch.Generator().manual_seed(0))
+    found = plain.greedy(source)
+    assert other.greedy(source) == found and [len(tokens) for tokens in found] == [6 + bench.EXTRA] * 5
+    assert any(len(set(tokens)) > 3 for tokens in found)
+    if name == "fast":
+        assert other.beam(source) == plain.beam(source)
+    if name == "marian":  # scores probabilities among real tokens only, ours among all: a beam may choose otherwise
+        assert [len(tokens) for tokens in other.beam(source)] == [6 + bench.EXTRA] * 5
+
+
+@pytest.mark.parametrize("name", ["plain", *PEERS])
+def test_dropout_stands_in_the_papers_places_only(monkeypatch, name):
+    """Two embeddings, two sub-layers in an encoder layer, three in a decoder layer; none on attention weights."""
+    system = bench.SYSTEMS[name](TransformerConfig(**{**SIZES, "P_drop": 0.25})).train()
+    places, weights, dropout = [], [], nn.functional.dropout
+    kernel = nn.functional.scaled_dot_product_attention
+
+    def spy(x, p=0.5, training=True, inplace=False):
+        places.extend([p] * (training and p > 0))
+        return dropout(x, p, training, inplace)
+
+    def spy_kernel(*args, **named):
+        weights.append(named.get("dropout_p", args[4] if len(args) > 4 else 0.0))
+        return kernel(*args, **named)
+
+    monkeypatch.setattr(nn.functional, "dropout", spy)
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", spy_kernel)
+    system.logits(bench.draw_batches(40, 100, 1, CPU)[0])
+    assert places == [0.25] * (2 + 2 * 2 + 2 * 3)
+    assert set(weights) <= {0.0}
+
+
+def test_batches_have_the_tokens_and_padding_that_are_claimed():
+    batches = bench.draw_batches(8000, 2048, 12, CPU)
+    counts = [sum(sum(token != 0 for token in row) - 1 for row in batch.target.tolist()) for batch in batches]
+    assert counts == [bench.real_tokens(batch) for batch in batches]
+    assert sum(counts) / len(counts) == pytest.approx(2048, rel=0.03)
+    assert 1 - sum(counts) / sum(batch.gold.numel() for batch in batches) == pytest.approx(0.15, abs=0.03)
+    assert len({tuple(batch.gold.shape) for batch in batches}) > 5
+    for batch in batches[:2]:
+        assert all(row[0] == 1 and [t for t in row if t][-1] == 2 for row in batch.target.tolist())
+        assert all([t for t in row if t][-1] == 2 for row in batch.source.tolist())
+    c = TransformerConfig(**SIZES)
+    by_hand = sum(training_flops(c, sum(s != 0 for s in source), sum(t != 0 for t in target) - 1)
+                  for source, target in zip(batches[0].source.tolist(), batches[0].target.tolist()))
+    assert bench.flops_of(c, batches[0]) == by_hand
+
+
+def test_systems_take_turns_and_the_first_round_does_not_count():
+    calls, now = [], [0.0]
+
+    def work(name, seconds):
+        def once(number):
+            calls.append((name, number, torch.get_float32_matmul_precision()))
+            now[0] += seconds[len([c for c in calls if c[0] == name]) - 1]
+            return 60
+        return once
+
+    works = {("fast", "highest"): work("a", [99.0, 1.0, 2.0, 6.0]),
+             ("torch", "medium"): work("b", [99.0, 3.0, 4.0, 5.0])}
+    rates = bench.in_turns(works, 3, CPU, lambda: now[0])
+    assert rates == {("fast", "highest"): [60.0, 30.0, 10.0], ("torch", "medium"): [20.0, 15.0, 12.0]}
+    assert calls == [(name, number, precision) for number in (0, 0, 1, 2)
+                     for name, precision in (("a", "highest"), ("b", "medium"))]
+    assert torch.get_float32_matmul_precision() == "highest"
+    ours, theirs = bench.rows_of(rates)
+    assert (ours["tokens_per_second"], theirs["tokens_per_second"], ours["over_torch_medium"]) == (30.0, 15.0, 2.0)
+    assert not any(name.startswith("over") for name in theirs)
+
+
+def test_the_fastest_fp32_class_product_is_the_peak():
+    products = [{"gflops_per_second": 50.0, "fp32_class": True}, {"gflops_per_second": 80.0, "fp32_class": True},
+                {"gflops_per_second": 200.0, "fp32_class": False}]
+    row = {"system": "fast", "matmul": "highest", "gflops_per_second": 20.0}
+    parts = {"products": products, "T1": {"dropout": {"rows": [row]}}}
+    assert bench.fraction_of_peak(parts) == {"dropout": {"fast highest": 0.25}}
+    assert bench.fraction_of_peak({"products": products}) == {}
+
+
+def test_a_process_of_its_own(monkeypatch):
+    options = bench.parse(["--quick", "--device", "cpu"])
+    figures = bench.in_a_process(["attention", "kernel", 32], options)
+    assert figures["n"] == 32 and figures["seconds"] > 0 and figures["above_start_gib"] >= 0
+    killed = types.SimpleNamespace(returncode=-9, stdout="")
+    monkeypatch.setattr(bench.subprocess, "run", lambda *arguments, **named: killed)
+    assert bench.in_a_process(["attention", "naive", 8192], options) is None
+
+
+def test_what_is_written(tmp_path, monkeypatch, capsys):
+    """The parts that were asked for, with everything needed to judge them; memory and attention run elsewhere."""
+    figures = {"system": "fast", "peak_gib": 1.0, "above_start_gib": 0.5}
+    monkeypatch.setattr(bench, "in_a_process", lambda arguments, options: figures)
+    path = tmp_path / "bench.json"
+    arguments = ["T1", "T3", "memory", "products", "--quick", "--device=cpu", "--clock=cpu", "--result", str(path)]
+    monkeypatch.setattr(bench.sys, "argv", ["bench.py", *arguments])
+    bench.main()
+    written, printed = json.loads(path.read_text()), capsys.readouterr().out
+    for name in ("command", "commit", "hardware", "threads", "torch", "clock", "seed", "rounds", "minutes"):
+        assert name in written, name
+    assert list(written["parts"]) == ["T1", "T3", "memory", "products"]
+    rows = len(bench.available()) * 2
+    for figure in (written["parts"]["T1"]["dropout"], written["parts"]["T1"]["no_dropout"], written["parts"]["T3"]):
+        assert len(figure["rows"]) == rows
+        assert all(math.isfinite(row["tokens_per_second"]) and row["tokens_per_second"] > 0 for row in figure["rows"])
+    routes = {row["route"]: row for row in written["parts"]["products"]}
+    assert routes["torch"]["fp32_class"] and not routes["bf16"]["fp32_class"]
+    assert routes["torch"]["error"] < 1e-5 < 1e-4 < routes["bf16"]["error"]
+    assert set(written["fraction_of_peak"]) == {"dropout", "no_dropout"}
+    assert "torch.nn.Transformer" in printed and "T3" in printed
+
+
+def test_an_unknown_part_is_named(capsys):
+    with pytest.raises(SystemExit):
+        bench.parse(["T9"])
+    assert "there is no part T9: choose from T1" in capsys.readouterr().err
