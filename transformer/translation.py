@@ -1066,5 +1066,5 @@ def estimate_rows(estimate):
 # %% [markdown]
 # ## Next
 #
-# [19 Visualization](19_visualization.ipynb) looks into a trained model. In Colab the next notebook imports this module from
-# the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.
+# [18 Parsing](18_parsing.ipynb) gives the same model another task, and [19 Visualization](19_visualization.ipynb) looks into a trained
+# one. In Colab the next notebook imports this module from the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.
