@@ -281,8 +281,8 @@ class File:
     """Where a file of a corpus comes from, and how to know that it is whole.
 
     url is its address or, with member, that of a .tgz archive that holds it under that name; md5 is the archive's.
-    sha256 is of the file's bytes; of a member, of its text; of a treebank's .tar.gz, of the texts in it. lines: with a member, only so many lines are taken of it;
-    without sha256, how many there must be.
+    sha256 is of the file's bytes; of a member, of its text; of a treebank's .tar.gz, of the texts in it. lines: with a
+    member, only so many lines are taken of it; without sha256, how many there must be.
     """
 
     url: str

@@ -424,7 +424,7 @@ def fast_forward(self, query, key, value, mask=None, cache=None):
 
 # %%
 def torch_attention(q, k, v, mask):
-    """Torch's kernel, in fp32 on a CPU: there its backward pass in bf16 takes ten times as long (torch 2.13)."""
+    """Torch's kernel, in fp32 on a CPU: there its backward pass in bf16 takes about five times as long (torch 2.13)."""
     if q.device.type != "cpu":
         return F.scaled_dot_product_attention(q, k, v, mask)
     wide = torch.promote_types(q.dtype, torch.float32)
