@@ -411,19 +411,22 @@ def load_tokenizer(folder, config):
 def first_goes_ahead():
     """Inside this block the other processes begin when the first has finished, and find what it has made.
 
-    ValueError in each of them where the first could not finish: it says why.
+    ValueError in each of them where the first could not finish, with its reason: whichever process ends first, and has
+    the others stopped before they can speak, has said it.
     """
-    finished = [False]
+    reason = [None]
     if process_number() > 0:
-        distributed.broadcast_object_list(finished)
-        if not finished[0]:
-            raise ValueError("the first process stopped, so this one does: see its message")
+        distributed.broadcast_object_list(reason)
+        if reason[0] is not None:
+            raise ValueError(f"the first process stopped, so this one does: {reason[0]}")
     try:
         yield
-        finished = [True]
+    except BaseException as error:
+        reason = [str(error) or type(error).__name__]
+        raise
     finally:
         if process_number() == 0 and process_count() > 1:
-            distributed.broadcast_object_list(finished)
+            distributed.broadcast_object_list(reason)
 
 
 # %%
