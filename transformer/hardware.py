@@ -470,13 +470,14 @@ def fast_dropout(self, x):
 FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout}
 
 
-def accelerate(model):
+def accelerate(model, kinds=tuple(FASTER)):
     """Switch a model's attention and dropout over to the fast forms; same weights, same results within rounding.
 
-    Dropout drops other entries than before, as with another seed. Returns the model.
+    kinds: the classes to switch, some or all of `FASTER`. Dropout drops other entries than before, as with another seed.
+    Returns the model.
     """
     for module in model.modules():
-        if type(module) in FASTER:
+        if type(module) in kinds:
             module.forward = types.MethodType(FASTER[type(module)], module)
     return model
 

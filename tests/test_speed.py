@@ -4,18 +4,22 @@ import json
 import math
 import types
 
-import bench
 import pytest
 import torch
 from torch import nn
 
+from transformer import speed
+from transformer.attention import MultiHeadAttention
+from transformer.data import read_corpus
+from transformer.decoding import greedy_search, translate
 from transformer.hardware import training_flops
-from transformer.model import TransformerConfig
+from transformer.model import Transformer, TransformerConfig
+from transformer.translation import load
 
 CPU = torch.device("cpu")
 SIZES = dict(vocab_size=40, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0, eos_id=0)
 PEERS = [pytest.param("torch"), pytest.param("marian", marks=pytest.mark.skipif(
-    "marian" not in bench.available(), reason="the extra [bench] is not installed"))]
+    "marian" not in speed.available(), reason="the extra [bench] is not installed"))]
 
 
 @torch.no_grad()
@@ -56,7 +60,7 @@ def copy_weights(model, name, peer):
 
 def pair(name, factor=1):
     """Our plain system and another one with the same weights; factor multiplies some of them."""
-    systems = bench.make_systems(TransformerConfig(**SIZES), ["plain", name], CPU, compiled=False)
+    systems = speed.make_systems(TransformerConfig(**SIZES), ["plain", name], CPU, compiled=False)
     torch.manual_seed(2)
     with torch.no_grad():
         for parameter in systems["plain"].parameters():
@@ -74,8 +78,8 @@ def pair(name, factor=1):
 def test_all_systems_compute_the_same_loss(name):
     """Value, and gradient of the embedding, on a batch with padding; and an update makes the loss smaller."""
     plain, other = pair(name)
-    batch, = bench.draw_batches(40, 200, 1, CPU)
-    tokens = bench.real_tokens(batch)
+    batch, = speed.draw_batches(40, 200, 1, CPU)
+    tokens = speed.real_tokens(batch)
     assert (batch.source == 0).any() and (batch.gold == 0).any()
     with torch.no_grad():
         logits = plain.eval().logits(batch).log_softmax(dim=-1)
@@ -95,18 +99,18 @@ def test_all_systems_find_the_same_tokens(name):
     plain, other = pair(name, factor=30)  # otherwise a random model repeats its last token
     source = torch.randint(3, 40, (5, 6), generator=torch.Generator().manual_seed(0))
     found = plain.greedy(source)
-    assert other.greedy(source) == found and [len(tokens) for tokens in found] == [6 + bench.EXTRA] * 5
+    assert other.greedy(source) == found and [len(tokens) for tokens in found] == [6 + speed.EXTRA] * 5
     assert any(len(set(tokens)) > 3 for tokens in found)
     if name == "fast":
         assert other.beam(source) == plain.beam(source)
     if name == "marian":  # scores probabilities among real tokens only, ours among all: a beam may choose otherwise
-        assert [len(tokens) for tokens in other.beam(source)] == [6 + bench.EXTRA] * 5
+        assert [len(tokens) for tokens in other.beam(source)] == [6 + speed.EXTRA] * 5
 
 
 @pytest.mark.parametrize("name", ["plain", *PEERS])
 def test_dropout_stands_in_the_papers_places_only(monkeypatch, name):
     """Two embeddings, two sub-layers in an encoder layer, three in a decoder layer; none on attention weights."""
-    system = bench.SYSTEMS[name](TransformerConfig(**{**SIZES, "P_drop": 0.25})).train()
+    system = speed.TRAINED[name](TransformerConfig(**{**SIZES, "P_drop": 0.25})).train()
     places, weights, dropout = [], [], nn.functional.dropout
     kernel = nn.functional.scaled_dot_product_attention
 
@@ -120,15 +124,15 @@ def test_dropout_stands_in_the_papers_places_only(monkeypatch, name):
 
     monkeypatch.setattr(nn.functional, "dropout", spy)
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", spy_kernel)
-    system.logits(bench.draw_batches(40, 100, 1, CPU)[0])
+    system.logits(speed.draw_batches(40, 100, 1, CPU)[0])
     assert places == [0.25] * (2 + 2 * 2 + 2 * 3)
     assert set(weights) <= {0.0}
 
 
 def test_batches_have_the_tokens_and_padding_that_are_claimed():
-    batches = bench.draw_batches(8000, 2048, 12, CPU)
+    batches = speed.draw_batches(8000, 2048, 12, CPU)
     counts = [sum(sum(token != 0 for token in row) - 1 for row in batch.target.tolist()) for batch in batches]
-    assert counts == [bench.real_tokens(batch) for batch in batches]
+    assert counts == [speed.real_tokens(batch) for batch in batches]
     assert sum(counts) / len(counts) == pytest.approx(2048, rel=0.03)
     assert 1 - sum(counts) / sum(batch.gold.numel() for batch in batches) == pytest.approx(0.15, abs=0.03)
     assert len({tuple(batch.gold.shape) for batch in batches}) > 5
@@ -138,7 +142,7 @@ def test_batches_have_the_tokens_and_padding_that_are_claimed():
     c = TransformerConfig(**SIZES)
     by_hand = sum(training_flops(c, sum(s != 0 for s in source), sum(t != 0 for t in target) - 1)
                   for source, target in zip(batches[0].source.tolist(), batches[0].target.tolist()))
-    assert bench.flops_of(c, batches[0]) == by_hand
+    assert speed.flops_of(c, batches[0]) == by_hand
 
 
 def test_systems_take_turns_and_the_first_round_does_not_count():
@@ -153,12 +157,12 @@ def test_systems_take_turns_and_the_first_round_does_not_count():
 
     works = {("fast", "highest"): work("a", [99.0, 1.0, 2.0, 6.0]),
              ("torch", "medium"): work("b", [99.0, 3.0, 4.0, 5.0])}
-    rates = bench.in_turns(works, 3, CPU, lambda: now[0])
+    rates = speed.in_turns(works, 3, CPU, lambda: now[0])
     assert rates == {("fast", "highest"): [60.0, 30.0, 10.0], ("torch", "medium"): [20.0, 15.0, 12.0]}
     assert calls == [(name, number, precision) for number in (0, 0, 1, 2)
                      for name, precision in (("a", "highest"), ("b", "medium"))]
     assert torch.get_float32_matmul_precision() == "highest"
-    ours, theirs = bench.rows_of(rates)
+    ours, theirs = speed.rows_of(rates)
     assert (ours["tokens_per_second"], theirs["tokens_per_second"], ours["over_torch_medium"]) == (30.0, 15.0, 2.0)
     assert not any(name.startswith("over") for name in theirs)
 
@@ -168,43 +172,130 @@ def test_the_fastest_fp32_class_product_is_the_peak():
                 {"gflops_per_second": 200.0, "fp32_class": False}]
     row = {"system": "fast", "matmul": "highest", "gflops_per_second": 20.0}
     parts = {"products": products, "T1": {"dropout": {"rows": [row]}}}
-    assert bench.fraction_of_peak(parts) == {"dropout": {"fast highest": 0.25}}
-    assert bench.fraction_of_peak({"products": products}) == {}
+    assert speed.fraction_of_peak(parts) == {"dropout": {"fast highest": 0.25}}
+    assert speed.fraction_of_peak({"products": products}) == {}
 
 
 def test_a_process_of_its_own(monkeypatch):
-    options = bench.parse(["--quick", "--device", "cpu"])
-    figures = bench.in_a_process(["attention", "kernel", 32], options)
+    arguments = dict(form="kernel", n=32, device="cpu")
+    figures = speed.in_a_process("attention_of", **arguments)
     assert figures["n"] == 32 and figures["seconds"] > 0 and figures["above_start_gib"] >= 0
     killed = types.SimpleNamespace(returncode=-9, stdout="")
-    monkeypatch.setattr(bench.subprocess, "run", lambda *arguments, **named: killed)
-    assert bench.in_a_process(["attention", "naive", 8192], options) is None
+    monkeypatch.setattr(speed.subprocess, "run", lambda *arguments, **named: killed)
+    assert speed.in_a_process("attention_of", **arguments) is None
 
 
 def test_what_is_written(tmp_path, monkeypatch, capsys):
     """The parts that were asked for, with everything needed to judge them; memory and attention run elsewhere."""
     figures = {"system": "fast", "peak_gib": 1.0, "above_start_gib": 0.5}
-    monkeypatch.setattr(bench, "in_a_process", lambda arguments, options: figures)
-    path = tmp_path / "bench.json"
-    arguments = ["T1", "T3", "memory", "products", "--quick", "--device=cpu", "--clock=cpu", "--result", str(path)]
-    monkeypatch.setattr(bench.sys, "argv", ["bench.py", *arguments])
-    bench.main()
+    monkeypatch.setattr(speed, "in_a_process", lambda function, **arguments: figures)
+    path = tmp_path / "new" / "bench.json"
+    parts = ("T1", "T3", "levers", "memory", "products")
+    speed.run_bench(speed.Bench(parts, quick=True, device="cpu", clock="cpu", record=path), "the command")
     written, printed = json.loads(path.read_text()), capsys.readouterr().out
     for name in ("command", "commit", "hardware", "threads", "torch", "clock", "seed", "rounds", "minutes"):
         assert name in written, name
-    assert list(written["parts"]) == ["T1", "T3", "memory", "products"]
-    rows = len(bench.available()) * 2
-    for figure in (written["parts"]["T1"]["dropout"], written["parts"]["T1"]["no_dropout"], written["parts"]["T3"]):
-        assert len(figure["rows"]) == rows
+    assert list(written["parts"]) == list(parts) and written["command"] == "the command"
+    training = list(written["parts"]["T1"].values())
+    for figure in [*training, written["parts"]["T3"]]:
+        decoding = "beam" in figure
+        assert [(row["system"], row["matmul"]) for row in figure["rows"]] == [
+            (name, precision) for name in speed.available(speed.WORDS if decoding else speed.TRAINED)
+            for precision in ("highest", "medium") if (name, precision) != ("ctranslate2", "medium")]
         assert all(math.isfinite(row["tokens_per_second"]) and row["tokens_per_second"] > 0 for row in figure["rows"])
+    assert [figure["P_drop"] for figure in training] == [0.1, 0.0, 0.1]
+    assert training[2]["padding"] == 0 < training[0]["padding"]
     routes = {row["route"]: row for row in written["parts"]["products"]}
     assert routes["torch"]["fp32_class"] and not routes["bf16"]["fp32_class"]
     assert routes["torch"]["error"] < 1e-5 < 1e-4 < routes["bf16"]["error"]
-    assert set(written["fraction_of_peak"]) == {"dropout", "no_dropout"}
+    assert list(written["fraction_of_peak"]) == ["dropout", "no_dropout", "similar_lengths"]
     assert "torch.nn.Transformer" in printed and "T3" in printed
 
 
-def test_an_unknown_part_is_named(capsys):
-    with pytest.raises(SystemExit):
-        bench.parse(["T9"])
-    assert "there is no part T9: choose from T1" in capsys.readouterr().err
+@pytest.mark.parametrize("wrong, message", [
+    (dict(parts=("T9",)), "no part T9: choose from T1"), (dict(clock="sun"), "clock is wall or cpu, not sun"),
+    (dict(rounds=0), "rounds must be 1 or more")])
+def test_what_cannot_be_measured_is_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        speed.Bench(**wrong)
+
+
+@pytest.mark.parametrize("pulled", range(1, len(speed.LEVERS) + 1))
+def test_each_lever_is_pulled_once_and_changes_no_loss(pulled):
+    """With the first so many levers: the plain loss, to rounding; and nothing is switched that was not pulled."""
+    c, (batch,) = TransformerConfig(**SIZES), speed.draw_batches(40, 200, 1, CPU)
+    plain, levered = speed.make_systems(c, ["plain"], CPU)["plain"].prepare(), speed.Levered(c, pulled).prepare()
+    levered.load_state_dict(plain.state_dict())
+    tokens = speed.real_tokens(batch)
+    rough = 1e-2 if "bf16" in levered.pulled else 1e-5
+    assert levered.update(batch, tokens) == pytest.approx(plain.update(batch, tokens), rel=rough)
+    switched = {type(module) for module in levered.modules() if "forward" in vars(module)}
+    kinds = {"attention": MultiHeadAttention, "dropout": nn.Dropout}
+    assert switched == {kind for lever, kind in kinds.items() if lever in levered.pulled}
+    assert bool(levered.optimizer.defaults["fused"]) == ("fused Adam" in levered.pulled)
+
+
+# Export
+
+needs_ctranslate2 = pytest.mark.skipif("ctranslate2" not in speed.available(["ctranslate2"]),
+                                       reason="ctranslate2 is not installed")
+
+
+def random_model(seed=0, **changes):
+    """A model whose every weight is random, gains and biases too."""
+    torch.manual_seed(seed)
+    model = Transformer(TransformerConfig(**{**SIZES, "eos_id": 2, "vocab_size": 60, **changes})).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+@needs_ctranslate2
+@pytest.mark.parametrize("changes", [{}, dict(norm_first=True), dict(positions="learned", max_positions=30),
+                                     dict(tie_embeddings=False)], ids=str)
+def test_ctranslate2_gives_every_token_the_same_probability(tmp_path, changes):
+    """Log probabilities of given targets, and what greedy search finds; the sentences differ in length."""
+    import ctranslate2
+
+    model, names = random_model(**changes), [f"t{i}" for i in range(60)]
+    speed.export_ctranslate2(model, names, tmp_path / "there")
+    there = ctranslate2.Translator(str(tmp_path / "there"), compute_type="float32", intra_threads=1)
+    chance = torch.Generator().manual_seed(1)
+    sources = [torch.randint(3, 60, (n,), generator=chance).tolist() + [2] for n in (3, 9, 6)]
+    targets = [torch.randint(3, 60, (n,), generator=chance).tolist() for n in (5, 2, 11)]
+    named = [[[names[i] for i in row] for row in rows] for rows in (sources, targets)]
+    for source, target, theirs in zip(sources, targets, there.score_batch(*named)):
+        log_probs = model(torch.tensor([source]), torch.tensor([[1, *target]]))[0].log_softmax(dim=-1)
+        ours = [log_probs[t, token].item() for t, token in enumerate([*target, 2])]
+        assert theirs.log_probs == pytest.approx(ours, abs=1e-4)
+    found = there.translate_batch(named[0], beam_size=1, max_decoding_length=15)
+    for source, result in zip(sources, found):
+        ours = greedy_search(model, torch.tensor([source]), extra=15 - len(source))[0]
+        assert [names.index(name) for name in result.hypotheses[0]] == [i for i in ours if i != 2]
+
+
+@needs_ctranslate2
+def test_the_bundled_model_translates_the_same_there(tmp_path):
+    model, tokenizer = load()
+    speed.export_ctranslate2(model, speed.type_names(tokenizer), tmp_path / "there")
+    sentences = [source for source, _ in read_corpus("bundled", "validation")[:60]]
+    ours = translate(model, tokenizer, sentences, beam=1)
+    assert speed.translate_there(tmp_path / "there", tokenizer, sentences) == ours and len(set(ours)) > 50
+
+
+@needs_ctranslate2
+def test_what_cannot_be_exported(tmp_path):
+    names = [f"t{i}" for i in range(60)]
+    with pytest.raises(ValueError, match="d_k=8, d_v=None: it cannot be exported"):
+        speed.export_ctranslate2(random_model(d_k=8), names, tmp_path / "there")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "there").mkdir()
+    with pytest.raises(FileExistsError, match="there is there already"):
+        speed.export_ctranslate2(random_model(), names, tmp_path / "there")
+
+
+def test_an_export_without_ctranslate2_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(speed.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install"):
+        speed.export_ctranslate2(random_model(), [], tmp_path / "there")
