@@ -46,9 +46,8 @@ stamp: .venv/.installed  ## carry the repository's address from pyproject.toml t
 gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
 	.venv/bin/python tools/gpu.py
 
-bench: .venv/.installed  ## speed and memory beside nn.Transformer and Marian, some 20 minutes (QUICK=1: tiny sizes)
-	.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[bench]'
-	.venv/bin/python tools/bench.py $(if $(QUICK),--quick --result "")
+bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, some 30 minutes
+	.venv/bin/transformer bench --record data/runs/bench.json
 
 mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?
 	.venv/bin/python tools/mutants.py
@@ -65,7 +64,7 @@ clean:  ## remove both environments
 	@$(PYTHON) -m venv .venv || { \
 	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
-	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test,site]'
+	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test,site,bench]'
 	@touch $@
 
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt

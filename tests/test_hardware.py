@@ -301,13 +301,27 @@ def test_fast_dropout_takes_the_place_of_torchs(monkeypatch):
     assert calls == [0.4] * (2 + 2 * 2 + 2 * 3)  # two embeddings; two and three sub-layers in two layers each
 
 
-def test_hint_names_bf16_where_the_cpu_gains(monkeypatch):
-    rates = {"fp32": 100.0, "bf16": 180.0}
-    monkeypatch.setattr(hardware, "matmul_rate", lambda device, precision, rounds: rates[precision])
+def test_hint_names_what_the_cpu_gains_by(monkeypatch):
+    rates = {"fp32": 100.0, "bf16": 180.0, "medium": 210.0}
+    monkeypatch.setattr(hardware, "matmul_rate", lambda device, precision="fp32", rounds=2: rates[precision])
     assert "1.8 times" in precision_hint(CPU) and "--precision bf16" in precision_hint(CPU)
-    assert precision_hint(CPU, "bf16") == ""
+    assert precision_hint(CPU, "bf16") == precision_hint(CPU, "medium") == ""
     rates["bf16"] = 140.0
+    assert "2.1 times" in precision_hint(CPU) and "--precision medium" in precision_hint(CPU)
+    rates["medium"] = 140.0
     assert precision_hint(CPU) == ""
+
+
+def test_the_switch_for_products_goes_back(monkeypatch):
+    assert torch.get_float32_matmul_precision() == "highest"
+    for name, inside in (("medium", "medium"), ("fp32", "highest"), ("bf16", "highest")):
+        with pytest.raises(KeyError), hardware.matmul_precision(name):
+            assert torch.get_float32_matmul_precision() == inside
+            raise KeyError
+        assert torch.get_float32_matmul_precision() == "highest"
+    seen = []
+    monkeypatch.setattr(hardware, "wait_for", lambda device: seen.append(torch.get_float32_matmul_precision()))
+    assert hardware.matmul_rate(CPU, "medium", n=16, rounds=1) > 0 and set(seen) == {"medium"}
 
 
 def test_other_kinds_of_attention_are_left_alone():

@@ -426,6 +426,19 @@ def test_short_numbers_learn_as_well(encoded, precision):
     assert losses[1]["loss"] != losses[0]["loss"]
 
 
+def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_well(encoded):
+    seen = []
+
+    def validate(model):
+        seen.append(torch.get_float32_matmul_precision())
+        return {}
+
+    losses = [train(model_of(), encoded, dataclasses.replace(BRIEF, precision=precision), validate=validate,
+                    quiet=True)[-1]["loss"] for precision in ("fp32", "medium")]
+    assert set(seen[:len(seen) // 2]) == {"highest"} and set(seen[len(seen) // 2:]) == {"medium"}
+    assert losses[1] == pytest.approx(losses[0], rel=2e-2) and torch.get_float32_matmul_precision() == "highest"
+
+
 def test_fp16_resumes_with_its_scale(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, precision="fp16")
     train(model_of(), encoded, config, tmp_path / "whole", quiet=True)

@@ -88,11 +88,11 @@ def choose_device(name="auto"):
 # you see whether yours gains by it.
 
 # %%
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "medium": torch.float32}
 
 
 def choose_precision(device, name="auto"):
-    """fp32, bf16 or fp16 for a device; auto is bf16 on a GPU that has it, fp16 on an older GPU, fp32 elsewhere."""
+    """fp32, bf16, fp16 or medium for a device; auto is bf16 on a GPU that has it, fp16 on an older GPU, fp32 elsewhere."""
     if name == "auto" and device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
     if name != "auto" and name not in PRECISIONS:
@@ -103,7 +103,7 @@ def choose_precision(device, name="auto"):
 # %%
 def autocast(device, precision):
     """Inside this block matrix products are done in a precision of `choose_precision`."""
-    if precision == "fp32":
+    if PRECISIONS[precision] == torch.float32:
         return nullcontext()
     return torch.autocast(device.type, PRECISIONS[precision])
 
@@ -123,6 +123,23 @@ def allow_tf32():
     """Let fp32 matrix products on a CUDA GPU round their inputs to TF32; a CPU computes as before."""
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
+
+
+# %% [markdown]
+# A CPU, too, has more than one way to multiply in fp32. Torch's own is one library, oneDNN another, and torch takes the other
+# where its switch stands at "medium". On some CPUs oneDNN is twice as fast and as exact; on others it uses short numbers inside.
+# So it is asked for (`--precision medium`), and measured in [notebook 20](20_speed.ipynb).
+
+# %%
+@contextmanager
+def matmul_precision(name):
+    """Inside this block torch's switch for fp32 products stands at "medium" or "highest"; other names leave it as it is."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name if name in ("medium", "highest") else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 # %% [markdown]
@@ -199,12 +216,13 @@ def matmul_rate(device, precision="fp32", n=None, rounds=5):
     n = n or (512 if device.type == "cpu" else 8192)
     x = torch.randn(n, n, generator=torch.Generator().manual_seed(0)).to(device, PRECISIONS[precision])
     best = float("inf")
-    for _ in range(rounds + 1):  # the first one warms up
-        wait_for(device)
-        started = time.perf_counter()
-        x @ x
-        wait_for(device)
-        best = min(best, time.perf_counter() - started)
+    with matmul_precision(precision):
+        for _ in range(rounds + 1):  # the first one warms up
+            wait_for(device)
+            started = time.perf_counter()
+            x @ x
+            wait_for(device)
+            best = min(best, time.perf_counter() - started)
     return 2 * n**3 / best
 
 
@@ -224,11 +242,15 @@ def wait_for(device):
 
 # %%
 def precision_hint(device, precision="auto"):
-    """A sentence for whoever trains in fp32 on a CPU that multiplies bf16 at 1.5 times the rate or more; otherwise "". """
+    """A sentence for whoever trains in fp32 on a CPU that multiplies another way at 1.5 times the rate or more; otherwise "". """
     if device.type != "cpu" or choose_precision(device, precision) != "fp32":
         return ""
-    ratio = matmul_rate(device, "bf16", rounds=2) / matmul_rate(device, "fp32", rounds=2)
-    return f"this CPU multiplies bf16 {ratio:.1f} times as fast as fp32: try --precision bf16" if ratio >= 1.5 else ""
+    rate = matmul_rate(device, rounds=2)
+    for name in ("bf16", "medium"):
+        ratio = matmul_rate(device, name, rounds=2) / rate
+        if ratio >= 1.5:
+            return f"this CPU multiplies {ratio:.1f} times as fast with --precision {name} as in fp32: try it"
+    return ""
 
 
 # %% tags=["active-ipynb"]

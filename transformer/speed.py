@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,6 +49,7 @@ from transformer.hardware import (
     choose_precision,
     compile_stacks,
     loss_scaler,
+    matmul_precision,
     packed_linear,
     packed_weights,
     peak_memory,
@@ -503,18 +503,6 @@ def make_systems(c, names, device, compiled=False):
 #
 # `matmul` is torch's switch for fp32 products: at "highest" they are torch's own, at "medium" it may take a route that rounds more, if
 # there is a faster one. On a CPU that is oneDNN's. Every system is measured at both.
-
-# %%
-@contextmanager
-def matmul_precision(name):
-    """Inside this block fp32 products are done at "highest" or "medium" precision."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
 
 # %%
 def seconds_of(work, device, clock):

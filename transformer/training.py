@@ -38,7 +38,7 @@ from tqdm import tqdm
 from transformer.attention import padding_mask
 from transformer.data import collate, epoch_batches, lengths_of, token_batches
 from transformer.hardware import (
-    Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_rate, peak_memory, process_count,
+    Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_precision, matmul_rate, peak_memory, process_count,
     process_number, projected_loss, sum_over_processes, without_exchange)
 from transformer.model import load_parameters, load_weights, save_weights, write_file
 from transformer.optimizer import adam, learning_rate, set_learning_rate
@@ -98,7 +98,7 @@ class TrainingConfig:
     save_minutes: float = 10.0  # minutes, at most, that a killed run loses
     keep: int = 5  # weights kept, and averaged at the end
     patience: int | None = None  # stop after so many validations without a better one
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"  # auto: bf16 or fp16 on a GPU
+    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"  # auto: bf16 or fp16 on a GPU; medium: fp32 by oneDNN on a CPU
     seed: int = 2017  # decides the order of the batches, and dropout
     __post_init__ = check_settings
 
@@ -557,7 +557,8 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
     run, device, first = begin(model, config, folder, resume), next(model.parameters()).device, process_number() == 0
     state, started = run.state, time.monotonic() - run.state["seconds"]
     stream = endless_batches(encoded, config.batch_tokens, config.seed, state["epoch"], state["index"])
-    with catch_interrupt() as notes, tqdm(total=config.updates, initial=state["update"], unit="update", disable=quiet or not first) as bar:
+    bar = tqdm(total=config.updates, initial=state["update"], unit="update", disable=quiet or not first)
+    with catch_interrupt() as notes, matmul_precision(config.precision), bar:
         while not sum_over_processes(bool(notes) or first and finished(state, config), device):
             state["update"] += 1
             picked = [next(stream) for _ in range(config.accumulate)]
