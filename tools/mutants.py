@@ -346,6 +346,21 @@ MUTANTS = [
      "weights, place = m.encoder, torch.arange(len(m.source))", "distance counts the end mark"),
     ("visualization", "columns.copy_(before)", "pass", "a head stays switched off"),
     ("visualization", r'.replace("<", "\\u003c")', "", "a word can end the view's data"),
+    ("variations", "ratio = setting(base, name) / there", "ratio = 1", "rows are not scaled with the base"),
+    ("variations", "value = max(1, round(value * ratio)) if isinstance(value, int)",
+     "value = int(value * ratio) if isinstance(value, int)", "a scaled row may have nothing left"),
+    ("variations", "number % e.part == 0 and", "number < e.part and", "a part of the corpus is its beginning"),
+    ("variations", "for seed in seeds for row in rows]", "for row in rows for seed in seeds]",
+     "all seeds of a row come first"),
+    ("variations", "waiting, content = [e for e in trials if not has_result(e)],", "waiting, content = trials,",
+     "finished runs begin anew"),
+    ("variations", "s * math.sqrt(1 / len(values) + 1 / len(base_values))", "s",
+     "the deviation of one run for that of a difference"),
+    ("variations", "/ seen.sum(dim=-1, keepdim=True).clamp(min=1)", "/ scores.shape[-1]",
+     "hidden keys count in the mean"),
+    ("variations", "e = replace(e, resume=(e.folder / \"checkpoint.safetensors\").is_file())",
+     "e = replace(e, resume=False)",
+     "an interrupted run is not resumed"),
 ]
 
 

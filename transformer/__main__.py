@@ -1,4 +1,4 @@
-"""The command line: transformer train | evaluate | translate | attend | demo."""
+"""The command line: transformer train | evaluate | translate | attend | variations | demo."""
 
 import dataclasses
 import json
@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -31,6 +31,7 @@ from transformer.translation import (
     translate_all,
     write_json,
 )
+from transformer.variations import base_of, choose, devices_for, run_variations
 
 
 def convert(config, kind):
@@ -140,7 +141,35 @@ class Demo:
     """training stops after so many minutes, should the machine be slow"""
 
 
-COMMANDS = {"train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend, "demo": Demo}
+@dataclass
+class Variations:
+    """Train every row of Table 3 in small, one change at a time, and compare.
+
+    Finished runs are skipped and interrupted ones go on, so the same command may be given as often as needed.
+    """
+
+    corpus: str = "multi30k"
+    """multi30k, bundled, ...; on wmt14 the paper's own sizes"""
+    rows: tuple[str, ...] = ()
+    """groups (A B C D E big schedule data length simple) or single rows such as h=1 (Table 3 where not given)"""
+    seeds: tuple[int, ...] = (1, 2, 3)
+    """each row is trained once with each seed"""
+    folder: Path = Path("runs/variations")
+    """where the runs and results.json are kept"""
+    workers: int | None = None
+    """runs at the same time, each a process (one for each GPU where not given; on a CPU one, each with one thread)"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """as in train"""
+    large: bool = False
+    """a larger base, for a GPU"""
+    record: Path | None = None
+    """write all results into this file too, for data/runs"""
+
+
+COMMANDS = {"train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend,
+            "variations": Variations, "demo": Demo}
 
 
 # Reading the command line
@@ -175,7 +204,8 @@ def parse(arguments):
     defaults = {"train": defaults_of_train(arguments[1:])} if arguments[:1] == ["train"] else {}
     commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
-    union = commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"] | commands["demo"]
+    union = (commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"]
+             | commands["variations"] | commands["demo"])
     command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments)
     if isinstance(command, Evaluate):
         check_search(4 if command.beam is None else command.beam, command.alpha or 0.0, 1)
@@ -338,6 +368,20 @@ def draw_heads(model, tokenizer, source, target, folder):
     return paths
 
 
+def variations_command(command):
+    """`transformer variations`: see `run_variations`."""
+    base, rows = base_of(command.corpus, command.large, command.precision), choose(command.rows)
+    if not command.seeds:
+        raise ValueError("--seeds needs at least one number")
+    devices = devices_for(command.device, command.workers)
+    results = run_variations(base, rows, command.seeds, command.folder, devices, words())
+    if command.record is not None:
+        write_json(command.record, results)
+    if results["failed"]:
+        names = ", ".join(f"{run['row']} (seed {run['seed']})" for run in results["failed"])
+        raise ValueError(f"without a result: {names}; the reasons stand above, and the same command tries them again")
+
+
 def demo_command(command):
     """`transformer demo`: train, translate, score and draw on the bundled corpus."""
     from transformer.data import read_bundled
@@ -407,7 +451,7 @@ def main():
     try:
         command = parse(sys.argv[1:])
         run = {Train: train_command, Evaluate: evaluate_command, Translate: translate_command,
-               Attend: attend_command, Demo: demo_command}[type(command)]
+               Attend: attend_command, Variations: variations_command, Demo: demo_command}[type(command)]
         run(command)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -37,6 +37,7 @@ import torch
 from torch import distributed
 from tqdm import tqdm
 
+from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import (
     Tokenizer, corpus_paths, data_folder, encode_pairs, lengths_of, prepare, stream_corpus, stream_parallel)
 from transformer.decoding import average_checkpoints, bleu, exact_match, scores, translate
@@ -44,6 +45,7 @@ from transformer.hardware import (
     accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
     processes, training_flops)
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, write_file
+from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.training import Interrupted, TrainingConfig, check_pairs, train, validation_loss
 
 # %% [markdown]
@@ -350,6 +352,21 @@ def runs_folder():
 # print("corpus:", e.corpus, " device:", device, "(in Colab: Runtime, Change runtime type, to get a GPU)" if device.type == "cpu" else "")
 
 # %% [markdown]
+# ## Which model?
+#
+# The models of notebooks 01 and 02 have the Transformer's methods. So a configuration decides which one is made, and the loop
+# of notebook 14 and the search of 15 work for all three.
+
+# %%
+MODELS = {TransformerConfig: Transformer, RecurrenceConfig: RecurrentEncoderDecoder, ConvolutionConfig: ConvolutionalEncoderDecoder}
+
+
+def build(c):
+    """The model of a configuration, with fresh weights."""
+    return MODELS[type(c)](c)
+
+
+# %% [markdown]
 # ## The vocabulary
 #
 # It is learned from the training split only. The model's sizes follow it: a small corpus may have fewer types than were asked for.
@@ -357,9 +374,9 @@ def runs_folder():
 
 # %%
 def parameters_of(c):
-    """How many parameters a model of `TransformerConfig` c has, without making it; ValueError for sizes that do not fit."""
+    """How many parameters a model of configuration c has, without making it; ValueError for sizes that do not fit."""
     with torch.device("meta"):
-        return count_parameters(Transformer(c))
+        return count_parameters(build(c))
 
 
 # %%
@@ -536,7 +553,7 @@ def validator(e, tokenizer, count=200, watch=None):
 def new_model(e, device):
     """The experiment's model with fresh weights, which its seed decides, made fast and put on the device."""
     torch.manual_seed(e.training.seed)
-    model = accelerate(Transformer(e.model)).to(device)
+    model = accelerate(build(e.model)).to(device)
     return compile_stacks(model) if e.compile else model
 
 
@@ -564,11 +581,12 @@ def average_last(model, folder, count):
 # From beginning to end:
 
 # %%
-def run_experiment(e, command, count=200, watch=None, quiet=False, pairs=stream_pairs, validator=validator):
+def run_experiment(e, command, count=200, watch=None, quiet=False, pairs=stream_pairs, validator=validator,
+                   new_model=new_model):
     """Vocabulary, plan, training (validated on `count` pairs), average: leaves a model in e.folder.
 
-    command: the words that started it, for run.json. pairs and validator are those of translation, unless notebook 18
-    hands in its own. Started by torchrun, each process calls it. Returns True in the
+    command: the words that started it, for run.json. pairs, validator and new_model are those of translation, unless
+    notebook 17 or 18 hands in its own. Started by torchrun, each process calls it. Returns True in the
     first of them. Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted after Ctrl-C.
     """
     with processes(choose_device(e.device)) as device:

@@ -1,0 +1,456 @@
+"""Table 3 as a list: the paper's numbers, what a row changes, its small copy, runs that are resumed and compared."""
+
+import contextlib
+import io
+import json
+import signal
+import statistics
+import sys
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+from helpers import close
+
+import transformer.__main__ as command_line
+from transformer import variations
+from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.data import Tokenizer
+from transformer.decoding import greedy_search
+from transformer.model import Transformer, TransformerConfig, count_parameters, load_weights
+from transformer.stacks import Residual
+from transformer.training import Interrupted, TrainingConfig
+from transformer.translation import parameters_of
+from transformer.variations import (
+    LARGE,
+    PAPER,
+    QUESTIONS,
+    SMALL,
+    TABLE_3,
+    Trial,
+    attend_without_softmax,
+    base_of,
+    choose,
+    collect,
+    deviation,
+    devices_for,
+    difference,
+    has_result,
+    millions,
+    model_of,
+    no_path,
+    outside_embeddings,
+    run_trial,
+    run_variations,
+    sample,
+    scaled,
+    take_out,
+    trial_of,
+    vocabulary_that_fits,
+    with_changes,
+)
+
+ROWS = [*TABLE_3, *QUESTIONS]
+BY_NAME = {row.name: row for row in ROWS}
+CPU = torch.device("cpu")
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+# The list
+
+def test_the_papers_numbers():
+    """Table 3 as published: perplexity, BLEU, millions of parameters, row by row."""
+    published = """4.92 25.8 65 | 5.29 24.9 | 5.00 25.5 | 4.91 25.8 | 5.01 25.4 | 5.16 25.1 58 | 5.01 25.4 60
+        | 6.11 23.7 36 | 5.19 25.3 50 | 4.88 25.5 80 | 5.75 24.5 28 | 4.66 26.0 168 | 5.12 25.4 53 | 4.75 26.2 90
+        | 5.77 24.6 | 4.95 25.5 | 4.67 25.3 | 5.47 25.7 | 4.92 25.7 | 4.33 26.4 213"""
+    rows = [[float(number) for number in row.split()] for row in published.split("|")]
+    assert [[n for n in row[3:] if n is not None] for row in TABLE_3] == rows
+    assert "".join(row.group for row in TABLE_3) == "base" + "A" * 4 + "BB" + "C" * 7 + "DDDD" + "E" + "big"
+
+
+def test_the_paper_has_the_papers_sizes():
+    assert PAPER.model == TransformerConfig(37_000) and PAPER.training.updates == 100_000
+    big = with_changes(PAPER, BY_NAME["big"].changes)
+    assert big.model == TransformerConfig.preset("big", vocab_size=37_000) and big.training.updates == 300_000
+
+
+def test_names_are_unique_and_can_be_folders():
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names) and not {row.group for row in ROWS[1:]} - {"big"} & set(names)
+    assert all(not set(name) & set("/\\:*?[] ") for name in names)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("base", [PAPER, SMALL, LARGE])
+def test_a_row_changes_what_it_names(row, base):
+    e = with_changes(base, scaled(row.changes, base))
+
+    def everything(e):
+        return {**vars(e), **asdict(e.model), **asdict(e.training), "model": None, "training": None}
+
+    before, after = everything(base), everything(e)
+    differ = {name for name in before if before[name] != after[name]}
+    assert differ <= set(row.changes) and bool(differ) == bool(row.changes)
+
+
+def test_a_field_that_nobody_has():
+    with pytest.raises(ValueError, match="there is no setting 'heads'"):
+        with_changes(PAPER, dict(heads=3))
+
+
+# Parameters
+
+@pytest.mark.parametrize("row", [row for row in TABLE_3 if row.millions], ids=lambda row: row.name)
+def test_parameters(row):
+    """By the sizes of the matrices; and with 41,100 types every row but big is the paper's to rounding."""
+    c = with_changes(PAPER, row.changes).model
+    d, d_k, d_v = c.d_model, c.d_k or c.d_model // c.h, c.d_v or c.d_model // c.h
+    attention, ffn, norm = 2 * d * c.h * (d_k + d_v), 2 * d * c.d_ff + c.d_ff + d, 2 * d
+    count = 37_000 * d + c.N * (3 * attention + 2 * ffn + 5 * norm)
+    assert millions(row) == pytest.approx(count / 1e6, abs=1e-9)
+    assert outside_embeddings(c) == count - 37_000 * d
+    assert (round(millions(row, 41_100)) == row.millions) == (row.name != "big")
+    least, most = vocabulary_that_fits(row)
+    assert least <= 41_100 < most or row.name == "big"
+    for vocab_size, inside in ((least - 2, False), (least + 2, True), (most - 2, True), (most + 2, False)):
+        assert (abs(millions(row, vocab_size) - row.millions) < 0.5) == inside
+
+
+def test_three_matrices_are_all_left_out():
+    c = replace(SMALL.model, tie_embeddings=False)
+    assert outside_embeddings(c) == outside_embeddings(SMALL.model) > 500_000
+
+
+# In small
+
+@pytest.mark.parametrize("name, expected", [
+    ("h=1", dict(h=1, d_k=96, d_v=96)), ("h=32", dict(h=32, d_k=3, d_v=3)), ("d_k=16", dict(d_k=3)),
+    ("N=2", dict(N=1)), ("d_model=1024", dict(d_model=192, d_k=24, d_v=24)), ("d_ff=1024", dict(d_ff=192)),
+    ("P_drop=0.0", dict(P_drop=0.0)),
+    ("epsilon_ls=0.2", dict(epsilon_ls=0.2)), ("positions=learned", dict(positions="learned")),
+    ("big", dict(d_model=192, d_ff=768, h=16, P_drop=0.3, updates=4500)),
+    ("d_model=256,part=4", dict(d_model=48, d_ff=192, part=4)), ("without=W_V", dict(without="W_V")),
+    ("positions=learned,longest=12", dict(positions="learned", longest=12))])
+def test_scaled(name, expected):
+    base = replace(SMALL, training=replace(SMALL.training, updates=1500))
+    assert scaled(BY_NAME[name].changes, base) == expected
+
+
+def test_the_schedule_is_scaled_around_the_base():
+    base = replace(SMALL, training=replace(SMALL.training, warmup=400, factor=0.5))
+    assert scaled(dict(factor=2.0, warmup=12_000), base) == dict(factor=1.0, warmup=1200)
+
+
+def test_scaled_to_the_paper_is_the_paper():
+    assert all(scaled(row.changes, PAPER) == row.changes for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_makes_a_model(row):
+    e = with_changes(SMALL, {**scaled(row.changes, SMALL), "vocab_size": 50})
+    logits = model_of(e, CPU).eval()(torch.randint(3, 50, (2, 7)), torch.randint(3, 50, (2, 5)))
+    assert logits.shape == (2, 5, 50) and logits.isfinite().all()
+
+
+def test_rows_of_a_cost():
+    """A keeps the parameters; every row of C and B changes them."""
+    counts = {row.name: parameters_of(with_changes(SMALL, scaled(row.changes, SMALL)).model) for row in TABLE_3}
+    assert len({counts[row.name] for row in choose(["A"])}) == 1
+    assert len({counts[row.name] for row in choose(["B", "C"])}) == 10
+
+
+def test_bases():
+    assert base_of("wmt14") == PAPER and base_of("multi30k", large=True) == LARGE
+    assert base_of("bundled", precision="bf16") == replace(SMALL, corpus="bundled",
+                                                            training=replace(SMALL.training, precision="bf16"))
+
+
+# Parts taken out
+
+def test_without_softmax_by_a_loop(seed):
+    heads = MultiHeadAttention(8, 2).double()
+    x, memory = torch.randn(1, 3, 8, dtype=torch.float64), torch.randn(1, 4, 8, dtype=torch.float64)
+    mask = torch.tensor([[True, False, True, True], [False] * 4, [True] * 4])
+    rows = []
+    for t in range(3):
+        parts = []
+        for i in range(2):
+            inputs = (heads.W_Q, x), (heads.W_K, memory), (heads.W_V, memory)
+            q, k, v = (W(y)[0, :, 4 * i:4 * i + 4] for W, y in inputs)
+            seen = [s for s in range(4) if mask[t, s]]
+            parts.append(sum((q[t] @ k[s] / 2 * v[s] for s in seen), torch.zeros(4).double()) / max(1, len(seen)))
+        rows.append(heads.W_O(torch.cat(parts)))
+    assert close(attend_without_softmax(heads, x, memory, memory, mask)[0], torch.stack(rows))
+
+
+def test_without_a_path(seed):
+    residual, x = Residual(8, P_drop=0.0).double(), torch.randn(2, 3, 8, dtype=torch.float64)
+    assert close(no_path(residual, x, torch.sin), residual.norm(x.sin()))
+    assert not close(residual(x, torch.sin), residual.norm(x.sin()))
+
+
+@pytest.mark.parametrize("part", ["W_V", "softmax", "residual"])
+def test_a_part_is_taken_out_everywhere(part, seed):
+    """Another answer, caches still agree with none, nobody looks ahead, and without W_V its matrices are gone."""
+    c = TransformerConfig(40, d_model=16, d_ff=32, N=2, h=2, P_drop=0.0)
+    model = Transformer(c).double().eval()
+    source, target = torch.randint(3, 40, (2, 6)), torch.randint(3, 40, (2, 5))
+    whole, before = model(source, target), count_parameters(model)
+    assert take_out(model, part) is model
+    logits = model(source, target)
+    assert not torch.allclose(whole, logits, atol=1e-3)
+    assert close(model(source, target[:, :3]), logits[:, :3])
+    assert count_parameters(model) == before - (6 * 16 * 16 if part == "W_V" else 0)
+    assert greedy_search(model, source, cached=True) == greedy_search(model, source, cached=False)
+    if part == "W_V":
+        heads = model.decoder.layers[0].self_attention
+        x = torch.randn(1, 4, 16, dtype=torch.float64)
+        with torch.no_grad():
+            value = torch.nn.Linear(16, 16, bias=False).double()
+            value.weight.copy_(torch.eye(16))
+            answer = heads(x, x, x, causal_mask(4))
+            heads.W_V = value
+            assert close(heads(x, x, x, causal_mask(4)), answer)
+
+
+def test_no_such_part():
+    with pytest.raises(ValueError, match="cannot take 'norm' out of the model: choose W_V, softmax or residual"):
+        take_out(Transformer(TransformerConfig(40, d_model=16, d_ff=32, N=1, h=2)), "norm")
+
+
+# Runs
+
+@pytest.fixture(scope="module")
+def base(own_files):
+    """A base of a few seconds, on sixty pairs."""
+    return Trial(source_file=own_files[0], target_file=own_files[1], device="cpu",
+                 model=TransformerConfig(300, d_model=16, d_ff=32, N=3, h=8, max_positions=150),
+                 training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2, keep=2))
+
+
+def test_sample(base):
+    everything = list(sample(base, "train"))
+    assert list(sample(replace(base, part=4), "train")) == everything[::4]
+    short = list(sample(replace(base, longest=6), "train"))
+    assert short == [(s, t) for s, t in everything if len(s.split()) < 7 and len(t.split()) < 7]
+    assert 0 < len(short) < len(everything)
+    assert list(sample(replace(base, part=4, longest=2), "validation")) == list(sample(base, "validation"))
+
+
+def test_a_run_and_its_result(base, tmp_path):
+    e = trial_of(BY_NAME["h=1"], base, 3, tmp_path)
+    assert e.folder == tmp_path / "h=1-seed3" and e.training.seed == 3 and (e.model.h, e.model.d_k) == (1, 16)
+    result = run_trial(e, "a test")
+    assert result["updates"] == 4 and result["sentences"] == 1 and result["perplexity"] > 1 and not result["resumed"]
+    model = Transformer(TransformerConfig(**json.loads((e.folder / "run.json").read_text())["model"]))
+    assert result["parameters"] == count_parameters(model)
+    assert result["outside_embeddings"] == count_parameters(model) - model.embedding.weight.numel()
+    tokenizer, names = Tokenizer.load(e.folder / "tokenizer.json"), load_weights(e.folder / "model.safetensors")[0]
+    assert tokenizer.vocab_size == model.config.vocab_size and names.keys() == dict(model.named_parameters()).keys()
+
+
+def test_a_result_with_two_parts(base, tmp_path):
+    pairs = [("a b", "c"), ("a b c d e f g h i j k l m", "n"), ("o", "p q")]
+    e = replace(trial_of(BY_NAME["positions=learned,longest=12"], base, 1, tmp_path))
+    run_trial(e, "a test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(variations, "stream_pairs", lambda e, split: iter(pairs))
+        tokenizer = Tokenizer.load(e.folder / "tokenizer.json")
+        result = variations.score_trial(replace(e, model=model_config(e)), tokenizer, CPU)
+    assert [result[part]["sentences"] for part in ("short", "long")] == [2, 1] and result["sentences"] == 3
+
+
+def model_config(e):
+    """The sizes that a run has taken from its tokenizer."""
+    return TransformerConfig(**json.loads((e.folder / "run.json").read_text())["model"])
+
+
+@pytest.mark.parametrize("name", ["base", "without=W_V"])
+def test_an_interrupted_run_goes_on(base, name, tmp_path, monkeypatch):
+    """Stopped by Ctrl-C at the first validation, then begun again: the same model and scores as without a stop."""
+    whole, parts = (trial_of(BY_NAME[name], base, 1, tmp_path / kind) for kind in ("whole", "parts"))
+    expected = run_trial(whole, "a test")
+
+    def stops(e, tokenizer, count=200, watch=None):
+        return lambda model: signal.raise_signal(signal.SIGINT) or {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(variations, "loss_validator", stops)
+        with pytest.raises(Interrupted):
+            run_trial(parts, "a test")
+    assert not (parts.folder / "model.safetensors").exists()
+    result = run_trial(parts, "a test")
+    assert result["resumed"] and not expected["resumed"]
+    assert all(result[key] == expected[key] for key in ("perplexity", "bleu", "updates", "tokens", "parameters"))
+    assert (parts.folder / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs go one after the other in this process; the list holds the names of those begun."""
+    begun = []
+
+    def in_this_process(trials, devices, command):
+        for e in trials:
+            begun.append(e.folder.name)
+            variations.work(replace(e, device=devices[0]), command)
+            yield e, 0
+
+    monkeypatch.setattr(variations, "in_processes", in_this_process)
+    return begun
+
+
+def run_rows(base, names, seeds, folder):
+    """run_variations: (its result, what it printed)."""
+    out, command = io.StringIO(), f"transformer variations --folder {folder}"
+    with contextlib.redirect_stdout(out):
+        results = run_variations(base, choose(names), seeds, folder, ["cpu"], command)
+    return results, out.getvalue()
+
+
+def test_all_rows_of_a_seed_come_first_and_none_twice(base, here, tmp_path):
+    results, out = run_rows(base, ["h=1"], (1, 2), tmp_path)
+    assert here == ["base-seed1", "h=1-seed1", "base-seed2", "h=1-seed2"]
+    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert [(run["row"], run["seed"]) for run in results["runs"]] == [("base", 1), ("base", 2), ("h=1", 1), ("h=1", 2)]
+    assert results["command"] == "transformer variations" and results["base"]["model"] == asdict(base.model)
+    first, second = ([run["perplexity"] for run in results["runs"] if run["row"] == row] for row in ("base", "h=1"))
+    assert f"{second[0] - first[0]:+.2f}" in out.splitlines()[3] and len(out.splitlines()) == 6
+    assert not list(tmp_path.glob("*/checkpoint.safetensors")) and not list(tmp_path.glob("*/weights/*.safetensors"))
+    again, out = run_rows(base, ["h=1"], (1, 2, 3), tmp_path)
+    assert here[4:] == ["base-seed3", "h=1-seed3"] and "6 runs, 4 of them finished" in out
+    assert [run for run in again["runs"] if run["seed"] < 3] == results["runs"] and len(out.splitlines()) == 8
+
+
+def test_a_failed_row_loses_nothing_and_is_tried_again(base, here, tmp_path):
+    (tmp_path / "h=1-seed1").mkdir()
+    (tmp_path / "h=1-seed1" / "model.safetensors").write_bytes(b"somebody's")
+    results, out = run_rows(base, ["h=1", "h=4"], (1,), tmp_path)
+    assert [run["row"] for run in results["runs"]] == ["base", "h=4"]
+    assert here == ["base-seed1", "h=1-seed1", "h=4-seed1"]
+    assert results["failed"][0]["row"] == "h=1" and "already holds a run or a model" in results["failed"][0]["failed"]
+    assert "h=1" in out and "failed: " in out
+    (tmp_path / "h=1-seed1" / "model.safetensors").unlink()
+    results, _ = run_rows(base, ["h=1", "h=4"], (1,), tmp_path)
+    assert here[3:] == ["h=1-seed1"] and not results["failed"] and len(results["runs"]) == 3
+
+
+def test_a_process_that_dies(base, tmp_path, monkeypatch):
+    """Killed for its memory, say: a sentence. Stopped by us: nothing, it goes on next time."""
+    monkeypatch.setattr(variations, "in_processes", lambda trials, *_: zip(trials, (-signal.SIGKILL, -signal.SIGTERM)))
+    for e in (trial_of(row, base, 1, tmp_path) for row in choose(["h=1"])):
+        e.folder.mkdir()
+    results, _ = run_rows(base, ["h=1"], (1,), tmp_path)
+    assert [(run["row"], run["failed"]) for run in results["failed"]] == [("base", "its process ended with status -9")]
+
+
+def test_another_base_gets_another_folder(base, here, tmp_path):
+    run_rows(base, ["base"], (1,), tmp_path)
+    with pytest.raises(ValueError, match="results.json was made with another base: name another --folder"):
+        run_rows(with_changes(base, dict(updates=6)), ["base"], (1,), tmp_path)
+    with pytest.raises(ValueError, match="made with another corpus: name"):
+        run_rows(replace(base, corpus="multi30k"), ["base"], (1,), tmp_path)
+
+
+def test_in_processes_of_their_own(base, tmp_path):
+    """Two at a time; one of the three fails, and results are those of this process."""
+    folder = tmp_path / "runs"
+    (folder / "h=4-seed1").mkdir(parents=True)
+    (folder / "h=4-seed1" / "model.safetensors").write_bytes(b"somebody's")
+    with contextlib.redirect_stdout(io.StringIO()):
+        results = run_variations(base, choose(["h=1", "h=4"]), (1,), folder, ["cpu", "cpu"], "transformer variations")
+    assert {run["row"] for run in results["runs"]} == {"base", "h=1"}
+    assert [run["row"] for run in results["failed"]] == ["h=4"]
+    expected = run_trial(trial_of(BY_NAME["h=1"], base, 1, tmp_path / "here"), "a test")
+    found = next(run for run in results["runs"] if run["row"] == "h=1")
+    assert all(found[key] == expected[key] for key in ("perplexity", "bleu", "tokens"))
+    assert [has_result(trial_of(BY_NAME[name], base, 1, folder)) for name in ("h=1", "h=4")] == [True, False]
+    assert len(collect(folder, base, "")["runs"]) == 2
+
+
+def test_a_stop_ends_every_process(base, tmp_path, monkeypatch):
+    """SIGTERM to the parent while two long runs go on: both end, and it is raised as Interrupted."""
+    long = replace(base, training=replace(base.training, updates=1_000_000))
+    trials = [trial_of(BY_NAME[name], long, 1, tmp_path) for name in ("base", "h=1")]
+    ended, calls, wait = [], [], variations.connection.wait
+
+    def watched(sentinels, timeout):
+        calls.append(len(sentinels))
+        if all((e.folder / "checkpoint.safetensors").exists() for e in trials) and "told" not in calls:
+            calls.append("told")
+            signal.raise_signal(signal.SIGTERM)
+        return wait(sentinels, 0.05)
+
+    monkeypatch.setattr(variations.connection, "wait", watched)
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        for e, status in variations.in_processes(trials, ["cpu", "cpu"], "a test"):
+            ended.append((e.folder.name, status))
+    assert sorted(ended) == [("base-seed1", 0), ("h=1-seed1", 0)]
+    assert all((e.folder / "checkpoint.safetensors").is_file() and not has_result(e) for e in trials)
+
+
+# What is chosen, and where it runs
+
+def test_choose():
+    assert choose() == TABLE_3 == choose(["base", "A", "B", "C", "D", "E", "big"])
+    assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
+    assert len(choose(["schedule"])) == 15 and len(choose(["data"])) == 12 and len(choose(["length"])) == 3
+    assert len(choose(["simple"])) == 5 and choose(["base"]) == [TABLE_3[0]]
+    with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
+        choose(["A", "F"])
+
+
+def test_devices(monkeypatch):
+    assert devices_for("cpu") == ["cpu"] and devices_for("cpu", 3) == ["cpu"] * 3
+    for wrong, said in ((("cpu", 0), "workers must be at least 1"), (("tpu", None), "there is no device 'tpu' here")):
+        with pytest.raises(ValueError, match=said):
+            devices_for(*wrong)
+    names = {"auto": "cuda:0", "cuda": "cuda:0"}
+    monkeypatch.setattr(variations, "choose_device", lambda name: torch.device(names.get(name, name)))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert devices_for() == ["cuda:0", "cuda:1"] and devices_for("cuda", 3) == ["cuda:0", "cuda:1", "cuda:0"]
+    assert devices_for("cuda:1", 2) == ["cuda:1"] * 2
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--rows", "F"], "unknown row 'F': choose groups"), (["--workers", "0"], "workers must be at least 1, not 0"),
+    (["--corpus", "multi31k"], "unknown corpus 'multi31k'"), (["--device", "tpu"], "there is no device 'tpu' here"),
+    (["--seeds"], "--seeds needs at least one number")])
+def test_wrong_commands(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["transformer", "variations", "--folder", str(tmp_path / "runs"), *arguments])
+    with pytest.raises(SystemExit) as stop:
+        command_line.main()
+    assert stop.value.code == 2 and capsys.readouterr().err.startswith(f"transformer: {said}")
+
+
+def test_the_command(base, here, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command_line, "base_of", lambda corpus, large, precision: base)
+    monkeypatch.setattr(sys, "argv", ["transformer", "variations", "--rows", "h=1", "--seeds", "1", "--device", "cpu",
+                                      "--folder", str(tmp_path / "runs"), "--record", str(tmp_path / "kept.json")])
+    command_line.main()
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert kept == json.loads((tmp_path / "runs" / "results.json").read_text()) and len(kept["runs"]) == 2
+    assert str(tmp_path) not in json.dumps(kept) and here == ["base-seed1", "h=1-seed1"]
+    (tmp_path / "runs" / "h=1-seed1" / "result.json").unlink()
+    with pytest.raises(SystemExit):
+        command_line.main()
+    assert "without a result: h=1 (seed 1); the reasons stand above" in capsys.readouterr().err
+
+
+# Differences
+
+def test_deviation_is_pooled():
+    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.5, 9.5], "c": [7.0]}
+    runs = [dict(row=name, bleu=value) for name, some in values.items() for value in some]
+    pooled = (2 * statistics.variance(values["a"]) + 2 * statistics.variance(values["b"])) / 4
+    assert deviation(runs, "bleu") == pytest.approx(pooled**0.5)
+    assert deviation([runs[0], runs[3]], "bleu") is None
+
+
+@pytest.mark.parametrize("values, verdict", [
+    ((11.7, 11.7), "more"), ((11.5, 11.5), "none"), ((8.3, 8.3), "less"), ((10.0, 10.0), "none")])
+def test_a_difference_under_two_deviations_is_none(values, verdict):
+    found, own, said = difference(list(values), [9.5, 10.0, 10.5], 0.9)
+    assert found == pytest.approx(values[0] - 10) and said == verdict
+    assert own == pytest.approx(0.9 * (1 / 2 + 1 / 3) ** 0.5)

@@ -1,0 +1,687 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/17_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # 6.2 Model variations
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/17_variations.ipynb)
+#
+# Which of its parts does the Transformer need? Section 6.2 changes one thing at a time and trains again. Table 3 has twenty rows. Here
+# they are one list, a function that applies a row to a base of any size, and a command that trains all of them.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import json
+import math
+import multiprocessing
+import os
+import signal
+import time
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
+from multiprocessing import connection
+from pathlib import Path
+from statistics import mean
+from types import MethodType
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from transformer.attention import MultiHeadAttention, scaled_dot_product
+from transformer.data import Tokenizer, encode_pairs
+from transformer.decoding import bleu, translate
+from transformer.hardware import choose_device
+from transformer.model import Transformer, TransformerConfig, load_parameters, load_weights
+from transformer.stacks import Residual
+from transformer.training import Interrupted, TrainingConfig, catch_interrupt, validation_loss
+from transformer.translation import (
+    RECIPES, Experiment, adopt, files_of, git_commit, hardware_in_words, new_model, parameters_of, prepare_folder, public, read_log,
+    run_experiment, stream_pairs, write_json)
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+
+# %% tags=["active-ipynb"]
+# from IPython.display import Markdown, display
+#
+# from transformer.translation import markdown_table
+#
+# torch.set_num_threads(1)      # the models below are too small to share between cores
+
+# %% [markdown]
+# ## One list
+#
+# A row is a name and the settings that it changes. Everything else stays as in the base model. Beside it stand the paper's own
+# numbers: perplexity on newstest2013 (per token), BLEU there, and parameters in millions where the paper gives them.
+#
+# The letters are the paper's. **A**: more or fewer heads, each narrower or wider, so that the cost stays. **B**: narrower keys.
+# **C**: depth and widths. **D**: dropout and label smoothing. **E**: learned positions. And **big**.
+
+# %%
+class Row(NamedTuple):
+    """A row of Table 3, or another variation: what it changes in base (by field), and the paper's own numbers."""
+
+    group: str
+    name: str
+    changes: dict
+    perplexity: float | None = None
+    bleu: float | None = None
+    millions: float | None = None
+
+
+# %%
+TABLE_3 = [
+    Row("base", "base", dict(), 4.92, 25.8, 65),
+    Row("A", "h=1", dict(h=1, d_k=512, d_v=512), 5.29, 24.9),
+    Row("A", "h=4", dict(h=4, d_k=128, d_v=128), 5.00, 25.5),
+    Row("A", "h=16", dict(h=16, d_k=32, d_v=32), 4.91, 25.8),
+    Row("A", "h=32", dict(h=32, d_k=16, d_v=16), 5.01, 25.4),
+    Row("B", "d_k=16", dict(d_k=16), 5.16, 25.1, 58),
+    Row("B", "d_k=32", dict(d_k=32), 5.01, 25.4, 60),
+    Row("C", "N=2", dict(N=2), 6.11, 23.7, 36),
+    Row("C", "N=4", dict(N=4), 5.19, 25.3, 50),
+    Row("C", "N=8", dict(N=8), 4.88, 25.5, 80),
+    Row("C", "d_model=256", dict(d_model=256, d_k=32, d_v=32), 5.75, 24.5, 28),
+    Row("C", "d_model=1024", dict(d_model=1024, d_k=128, d_v=128), 4.66, 26.0, 168),
+    Row("C", "d_ff=1024", dict(d_ff=1024), 5.12, 25.4, 53),
+    Row("C", "d_ff=4096", dict(d_ff=4096), 4.75, 26.2, 90),
+    Row("D", "P_drop=0.0", dict(P_drop=0.0), 5.77, 24.6),
+    Row("D", "P_drop=0.2", dict(P_drop=0.2), 4.95, 25.5),
+    Row("D", "epsilon_ls=0.0", dict(epsilon_ls=0.0), 4.67, 25.3),
+    Row("D", "epsilon_ls=0.2", dict(epsilon_ls=0.2), 5.47, 25.7),
+    Row("E", "positions=learned", dict(positions="learned"), 4.92, 25.7),
+    Row("big", "big", dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3, updates=300_000), 4.33, 26.4, 213),
+]
+
+# %% [markdown]
+# Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
+# the paper's; three sizes of model on a half, a quarter and an eighth of the sentences; both kinds of positions, trained on short
+# sentences only; and a model with a part taken out.
+
+# %%
+SIZES = {"d_model=256": dict(d_model=256, d_ff=1024), "d_model=512": dict(), "d_model=1024": dict(d_model=1024, d_ff=4096)}
+QUESTIONS = [
+    *(Row("schedule", f"factor={factor:g},warmup={warmup}", dict(factor=factor, warmup=warmup))
+      for factor in (0.25, 0.5, 1.0, 2.0, 4.0) for warmup in (1000, 4000, 12_000) if (factor, warmup) != (1.0, 4000)),
+    *(Row("data", f"{name},part={part}", dict(**sizes, part=part))
+      for name, sizes in SIZES.items() for part in (8, 4, 2, 1) if sizes or part > 1),
+    *(Row("length", f"positions={kind},longest=12", dict(positions=kind, longest=12)) for kind in ("sinusoidal", "learned")),
+    *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
+    Row("simple", "one-head", dict(h=1, d_k=512, d_v=512)),
+]
+
+# %% [markdown]
+# `part=8` takes each eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
+# the settings of model and training there are three of a run.
+
+# %%
+@dataclass
+class Trial(Experiment):
+    """An `Experiment` with what these variations change besides: the training pairs, and parts of the model."""
+
+    part: int = 1  # train on each part-th pair of the corpus
+    longest: int | None = None  # and only on pairs of at most so many words
+    without: str | None = None  # W_V, softmax or residual: what is taken out of the model
+
+
+# %%
+PAPER = Trial("wmt14", **RECIPES["wmt14"])
+SMALL = Trial(
+    "multi30k",
+    model=TransformerConfig(vocab_size=4000, d_model=96, d_ff=384, N=3, h=8, P_drop=0.1, max_positions=256),
+    training=TrainingConfig(updates=1500, batch_tokens=1000, warmup=400, factor=1.0, save_every=50, keep=5))
+LARGE = Trial(
+    "multi30k",
+    model=TransformerConfig(vocab_size=6000, d_model=256, d_ff=1024, N=6, h=8, P_drop=0.1, max_positions=256),
+    training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=800, factor=1.0, save_every=100, keep=5))
+
+
+# %% [markdown]
+# `PAPER` is the paper's base model. Training it twenty times is out of reach here, so there is a small base as well (and a larger one
+# for a GPU). **Deviation: a smaller base, another corpus.**
+#
+# A field may belong to the model, to its training, or to the trial itself. A name that none of them has is refused.
+
+# %%
+def holder(e, name):
+    """Where a `Trial` keeps a field: its model, its training, or itself; ValueError where there is none of that name."""
+    for part in (e.model, e.training, e):
+        if name in {field.name for field in fields(part)}:
+            return part
+    raise ValueError(f"there is no setting {name!r}: a row changes fields of TransformerConfig, TrainingConfig or Trial")
+
+
+# %%
+def with_changes(e, changes):
+    """A `Trial` with some fields, of its model, its training or its own, replaced; e stays as it is."""
+    def own(part):
+        return {name: value for name, value in changes.items() if holder(e, name) is part}
+
+    return replace(e, model=replace(e.model, **own(e.model)), training=replace(e.training, **own(e.training)), **own(e))
+
+
+# %% tags=["active-ipynb"]
+# deep = with_changes(PAPER, dict(N=8, epsilon_ls=0.2))
+# print(deep.model.N, deep.training.epsilon_ls, "and base is still", PAPER.model.N, PAPER.training.epsilon_ls)
+# try:
+#     with_changes(PAPER, dict(heads=3))
+# except ValueError as error:
+#     print(error)
+
+# %% [markdown]
+# ## Parameters
+#
+# Before any training, one column of Table 3 can be checked exactly: the number of parameters. On torch's `meta` device
+# (notebook [08](08_model.ipynb)) all twenty models are built in a moment, without memory for their numbers.
+
+# %%
+def millions(row, vocab_size=37_000):
+    """Parameters of a row's model at the paper's size, in millions, with a shared vocabulary of so many types."""
+    return parameters_of(with_changes(PAPER, {**row.changes, "vocab_size": vocab_size}).model) / 1e6
+
+
+# %%
+def count_rows(vocab_size=37_000):
+    """Rows (name, here, paper, difference from base here and in the paper) where the paper gives a count, in millions."""
+    base, given = TABLE_3[0], [row for row in TABLE_3 if row.millions]
+    return [[row.name, f"{millions(row, vocab_size):.1f}", row.millions,
+             f"{millions(row, vocab_size) - millions(base, vocab_size):+.1f}", f"{row.millions - base.millions:+d}"]
+            for row in given]
+
+
+# %% tags=["active-ipynb"]
+# display(Markdown(markdown_table(["row", "here, M", "paper, M", "here, minus base", "paper, minus base"], count_rows())))
+# off = {row.name: millions(row) - millions(TABLE_3[0]) - (row.millions - TABLE_3[0].millions) for row in TABLE_3 if row.millions}
+# assert all(abs(difference) <= 1 for name, difference in off.items() if "d_model" not in name and name != "big")
+
+# %% [markdown]
+# With 37,000 types every row but big is a little smaller here than in the paper. Where only layers change, the difference from base agrees to
+# rounding (two rounded numbers may be off by one together). Where $d_{model}$ changes, it does not. So what is missing grows with $d_{model}$: that is
+# a vocabulary. Which size would explain the paper's column?
+
+# %%
+def vocabulary_that_fits(row):
+    """The smallest and the largest vocabulary with which a row's count, in millions, rounds to the paper's."""
+    c, without = with_changes(PAPER, row.changes).model, millions(row, vocab_size=3)
+    return tuple(3 + math.ceil(1e6 * (row.millions + half - without) / c.d_model) for half in (-0.5, 0.5))
+
+
+# %% tags=["active-ipynb"]
+# fits = {row.name: vocabulary_that_fits(row) for row in TABLE_3 if row.millions}
+# for name, (least, most) in fits.items():
+#     print(f"{name:12} {least:7,} to {most:7,} types")
+# small_ones = [fit for name, fit in fits.items() if name != "big"]
+# print(f"all but big: {max(least for least, _ in small_ones):,} to {min(most for _, most in small_ones):,}")
+
+# %% tags=["active-ipynb"]
+# assert max(least for least, _ in small_ones) < min(most for _, most in small_ones)
+# assert fits["big"][1] < 37_000
+
+# %% [markdown]
+# One vocabulary of about 41,100 types (or as many further vectors of width $d_{model}$) brings every row to the paper's number but one. The paper
+# speaks of "about 37,000", and does not say what else it counts. **Big fits no such vocabulary**: with 37,000 it already has one million too many. It may
+# have been counted otherwise; the paper does not tell.
+
+# %% [markdown]
+# ## The same list, in small
+#
+# A row of Table 3 is an idea ("half as many layers"), and an idea can be applied to a base of another size. One rule does it: **a number is
+# multiplied by what the field's base value is here, divided by what it is in the paper.** With $d_{model} = 96$ for 512, a row's 1,024
+# becomes 192. Rates, which both bases share, stay as they are, and so do words like "learned".
+
+# %%
+def setting(e, name):
+    """The value of a `Trial`'s field; d_k and d_v, where not given, are d_model / h."""
+    value = getattr(holder(e, name), name)
+    return e.model.d_model // e.model.h if value is None and name in ("d_k", "d_v") else value
+
+
+# %%
+def scaled(changes, base):
+    """A row's changes, made for the paper's base, carried over to another: each number by the ratio of the bases' values."""
+    found = {}
+    for name, value in changes.items():
+        there = setting(PAPER, name)
+        if there and not isinstance(value, str):
+            ratio = setting(base, name) / there
+            value = max(1, round(value * ratio)) if isinstance(value, int) else value * ratio
+        found[name] = value
+    return found
+
+
+# %%
+def base_of(corpus, large=False, precision="auto"):
+    """The base on a corpus: the paper's on wmt14, elsewhere the small one, or the larger one for GPUs."""
+    base = PAPER if corpus == "wmt14" else LARGE if large else SMALL
+    return replace(base, corpus=corpus, training=replace(base.training, precision=precision))
+
+
+# %%
+def outside_embeddings(c):
+    """Parameters of a model of `TransformerConfig` c without its embedding matrix (or its three, where they are not tied)."""
+    return parameters_of(c) - c.vocab_size * c.d_model * (1 if c.tie_embeddings else 3)
+
+
+# %% tags=["active-ipynb"]
+# lines = []
+# for row in TABLE_3:
+#     changes = scaled(row.changes, SMALL)
+#     c = with_changes(SMALL, changes).model
+#     text = ", ".join(f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in changes.items())
+#     lines.append([row.group, row.name, text or "-", f"{outside_embeddings(c) / 1e6:.2f}"])
+# display(Markdown(markdown_table(["group", "row", "in small", "parameters outside the embeddings, M"], lines)))
+
+# %% tags=["active-ipynb"]
+# assert scaled(dict(h=32, d_k=16, d_v=16), SMALL) == dict(h=32, d_k=3, d_v=3)
+# assert scaled(dict(d_model=1024, P_drop=0.3), PAPER) == dict(d_model=1024, P_drop=0.3)
+# assert outside_embeddings(SMALL.model) > 500_000
+
+# %% [markdown]
+# ## A part taken out
+#
+# Three of the readers' variations are no setting of the model. Without $W_V$ a head averages slices of the vectors themselves. Without the
+# softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a layer's
+# input is lost.
+
+# %%
+def attend_without_softmax(self, query, key, value, mask=None, cache=None):
+    """`MultiHeadAttention.forward`, its weights being the scores divided by the number of keys a query may see."""
+    q = self.split(self.W_Q(query))
+    if cache is not None and cache.filled:
+        k, v = cache.k, cache.v
+    else:
+        k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
+        k, v = (k, v) if cache is None else cache.append(k, v)
+    scores = scaled_dot_product(q, k)
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    weights = scores.masked_fill(~seen, 0) / seen.sum(dim=-1, keepdim=True).clamp(min=1)
+    return self.W_O((weights @ v).transpose(1, 2).flatten(2))
+
+
+# %%
+def no_path(self, x, sublayer):
+    """`Residual.forward` without the path around the sub-layer."""
+    return self.norm(self.dropout(sublayer(x)))
+
+
+# %%
+def take_out(model, part):
+    """Take W_V, the softmax or the residual paths out of a model; returns it. ValueError for another part."""
+    for module in list(model.modules()):
+        if part == "W_V" and isinstance(module, MultiHeadAttention):
+            module.W_V = nn.Identity()
+        elif part == "softmax" and isinstance(module, MultiHeadAttention):
+            module.forward = MethodType(attend_without_softmax, module)
+        elif part == "residual" and isinstance(module, Residual):
+            module.forward = MethodType(no_path, module)
+    if part not in ("W_V", "softmax", "residual"):
+        raise ValueError(f"cannot take {part!r} out of the model: choose W_V, softmax or residual")
+    return model
+
+
+# %%
+def model_of(e, device):
+    """The model of a `Trial` with fresh weights; where a part is taken out, in its plain form (see `new_model`)."""
+    if e.without is None:
+        return new_model(e, device)
+    torch.manual_seed(e.training.seed)
+    return take_out(Transformer(e.model), e.without).to(device)
+
+
+# %% [markdown]
+# ## One run
+#
+# It is a run of [notebook 16](16_translation.ipynb): vocabulary, training, average of the last weights. Only the sentences may be fewer.
+# The vocabulary is learned from them as well.
+
+# %%
+def short_enough(pair, longest):
+    """True where neither sentence of a pair has more than so many words."""
+    return longest is None or max(len(text.split()) for text in pair) <= longest
+
+
+# %%
+def sample(e, split):
+    """Yield the pairs of a `Trial`'s split; of training each part-th one, and only what is short enough."""
+    for number, pair in enumerate(stream_pairs(e, split)):
+        if split != "train" or number % e.part == 0 and short_enough(pair, e.longest):
+            yield pair
+
+
+# %%
+def loss_validator(e, tokenizer, count=200, watch=None):
+    """validate(model) for `train`: only the cross-entropy of the first `count` validation pairs, which is quick."""
+    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), count)))
+    return lambda model: validation_loss(model, encoded)
+
+
+# %% [markdown]
+# What Table 3 reports: perplexity per token, and BLEU of real translations. **Deviation: they are greedy** (the paper used its beam of four with
+# averaged weights there as well). Every row has the same vocabulary, so that perplexities compare.
+
+# %%
+def score(model, tokenizer, pairs):
+    """{"sentences", "perplexity", "bleu", "signature"} of a model on pairs: per target token; greedy translations."""
+    sources, references = zip(*pairs)
+    found = bleu(translate(model, tokenizer, sources, beam=1), references)
+    loss = validation_loss(model, encode_pairs(tokenizer, pairs))["validation_loss"]
+    return {"sentences": len(pairs), "perplexity": round(math.exp(loss), 4), "bleu": round(found.score, 3),
+            "signature": found.signature}
+
+
+# %%
+def score_trial(e, tokenizer, device):
+    """`score` of a finished trial on its corpus's validation split; where `longest` is set also of its short and long part."""
+    model = model_of(e, device)
+    load_parameters(model, load_weights(e.folder / "model.safetensors")[0], e.folder)
+    pairs = list(stream_pairs(e, "validation"))
+    found = score(model.eval(), tokenizer, pairs)
+    if e.longest is not None:
+        parts = {"short": [p for p in pairs if short_enough(p, e.longest)]}
+        parts["long"] = [p for p in pairs if p not in parts["short"]]
+        found |= {name: score(model, tokenizer, part) for name, part in parts.items() if part}
+    return found
+
+
+# %% [markdown]
+# A run goes on where it was stopped (notebook [14](14_training.ipynb)).
+
+# %%
+def run_trial(e, command):
+    """Train a `Trial` in e.folder, or go on, and score it; returns what is kept. Raises as `run_experiment` does."""
+    cpu = time.process_time()
+    e = replace(e, resume=(e.folder / "checkpoint.safetensors").is_file())
+    if e.resume:
+        adopt(e, Tokenizer.load(e.folder / "tokenizer.json"))
+    with redirect_stdout(None):
+        run_experiment(e, command, validator=loss_validator, pairs=sample, new_model=model_of, quiet=True)
+    device, trained = choose_device(e.device), time.monotonic()
+    scores = score_trial(e, Tokenizer.load(e.folder / "tokenizer.json"), device)
+    last = read_log(e.folder)[-1]
+    return {**scores, "updates": last["update"], "epochs": last["epoch"], "tokens": last["tokens"], "resumed": e.resume,
+            "minutes": round((last["seconds"] + time.monotonic() - trained) / 60, 2),
+            "cpu_minutes": round((time.process_time() - cpu) / 60, 2),
+            "parameters": parameters_of(e.model), "outside_embeddings": outside_embeddings(e.model),
+            "hardware": hardware_in_words(device, e.training.precision), "commit": git_commit()}
+
+
+# %% [markdown]
+# ## All runs
+#
+# Runs know nothing of each other, so any number can go on side by side, each in its own process: one a GPU, or as many as a CPU has
+# cores, with one thread each. A process leaves `result.json` in its run's folder, be it scores or the reason why there are none.
+
+# %%
+def work(e, command):
+    """A worker process: one `Trial`, and its result.json. What went wrong stands there, too; a stop leaves none."""
+    if multiprocessing.parent_process() is not None and hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C reaches the parent alone, which passes it on
+    if e.device == "cpu":
+        torch.set_num_threads(1)
+    try:
+        result = run_trial(e, command)
+    except Interrupted:
+        return
+    except (ValueError, OSError, RuntimeError) as error:
+        result = {"failed": " ".join(str(error).split())}
+    write_json(e.folder / "result.json", result)
+    if "failed" not in result:  # what was needed only to go on
+        for path in [e.folder / "checkpoint.safetensors", *e.folder.glob("weights/*.safetensors")]:
+            path.unlink()
+
+
+# %%
+def in_processes(trials, devices, command):
+    """Run trials, one process for each of devices at a time; yield each when its process has ended, with the exit status.
+
+    Raises Interrupted after Ctrl-C or SIGTERM, when all processes have saved and ended.
+    """
+    waiting, running, context = list(trials), {}, multiprocessing.get_context("spawn")
+    with catch_interrupt() as notes:
+        try:
+            while running or waiting and not notes:
+                for slot in range(len(devices)):
+                    if slot not in running and waiting and not notes:
+                        e = waiting.pop(0)
+                        running[slot] = e, context.Process(target=work, args=(replace(e, device=devices[slot]), command))
+                        running[slot][1].start()
+                connection.wait([process.sentinel for _, process in running.values()], timeout=1)
+                if notes:
+                    stop([process for _, process in running.values()])
+                for slot in [slot for slot, (_, process) in running.items() if not process.is_alive()]:
+                    e, process = running.pop(slot)
+                    yield e, process.exitcode
+        finally:
+            stop([process for _, process in running.values()])
+    if notes:
+        raise Interrupted("stopped, all that was done is saved; the same command goes on")
+
+
+# %%
+def stop(processes):
+    """SIGTERM to each process, which saves, and wait for them."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+# %%
+def devices_for(device="auto", workers=None):
+    """The device of each process that runs at the same time: all GPUs, or a CPU; ValueError for a device that is not there."""
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+    found = choose_device(device)
+    if found.type == "cuda" and device in ("auto", "cuda"):
+        names = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    else:
+        names = [str(found)]
+    return [names[number % len(names)] for number in range(workers or len(names))]
+
+
+# %% [markdown]
+# Which rows? A group by its letter, or single rows by name. Base always comes along, because everything is compared with it. All rows
+# of the first seed come first, so that half of the work is half of a table for each row and not all of the table for half of the rows.
+
+# %%
+def choose(names=()):
+    """The rows of groups or of single names, base first; Table 3 where none is named. ValueError for an unknown name."""
+    rows = [*TABLE_3, *QUESTIONS]
+    known = {row.group for row in rows} | {row.name for row in rows}
+    for name in names:
+        if name not in known:
+            groups = ", ".join(dict.fromkeys(row.group for row in rows))
+            raise ValueError(f"unknown row {name!r}: choose groups ({groups}) or rows by name, such as {rows[1].name}")
+    chosen = [row for row in rows if {row.group, row.name} & set(names)] if names else TABLE_3
+    return [TABLE_3[0], *(row for row in chosen if row.name != "base")]
+
+
+# %%
+def folder_name(row, seed):
+    """The name of a run's folder."""
+    return f"{row}-seed{seed}"
+
+
+# %%
+def trial_of(row, base, seed, folder):
+    """The `Trial` of a row and a seed; it is kept in a folder of its own in folder."""
+    e = with_changes(base, {**scaled(row.changes, base), "seed": seed})
+    return replace(e, folder=Path(folder) / folder_name(row.name, seed))
+
+
+# %% [markdown]
+# ## Results
+#
+# `results.json` holds the base and every run's figures. It is written anew after each run.
+
+# %%
+def heading(base, command):
+    """What all runs of a folder have in common."""
+    return {"command": public(command), "corpus": base.corpus, "base": {"model": asdict(base.model), "training": asdict(base.training)}}
+
+
+# %%
+def check_heading(folder, base):
+    """ValueError where a folder has results of another corpus or base."""
+    path = Path(folder) / "results.json"
+    if path.is_file():
+        saved, own = json.loads(path.read_text(encoding="utf8")), heading(base, "")
+        differ = [name for name in ("corpus", "base") if saved.get(name) != own[name]]
+        if differ:
+            raise ValueError(f"{path} was made with another {' and '.join(differ)}: name another --folder")
+
+
+# %%
+def collect(folder, base, command):
+    """The content of results.json: every run of a folder that has a result.json, in the order of the list."""
+    found = []
+    for row in [*TABLE_3, *QUESTIONS]:
+        for path in sorted(Path(folder).glob(folder_name(row.name, "*") + "/result.json")):
+            result = json.loads(path.read_text(encoding="utf8"))
+            found.append({"group": row.group, "row": row.name, "seed": int(path.parent.name.rpartition("-seed")[2]),
+                          "changes": scaled(row.changes, base), **result})
+    return {**heading(base, command), "runs": [run for run in found if "failed" not in run],
+            "failed": [run for run in found if "failed" in run]}
+
+
+# %%
+def deviation(runs, figure):
+    """The standard deviation of a figure over seeds, pooled over all rows of runs; None where no row has two seeds."""
+    rows = [[run[figure] for run in runs if run["row"] == name] for name in dict.fromkeys(run["row"] for run in runs)]
+    squares = sum((value - mean(values)) ** 2 for values in rows for value in values)
+    freedom = sum(len(values) - 1 for values in rows)
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+# %% [markdown]
+# With three seeds a row's own deviation is known badly: two seeds that agree by chance would make any difference look sure. All rows
+# together know it better, so they share one. A mean of $n$ runs minus a mean of $m$ runs deviates by $s \sqrt{1/n + 1/m}$. **A difference
+# under two of these is called none.**
+
+# %%
+def difference(values, base_values, s):
+    """(mean difference, its deviation, "more", "less" or "none") of two rows' figures, s being one run's deviation.
+
+    A difference under two of its deviations is none.
+    """
+    found = mean(values) - mean(base_values)
+    own = s * math.sqrt(1 / len(values) + 1 / len(base_values))
+    return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
+
+
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# made_up = [dict(row=row, bleu=bleu) for row, values in (("a", (20, 22)), ("b", (25, 27))) for bleu in values]
+# print(f"{deviation(made_up, 'bleu'):.4f}", [difference([25 + x, 27 + x], [20, 22], 2**0.5)[2] for x in (-10, -6, 0)])
+
+# %% [markdown]
+# And the command: all rows of all seeds, what is finished left out, a line for each run.
+
+# %%
+COLUMNS = "{:34} {:>4} {:>8} {:>8} {:>8} {:>7} {:>12} {:>12}"
+
+
+# %%
+def line_of(run, runs):
+    """A line of the progress table: a run, and what differs from base with the same seed once that has run."""
+    if "failed" in run:
+        return f"{run['row']:34} {run['seed']:>4} failed: {run['failed']}"
+    base = next((other for other in runs if (other["row"], other["seed"]) == ("base", run["seed"])), None)
+    differences = [f"{run[figure] - base[figure]:+.2f}" if base else "-" for figure in ("perplexity", "bleu")]
+    return COLUMNS.format(run["row"], run["seed"], f"{run['updates']:,}", f"{run['minutes']:.1f}", f"{run['perplexity']:.2f}",
+                          f"{run['bleu']:.2f}", *differences)
+
+
+# %%
+def has_result(e):
+    """True where a trial has been scored."""
+    path = e.folder / "result.json"
+    return path.is_file() and "failed" not in json.loads(path.read_text(encoding="utf8"))
+
+
+# %%
+def run_variations(base, rows, seeds, folder, devices, command):
+    """Train and score all rows with all seeds, skip what is finished; returns the content of folder/results.json.
+
+    Raises ValueError or OSError for a corpus or a folder that cannot be used, Interrupted after Ctrl-C.
+    """
+    prepare_folder(folder)
+    check_heading(folder, base)
+    for split in ("train", "validation"):
+        files_of(base, split)  # downloaded once, before many ask for it
+    trials = [trial_of(row, base, seed, folder) for seed in seeds for row in rows]
+    waiting, content = [e for e in trials if not has_result(e)], collect(folder, base, command)
+    print(f"{len(trials)} runs, {len(trials) - len(waiting)} of them finished; at the same time: {len(devices)}")
+    print(COLUMNS.format("row", "seed", "updates", "minutes", "PPL", "BLEU", "PPL - base", "BLEU - base"), flush=True)
+    for run in content["runs"]:
+        print(line_of(run, content["runs"]), flush=True)
+    for e in waiting:
+        (e.folder / "result.json").unlink(missing_ok=True)
+    for e, status in in_processes(waiting, devices, command):
+        if status not in (0, -signal.SIGTERM) and not (e.folder / "result.json").is_file():
+            write_json(e.folder / "result.json", {"failed": f"its process ended with status {status}"})
+        content = collect(folder, base, command)
+        write_json(folder / "results.json", content)
+        for run in [*content["runs"], *content["failed"]]:
+            if folder_name(run["row"], run["seed"]) == e.folder.name:
+                print(line_of(run, content["runs"]), flush=True)
+    return content
+
+
+# %% [markdown]
+# `transformer variations --corpus multi30k --workers 2` does all of this. `--rows A B` runs two groups, `--rows schedule` another one,
+# `--seeds 1` one seed; Ctrl-C stops, and the same command goes on. On a machine with several GPUs each takes a run.
+#
+# ## Checks
+#
+# **A row changes what it names, and nothing else**, in the paper's size and in small:
+
+# %% tags=["active-ipynb"]
+# for row in [*TABLE_3, *QUESTIONS]:
+#     for base, changes in ((PAPER, row.changes), (SMALL, scaled(row.changes, SMALL))):
+#         e = with_changes(base, changes)
+#         differ = {name for part in ("model", "training") for name, value in vars(getattr(e, part)).items()
+#                   if value != getattr(getattr(base, part), name)}
+#         assert differ <= set(changes), (row.name, differ)
+
+# %% [markdown]
+# **Row A costs the same whatever the number of heads**: not one parameter more or less.
+
+# %% tags=["active-ipynb"]
+# for base in (PAPER, SMALL):
+#     counts = {parameters_of(with_changes(base, scaled(row.changes, base)).model) for row in choose(["A"])}
+#     assert len(counts) == 1
+
+# %% [markdown]
+# ## Exercise
+#
+# Replace `...` and run the cell; it stays silent when you are right. Keys of 16 instead of 64 save how many parameters in the paper's base
+# model? Count by hand: which matrices become smaller, and how many of them are there?
+
+# %% tags=["active-ipynb"]
+# saved = ...
+# if saved is not ...:
+#     assert saved == round(1e6 * (millions(TABLE_3[0]) - millions(TABLE_3[5])))
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# `saved = 18 * 2 * 512 * 8 * (64 - 16)`: 6 layers of the encoder with one attention, 6 of the decoder with two, in each of the 18 $W_Q$ and $W_K$,
+# from 512 numbers to $8 \cdot 64$ or $8 \cdot 16$.
+# </details>
+
+# %% [markdown]
+# ## Next
+#
+# [18 Parsing](18_parsing.ipynb) gives the same model another task. In Colab the next notebook imports this module from the installed package; to
+# try changes of your own, clone the repository and install it with `pip install -e .`.
