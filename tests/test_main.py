@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import importlib.util
 import inspect
 import io
 import json
@@ -26,6 +27,7 @@ from transformer import Transformer, TransformerConfig, data, decoding, parsing,
 from transformer.data import Tokenizer, read_bundled
 from transformer.training import TrainingConfig
 
+HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
 SIZES = ["--vocab-size", "300", "--d-model", "16", "--d-ff", "32", "--N", "1", "--h", "2", "--max-positions", "150"]
 SPEED = ["--updates", "6", "--batch-tokens", "300", "--warmup", "10", "--save-every", "3", "--keep", "2"]
 
@@ -265,11 +267,13 @@ def test_help_says_what_every_option_means(name, monkeypatch):
     kinds = [command_line.COMMANDS[name], *([TransformerConfig, TrainingConfig] if name == "train" else [])]
     for kind in kinds:
         fields = {f.name for f in dataclasses.fields(kind)} - {"model", "training"}
-        told = {**(meanings(translation.Experiment) if name == "train" and kind is kinds[0] else {}), **meanings(kind)}
+        told = {}
+        for base in reversed(kind.__mro__[:-1]):
+            told |= meanings(base)
         assert told.keys() == fields
         for option, meaning in told.items():
             assert re.sub(r"\s+", " ", meaning) in said, option
-            assert option == "sentence" or f"--{option.replace('_', '-')}" in said
+            assert option in ("sentence", "parts") or f"--{option.replace('_', '-')}" in said
 
 
 @pytest.mark.parametrize("arguments", [
@@ -302,6 +306,9 @@ def test_a_command_line_that_cannot_be_read(arguments):
     (["train", "--source-file", "a.en"], "--source-file and --target-file go together: give both, or a --corpus"),
     (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full "),
     (["train", "--resume", "--folder", "nowhere"], "no run to resume in nowhere: name its folder with --folder"),
+    (["bench", "T9"], "there is no part T9: choose from T1, T2, small"),
+    (["bench", "--clock", "sun"], "the clock is wall or cpu, not sun"),
+    (["export", "--output", "."], ". is there already: name a folder" if HAS_CTRANSLATE2 else "the export needs"),
     (["translate", "Hello.", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of "),
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
@@ -311,6 +318,24 @@ def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
                         else read_bundled(split))
     assert complaint(*arguments).startswith(said)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_bench(tmp_path):
+    record = tmp_path / "new" / "bench.json"
+    done = call("bench", "levers", "products", "--quick", "--device", "cpu", "--record", record)
+    assert done.status == 0 and "fused Adam" in done.out, done.err
+    result = json.loads(record.read_text())
+    assert list(result["parts"]) == ["levers", "products"]
+    assert result["command"].startswith("transformer bench levers products")
+
+
+@pytest.mark.skipif(not HAS_CTRANSLATE2, reason="ctranslate2 is not installed")
+def test_export(trained, tmp_path):
+    done = call("export", "--folder", trained, "--output", tmp_path / "there")
+    assert done.status == 0 and "holds the model for CTranslate2" in done.out, done.err
+    assert {path.name for path in (tmp_path / "there").iterdir()} >= {"model.bin", "config.json", "tokenizer.json"}
+    assert Tokenizer.load(tmp_path / "there" / "tokenizer.json").encode("A cat.") == \
+        Tokenizer.load(trained / "tokenizer.json").encode("A cat.")
 
 
 def test_a_run_is_not_overwritten(run, files):

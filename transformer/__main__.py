@@ -1,4 +1,4 @@
-"""The command line: transformer train | evaluate | translate | attend | variations | demo."""
+"""The command line: transformer train | evaluate | translate | attend | variations | bench | export | demo."""
 
 import dataclasses
 import json
@@ -8,18 +8,20 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Union
 
 import tyro
 
 from transformer.data import TREEBANKS
 from transformer.decoding import check_search
-from transformer.model import TransformerConfig
-from transformer.parsing import evaluate_parser, tree_pairs, tree_validator
+from transformer.model import TransformerConfig, write_file
+from transformer.parsing import PARSING, evaluate_parser
+from transformer.speed import Bench, export_ctranslate2, run_bench, type_names
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import (
     RECIPES,
     Experiment,
+    Task,
     average_last,
     evaluate,
     load,
@@ -28,6 +30,7 @@ from transformer.translation import (
     recipe,
     record,
     run_experiment,
+    search_of,
     translate_all,
     write_json,
 )
@@ -88,9 +91,9 @@ class Evaluate:
     language: str | None = None
     """code of the language translated into, for Moses' rules (the corpus's where not given)"""
     beam: int | None = None
-    """hypotheses kept alive; 1 is greedy (where not given 4, for trees 21)"""
+    """hypotheses kept alive; 1 is greedy (where not given what suits the corpus: the paper's 4, for trees 21)"""
     alpha: float | None = None
-    """length penalty (where not given 0.6, for trees 0.3)"""
+    """length penalty (where not given what suits the corpus: the paper's 0.6, for multi30k 1.6, for trees 0.3)"""
     average: int | None = None
     """score the average of the last so many weights that the run kept, instead of the model that it left"""
     record: Path | None = None
@@ -168,8 +171,29 @@ class Variations:
     """write all results into this file too, for data/runs"""
 
 
+@dataclass
+class Speed(Bench):
+    """Time this package beside torch.nn.Transformer, Marian and CTranslate2: same work, taking turns, medians."""
+
+    parts: tyro.conf.Positional[tuple[str, ...]] = ()
+    """T1 T2 small T3 T4 levers memory attention products, on a GPU base big (notebook 20); all where none is named"""
+
+    def __post_init__(self):
+        """Nothing yet: `parse` checks."""
+
+
+@dataclass
+class Export:
+    """Write a trained model for CTranslate2, which serves it on CPUs and GPUs without torch."""
+
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    output: Path = Path("exported")
+    """the new folder: CTranslate2's model, and the tokenizer"""
+
+
 COMMANDS = {"train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend,
-            "variations": Variations, "demo": Demo}
+            "variations": Variations, "bench": Speed, "export": Export, "demo": Demo}
 
 
 # Reading the command line
@@ -204,13 +228,11 @@ def parse(arguments):
     defaults = {"train": defaults_of_train(arguments[1:])} if arguments[:1] == ["train"] else {}
     commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
-    union = (commands["train"] | commands["evaluate"] | commands["translate"] | commands["attend"]
-             | commands["variations"] | commands["demo"])
-    command = tyro.cli(union, prog="transformer", description=__doc__, args=arguments)
-    if isinstance(command, Evaluate):
-        check_search(4 if command.beam is None else command.beam, command.alpha or 0.0, 1)
+    command = tyro.cli(Union[tuple(commands.values())], prog="transformer", description=__doc__, args=arguments)
     if isinstance(command, Translate):
         check_search(command.beam, command.alpha, command.n_best)
+    if isinstance(command, Speed):
+        return convert(command, Bench)
     if isinstance(command, Train):
         command.model = convert(command.model, TransformerConfig)
         command.training = convert(command.training, TrainingConfig)
@@ -227,8 +249,7 @@ def words():
 def train_command(command, count=200):
     """`transformer train`: see `run_experiment`."""
     trees = command.corpus in TREEBANKS and command.source_file is None
-    parsing = {"pairs": tree_pairs, "validator": tree_validator} if trees else {}
-    if run_experiment(command, words(), count, **parsing):
+    if run_experiment(command, words(), count, task=PARSING if trees else Task()):
         folder = shlex.quote(str(command.folder))
         print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {folder}")
 
@@ -237,12 +258,12 @@ def evaluate_command(command):
     """`transformer evaluate`: beam search over a split, all scores, scores.<split>.json, and what --record asks for."""
     from transformer.hardware import choose_device
 
+    name = complete(command)
     model, tokenizer = load(command.folder, choose_device(command.device))
     if command.folder is not None:
         prepare_folder(command.folder)
     elif command.average is not None or command.record is not None:
         raise ValueError("--average and --record need the --folder of a run")
-    name = complete(command)
     if command.average is not None:
         average_last(model, command.folder, command.average)
         name += f".average-{command.average}"
@@ -270,9 +291,10 @@ def complete(command):
     run = run or Experiment()
     reverse = command.reverse or run.reverse
     command.language = command.language or ("en" if reverse else "de")
-    trees = command.source_file is None and (command.corpus or run.corpus) in TREEBANKS
-    command.beam = (21 if trees else 4) if command.beam is None else command.beam
-    command.alpha = (0.3 if trees else 0.6) if command.alpha is None else command.alpha
+    beam, alpha = search_of(None if command.source_file else command.corpus or run.corpus)
+    command.beam = beam if command.beam is None else command.beam
+    command.alpha = alpha if command.alpha is None else command.alpha
+    check_search(command.beam, command.alpha, 1)
     if command.source_file is not None:
         return command.source_file.stem
     command.reverse = reverse
@@ -445,20 +467,34 @@ def demo_text(report, samples, folder):
     return "\n".join(rows)
 
 
+def bench_command(command):
+    """`transformer bench`: see `run_bench`."""
+    run_bench(command, words())
+
+
+def export_command(command):
+    """`transformer export`: a folder for CTranslate2, with the tokenizer."""
+    model, tokenizer = load(command.folder)
+    export_ctranslate2(model, type_names(tokenizer), command.output)
+    write_file(command.output / "tokenizer.json", tokenizer.save)
+    print(f"{command.output} holds the model for CTranslate2; notebook 20 shows how it is used (`translate_there`)")
+
+
 def main():
     """Run a command; a mistake in the input gives one sentence on standard error and exit status 2."""
     command = None
     try:
         command = parse(sys.argv[1:])
         run = {Train: train_command, Evaluate: evaluate_command, Translate: translate_command,
-               Attend: attend_command, Variations: variations_command, Demo: demo_command}[type(command)]
+               Attend: attend_command, Variations: variations_command, Bench: bench_command, Export: export_command,
+               Demo: demo_command}[type(command)]
         run(command)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:  # the system's own have a reason and mostly a file; ours are sentences
         sys.exit(fail(f"{error.filename or 'a file'} cannot be used ({error.strerror}): see what is there, "
                       "then run the command again" if error.strerror else str(error)))
-    except (Interrupted, ValueError) as error:
+    except (Interrupted, ModuleNotFoundError, ValueError) as error:
         sys.exit(fail(str(error)))
     except KeyboardInterrupt:
         sys.exit(fail("stopped by Ctrl-C; nothing that was saved is lost"))

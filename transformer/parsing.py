@@ -32,7 +32,7 @@ from transformer.attention import record_attention
 from transformer.data import WORD, collate, encode_pairs, read_corpus, stream_corpus
 from transformer.decoding import translate
 from transformer.training import validation_loss
-from transformer.translation import check_part
+from transformer.translation import Task, check_part
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -461,6 +461,9 @@ def tree_validator(e, tokenizer, count=200, watch=None):
         return {**validation_loss(model, encoded), "f1": report["f1"], "valid_trees": report["valid_trees"]}
 
     return validate
+
+
+PARSING = Task(tree_pairs, tree_validator)
 
 
 # %% [markdown]

@@ -736,7 +736,7 @@ QUICK = dict(vocab_size=60, N=1, d_model=16, d_ff=32, h=2)
 class Bench:
     """Speed and memory of this package beside torch.nn.Transformer, Marian and CTranslate2, in one run."""
 
-    parts: tuple[str, ...] = ()  # T1 T2 small (training), T3 T4 (decoding), levers, memory, attention, products; on a GPU base, big; all where none is named
+    parts: tuple[str, ...] = ()  # some of `PARTS` (where none is named: all that the device can do)
     quick: bool = False  # tiny sizes and one round, to see that it works
     rounds: int = 7  # rounds of training (three of decoding)
     clock: str = "wall"  # wall, or cpu: seconds of the processor, where others use the machine, too

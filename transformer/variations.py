@@ -45,7 +45,7 @@ from transformer.model import Transformer, TransformerConfig, load_parameters, l
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig, catch_interrupt, validation_loss
 from transformer.translation import (
-    RECIPES, Experiment, adopt, files_of, git_commit, hardware_in_words, new_model, parameters_of, prepare_folder, public, read_log,
+    RECIPES, Experiment, Task, adopt, files_of, git_commit, hardware_in_words, new_model, parameters_of, prepare_folder, public, read_log,
     run_experiment, stream_pairs, write_json)
 
 # %% [markdown]
@@ -404,7 +404,7 @@ def run_trial(e, command):
     if e.resume:
         adopt(e, Tokenizer.load(e.folder / "tokenizer.json"))
     with redirect_stdout(None):
-        run_experiment(e, command, validator=loss_validator, pairs=sample, new_model=model_of, quiet=True)
+        run_experiment(e, command, quiet=True, task=Task(sample, loss_validator, model_of))
     device, trained = choose_device(e.device), time.monotonic()
     scores = score_trial(e, Tokenizer.load(e.folder / "tokenizer.json"), device)
     last = read_log(e.folder)[-1]
