@@ -176,7 +176,7 @@ class Speed(Bench):
     """Time this package beside torch.nn.Transformer, Marian and CTranslate2: same work, taking turns, medians."""
 
     parts: tyro.conf.Positional[tuple[str, ...]] = ()
-    """T1 T2 small T3 T4 levers memory attention products, on a GPU base big (notebook 20); all where none is named"""
+    """T1 T2 small T3 T4 levers learning memory attention products, on a GPU also base and big (notebook 20); or all"""
 
     def __post_init__(self):
         """Nothing yet: `parse` checks."""

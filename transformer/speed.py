@@ -39,7 +39,7 @@ from torch import nn
 
 # %%
 from transformer.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
-from transformer.data import collate
+from transformer.data import Tokenizer, collate, encode_pairs, read_corpus
 from transformer.decoding import beam_search, greedy_search
 from transformer.hardware import (
     accelerate,
@@ -57,10 +57,10 @@ from transformer.hardware import (
     wait_for,
 )
 from transformer.model import Transformer, TransformerConfig
-from transformer.optimizer import adam
+from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.positions import SinusoidalPositions
-from transformer.training import Objective, update_weights
-from transformer.translation import git_commit, hardware_in_words, prepare_folder, write_json
+from transformer.training import Objective, batch_seed, endless_batches, update_weights, validation_loss
+from transformer.translation import bundled_folder, git_commit, hardware_in_words, prepare_folder, write_json
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -137,6 +137,8 @@ def flops_of(c, batch):
 class System(nn.Module):
     """What the peers share: a loss from logits, and an update as their users write it."""
 
+    rate = RATE
+
     def prepare(self, precision="fp32"):
         """Before the first update."""
         self.precision = precision
@@ -154,6 +156,7 @@ class System(nn.Module):
         with autocast(batch.source.device, self.precision):
             loss = self.loss(batch) / tokens
         loss.backward()
+        set_learning_rate(self.optimizer, self.rate)
         self.optimizer.step()
         return loss.item()
 
@@ -183,6 +186,8 @@ class Plain(System):
 class Fast(Plain):
     """This package as `transformer train` and `transformer translate` run it."""
 
+    seed = SEED  # of dropout
+
     def __init__(self, c):
         super().__init__(c)
         accelerate(self.model)
@@ -193,7 +198,7 @@ class Fast(Plain):
         return self.train()
 
     def update(self, batch, tokens):
-        return update_weights(self.objective, self.optimizer, self.scaler, [(SEED, batch)], tokens, RATE)[0]
+        return update_weights(self.objective, self.optimizer, self.scaler, [(self.seed, batch)], tokens, self.rate)[0]
 
 
 # %% [markdown]
@@ -650,7 +655,46 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 # The bars depend on sizes and machine. Where the vocabulary is large and the model small, the loss in chunks matters most, for
 # softmax and cross-entropy over thousands of types cost more than the layers. Where the CPU has no instructions for bf16, the last lever
 # makes things worse: that is why nothing here is taken for granted, and `transformer train` only gives a hint.
+
+# %% [markdown]
+# ## Does it still learn the same?
 #
+# Speed that costs quality is no gain. Each fast form equals the plain one within rounding (notebook 11 and the tests), but roundings add up over
+# thousands of updates. So the same small model learns the bundled corpus in each way, with three seeds, on the same batches. In the end all
+# see the same validation sentences.
+
+# %%
+WAYS = {"plain": ("plain", "fp32"), "fast": ("fast", "fp32"), "fast, medium": ("fast", "medium"), "fast, bf16": ("fast", "bf16")}
+
+
+def learn(way, seed, training, validation, updates, c):
+    """Validation loss (nats a target token) of a model of config c after so many updates in one of `WAYS`."""
+    name, precision = WAYS[way]
+    torch.manual_seed(seed)
+    system, stream = TRAINED[name](c).prepare(precision), endless_batches(training, 400, seed)
+    with matmul_precision(precision):
+        for update in range(1, updates + 1):
+            batch = collate([training[i] for i in next(stream)[2]], c.pad_id)
+            system.rate = learning_rate(update, c.d_model, updates // 4, 0.5)
+            system.seed = batch_seed(seed, update, 0)
+            torch.manual_seed(system.seed)
+            system.update(batch, real_tokens(batch))
+    return validation_loss(system.model, validation)["validation_loss"]
+
+
+# %%
+def measure_learning(c, training, validation, updates, seeds=(1, 2, 3)):
+    """One row for each of `WAYS`: mean and deviation of the validation loss over seeds, and how far the mean is from plain's."""
+    losses = {way: [learn(way, seed, training, validation, updates, c) for seed in seeds] for way in WAYS}
+    return [{"way": way, "validation_loss": round(statistics.mean(found), 4), "deviation": round(statistics.stdev(found), 4),
+             "minus_plain": round(statistics.mean(found) - statistics.mean(losses["plain"]), 4),
+             "losses": [round(loss, 4) for loss in found]} for way, found in losses.items()]
+
+
+# %% [markdown]
+# The result stands in the table further down (part "learning"): the ways should differ by less than the seeds do.
+
+# %% [markdown]
 # ## How fast could it be?
 #
 # Almost all the work is matrix products, so their rate is the ceiling. But which rate? There is more than one way to
@@ -727,7 +771,7 @@ TRAINING = {"T1": (dict(vocab_size=8000), 2048),  # sizes, target tokens in a ba
             "small": (dict(vocab_size=10_000, N=4, d_model=128, d_ff=256, h=4), 4096)}
 ON_A_GPU = {"base": (dict(vocab_size=37_000), 25_000), "big": (dict(vocab_size=37_000, **BIG), 25_000)}
 DECODING = {"T3": 1, "T4": 4}  # beam
-PARTS = [*TRAINING, *ON_A_GPU, *DECODING, "levers", "memory", "attention", "products"]
+PARTS = [*TRAINING, *ON_A_GPU, *DECODING, "levers", "learning", "memory", "attention", "products"]
 QUICK = dict(vocab_size=60, N=1, d_model=16, d_ff=32, h=2)
 
 
@@ -869,6 +913,16 @@ def attention_of(form, n, device, clock="wall"):
 
 
 # %%
+def bundled_learning(quick):
+    """`measure_learning` on the bundled corpus, on the CPU: 1,000 updates."""
+    tokenizer = Tokenizer.load(bundled_folder() / "tokenizer.json")
+    training, validation = (encode_pairs(tokenizer, read_corpus("bundled", split)) for split in ("train", "validation"))
+    sizes = QUICK if quick else dict(N=2, d_model=128, d_ff=256, h=4)
+    c = TransformerConfig(**{**sizes, "vocab_size": tokenizer.vocab_size}, P_drop=0.1)
+    return measure_learning(c, training, validation[:40] if quick else validation, 4 if quick else 1000)
+
+
+# %%
 def measure(b, part):
     """One part's figures."""
     device = choose_device(b.device)
@@ -876,6 +930,8 @@ def measure(b, part):
         return measure_decoding(b, part)
     if part == "levers":
         return measure_levers(*b.sizes("small"), 1 if b.quick else b.rounds, device, b.seconds)
+    if part == "learning":
+        return bundled_learning(b.quick)
     if part == "memory":
         sizes, tokens = b.sizes("T1")
         return [in_a_process("memory_of", name=name, sizes=sizes, tokens=tokens, device=str(device)) for name in available()]
@@ -937,17 +993,17 @@ def circumstances(b, device):
 # %% [markdown]
 # ### What was measured
 #
-# The file that is read here was written by `transformer bench --record data/runs/bench.json` on the machine that it names. "x torch" says how many
+# The files that are read here were written by the commands that they name, on the machine that they name. "x torch" says how many
 # times as fast this package is as `torch.nn.Transformer`, "m." compares with its run at medium.
 
 # %% tags=["active-ipynb"]
-# path = data_folder() / "runs" / "bench.json"
-# bench = json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
-# if bench is None:
-#     print("not measured yet: transformer bench --record data/runs/bench.json")
-# else:
-#     print(f"{bench['hardware']}, {bench['threads']} threads; {bench['command']}; {bench['minutes']} minutes\n")
+# files = sorted((data_folder() / "runs").glob("bench*.json"))
+# for path in files:
+#     bench = json.loads(path.read_text(encoding="utf8"))
+#     print(f"{path.name}: {bench['command']}\n{bench['hardware']}, {bench['minutes']} minutes, commit {bench['commit']}\n")
 #     print("\n".join(shown(part, figures) for part, figures in bench["parts"].items()))
+# if not files:
+#     print("not measured yet: transformer bench --record data/runs/bench.json")
 
 # %% [markdown]
 # ## Exercises
