@@ -176,6 +176,37 @@ def test_the_fastest_fp32_class_product_is_the_peak():
     assert speed.fraction_of_peak({"products": products}) == {}
 
 
+def test_the_first_round_of_a_product_does_not_count_and_its_error_is_taken_in_double(monkeypatch):
+    seconds, now, kept = iter([1.0, 5.0, 2.0, 3.0]), [0.0], []
+
+    def one_route(x, weight):
+        def way():
+            now[0] += next(seconds)
+            return x @ weight.T
+        kept.extend((x, weight))
+        return {"a": ("highest", way)}
+
+    monkeypatch.setattr(speed, "routes", one_route)
+    found = speed.time_products(30, 40, 20, 3, CPU, lambda: now[0])
+    x, weight = kept
+    exact = x.double() @ weight.double().T
+    error = ((x @ weight.T - exact).norm() / exact.norm()).item()
+    assert x.shape == (30, 40) and weight.shape == (20, 40) and 0 < error < 1e-6
+    assert found == {"a": (2.0, pytest.approx(error))}
+
+
+def test_products_of_all_shapes_make_one_rate_and_the_largest_error(monkeypatch):
+    errors = iter([1e-7, 2e-7, 2e-5, 1e-7, 1e-7])
+
+    def timed(m, k, n, rounds, device, clock):
+        return {"torch": (m * k * n / 1e9, 2e-6), "other": (m * k * n / 4e9, next(errors))}
+
+    monkeypatch.setattr(speed, "time_products", timed)
+    assert speed.measure_products(TransformerConfig(**SIZES), 100, CPU) == [
+        {"route": "torch", "gflops_per_second": 2.0, "error": 2e-6, "fp32_class": True},
+        {"route": "other", "gflops_per_second": 8.0, "error": 2e-5, "fp32_class": False}]
+
+
 def test_a_process_of_its_own(monkeypatch):
     arguments = dict(form="kernel", n=32, device="cpu")
     figures = speed.in_a_process("attention_of", **arguments)
@@ -221,18 +252,52 @@ def test_what_cannot_be_measured_is_named(wrong, message):
 
 
 @pytest.mark.parametrize("pulled", range(1, len(speed.LEVERS) + 1))
-def test_each_lever_is_pulled_once_and_changes_no_loss(pulled):
+def test_each_lever_is_pulled_once_and_changes_no_loss(pulled, monkeypatch):
     """With the first so many levers: the plain loss, to rounding; and nothing is switched that was not pulled."""
     c, (batch,) = TransformerConfig(**SIZES), speed.draw_batches(40, 200, 1, CPU)
     plain, levered = speed.make_systems(c, ["plain"], CPU)["plain"].prepare(), speed.Levered(c, pulled).prepare()
     levered.load_state_dict(plain.state_dict())
-    tokens = speed.real_tokens(batch)
-    rough = 1e-2 if "bf16" in levered.pulled else 1e-5
-    assert levered.update(batch, tokens) == pytest.approx(plain.update(batch, tokens), rel=rough)
+    tokens, levers = speed.real_tokens(batch), set(speed.LEVERS[:pulled])
+    expected = pytest.approx(plain.update(batch, tokens), rel=1e-2 if "bf16" in levers else 1e-5)
+    whole, precisions, cross_entropy, autocast = [], [], nn.functional.cross_entropy, speed.autocast
+    monkeypatch.setattr(nn.functional, "cross_entropy", lambda *a, **b: whole.append(1) or cross_entropy(*a, **b))
+    monkeypatch.setattr(speed, "autocast", lambda device, name: precisions.append(name) or autocast(device, name))
+    assert levered.update(batch, tokens) == expected
+    assert levered.pulled == speed.LEVERS[:pulled] and len(whole) == ("loss in chunks" not in levers)
+    assert precisions == ["bf16" if "bf16" in levers else "fp32"]
     switched = {type(module) for module in levered.modules() if "forward" in vars(module)}
     kinds = {"attention": MultiHeadAttention, "dropout": nn.Dropout}
-    assert switched == {kind for lever, kind in kinds.items() if lever in levered.pulled}
-    assert bool(levered.optimizer.defaults["fused"]) == ("fused Adam" in levered.pulled)
+    assert switched == {kind for lever, kind in kinds.items() if lever in levers}
+    assert bool(levered.optimizer.defaults["fused"]) == ("fused Adam" in levers)
+
+
+def test_all_levers_do_the_same_work_but_for_similar_lengths(monkeypatch):
+    updates = []
+
+    class Told:
+        def __init__(self, c, count):
+            self.pulled = speed.LEVERS[:count]
+
+        def to(self, device):
+            return self
+
+        def prepare(self):
+            return self
+
+        def update(self, batch, tokens):
+            updates.append((len(self.pulled), batch, tokens))
+
+    monkeypatch.setattr(speed, "Levered", Told)
+    monkeypatch.setattr(speed, "draw_batches", lambda vocab_size, tokens, count, device, spread: [
+        (spread, number) for number in range(count)])
+    monkeypatch.setattr(speed, "real_tokens", lambda batch: 90 if batch[0] else 120)
+    monkeypatch.setattr(speed, "in_turns", lambda works, rounds, device, clock: {
+        row: [work(number) for number in range(rounds)] for row, work in works.items()})
+    rows = speed.measure_levers(speed.QUICK, 100, 2, CPU)
+    assert updates == [(count, (0.18 if count == 1 else 0.0, number), 90 if count == 1 else 120)
+                       for count in range(1, len(speed.LEVERS) + 1) for number in range(2)]
+    assert rows == [{"lever": lever, "tokens_per_second": 90 if lever == "plain" else 120,
+                     "over_plain": 1 if lever == "plain" else 1.333} for lever in speed.LEVERS]
 
 
 # Export

@@ -3,24 +3,26 @@
 import contextlib
 import io
 import json
+import shutil
 import signal
 import statistics
 import sys
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from helpers import close
 
 import transformer.__main__ as command_line
-from transformer import variations
+from transformer import hardware, translation, variations
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.data import Tokenizer
 from transformer.decoding import greedy_search
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_weights
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig
-from transformer.translation import parameters_of
+from transformer.translation import parameters_of, read_log
 from transformer.variations import (
     LARGE,
     PAPER,
@@ -31,7 +33,6 @@ from transformer.variations import (
     attend_without_softmax,
     base_of,
     choose,
-    collect,
     deviation,
     devices_for,
     difference,
@@ -81,17 +82,16 @@ def test_names_are_unique_and_can_be_folders():
     assert all(not set(name) & set("/\\:*?[] ") for name in names)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-@pytest.mark.parametrize("base", [PAPER, SMALL, LARGE])
-def test_a_row_changes_what_it_names(row, base):
-    e = with_changes(base, scaled(row.changes, base))
-
+def test_a_row_changes_what_it_names():
     def everything(e):
         return {**vars(e), **asdict(e.model), **asdict(e.training), "model": None, "training": None}
 
-    before, after = everything(base), everything(e)
-    differ = {name for name in before if before[name] != after[name]}
-    assert differ <= set(row.changes) and bool(differ) == bool(row.changes)
+    for base in (PAPER, SMALL, LARGE):
+        before = everything(base)
+        for row in ROWS:
+            after = everything(with_changes(base, scaled(row.changes, base)))
+            differ = {name for name in before if before[name] != after[name]}
+            assert differ <= set(row.changes) and bool(differ) == bool(row.changes), row.name
 
 
 def test_a_field_that_nobody_has():
@@ -107,14 +107,17 @@ def test_parameters(row):
     c = with_changes(PAPER, row.changes).model
     d, d_k, d_v = c.d_model, c.d_k or c.d_model // c.h, c.d_v or c.d_model // c.h
     attention, ffn, norm = 2 * d * c.h * (d_k + d_v), 2 * d * c.d_ff + c.d_ff + d, 2 * d
-    count = 37_000 * d + c.N * (3 * attention + 2 * ffn + 5 * norm)
-    assert millions(row) == pytest.approx(count / 1e6, abs=1e-9)
-    assert outside_embeddings(c) == count - 37_000 * d
-    assert (round(millions(row, 41_100)) == row.millions) == (row.name != "big")
+    layers = c.N * (3 * attention + 2 * ffn + 5 * norm)
+
+    def count(vocab_size):
+        return (vocab_size * d + layers) / 1e6
+
+    assert millions(row) == pytest.approx(count(37_000), abs=1e-9) and outside_embeddings(c) == layers
+    assert (round(count(41_100)) == row.millions) == (row.name != "big")
     least, most = vocabulary_that_fits(row)
     assert least <= 41_100 < most or row.name == "big"
     for vocab_size, inside in ((least - 2, False), (least + 2, True), (most - 2, True), (most + 2, False)):
-        assert (abs(millions(row, vocab_size) - row.millions) < 0.5) == inside
+        assert (abs(count(vocab_size) - row.millions) < 0.5) == inside
 
 
 def test_three_matrices_are_all_left_out():
@@ -146,16 +149,22 @@ def test_scaled_to_the_paper_is_the_paper():
     assert all(scaled(row.changes, PAPER) == row.changes for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row_makes_a_model(row):
-    e = with_changes(SMALL, {**scaled(row.changes, SMALL), "vocab_size": 50})
-    logits = model_of(e, CPU).eval()(torch.randint(3, 50, (2, 7)), torch.randint(3, 50, (2, 5)))
-    assert logits.shape == (2, 5, 50) and logits.isfinite().all()
+@torch.no_grad()
+def test_every_row_makes_a_model():
+    source, target, seen = torch.randint(3, 50, (2, 7)), torch.randint(3, 50, (2, 5)), set()
+    for e in [with_changes(SMALL, {**scaled(row.changes, SMALL), "vocab_size": 50}) for row in ROWS]:
+        if (e.model, e.without) in seen:  # rows that change training or data only
+            continue
+        seen.add((e.model, e.without))
+        logits = model_of(e, CPU).eval()(source, target)
+        assert logits.shape == (2, 5, 50) and logits.isfinite().all(), e
+    assert len(seen) > 20
 
 
 def test_rows_of_a_cost():
     """A keeps the parameters; every row of C and B changes them."""
-    counts = {row.name: parameters_of(with_changes(SMALL, scaled(row.changes, SMALL)).model) for row in TABLE_3}
+    counts = {row.name: parameters_of(with_changes(SMALL, scaled(row.changes, SMALL)).model)
+              for row in choose(["A", "B", "C"])}
     assert len({counts[row.name] for row in choose(["A"])}) == 1
     assert len({counts[row.name] for row in choose(["B", "C"])}) == 10
 
@@ -221,12 +230,66 @@ def test_no_such_part():
 
 # Runs
 
+@pytest.fixture(scope="module", autouse=True)
+def rate_is_known():
+    """A run begins with some products of matrices, to say how long it will take: not here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (hardware, translation):
+            patch.setattr(module, "matmul_rate", lambda *_, **__: 1e9)
+        yield
+
+
 @pytest.fixture(scope="module")
 def base(own_files):
-    """A base of a few seconds, on sixty pairs."""
+    """A base of a moment, on sixty pairs."""
     return Trial(source_file=own_files[0], target_file=own_files[1], device="cpu",
-                 model=TransformerConfig(300, d_model=16, d_ff=32, N=3, h=8, max_positions=150),
-                 training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2, keep=2))
+                 model=TransformerConfig(300, d_model=16, d_ff=32, N=1, h=8, max_positions=150),
+                 training=TrainingConfig(updates=2, batch_tokens=300, warmup=10, save_every=1, keep=2))
+
+
+def one_after_the_other(begun):
+    """What takes the place of in_processes: runs in this process, their names noted in begun."""
+    def in_this_process(trials, devices, command):
+        for e in trials:
+            begun.append(e.folder.name)
+            variations.work(replace(e, device=devices[0]), command)
+            yield e, 0
+
+    return in_this_process
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Runs go one after the other in this process; the list holds the names of those begun."""
+    begun = []
+    monkeypatch.setattr(variations, "in_processes", one_after_the_other(begun))
+    return begun
+
+
+def run_rows(base, names, seeds, folder):
+    """run_variations: (its result, what it printed)."""
+    out, command = io.StringIO(), f"transformer variations --folder {folder}"
+    with contextlib.redirect_stdout(out):
+        results = run_variations(base, choose(names), seeds, folder, ["cpu"], command)
+    return results, out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def done(base, tmp_path_factory):
+    """Base and h=1 with two seeds each: folder, results, what was printed, names in the order of their beginning."""
+    folder, begun = tmp_path_factory.mktemp("done") / "runs", []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(variations, "in_processes", one_after_the_other(begun))
+        results, out = run_rows(base, ["h=1"], (1, 2), folder)
+    return SimpleNamespace(folder=folder, results=results, out=out, begun=begun)
+
+
+@pytest.fixture
+def with_base(done, tmp_path):
+    """A folder that holds the finished run of base with seed 1, and no other."""
+    folder = tmp_path / "runs"
+    shutil.copytree(done.folder / "base-seed1", folder / "base-seed1")
+    return folder
 
 
 def test_sample(base):
@@ -239,25 +302,20 @@ def test_sample(base):
 
 
 def test_a_run_and_its_result(base, tmp_path):
-    e = trial_of(BY_NAME["h=1"], base, 3, tmp_path)
-    assert e.folder == tmp_path / "h=1-seed3" and e.training.seed == 3 and (e.model.h, e.model.d_k) == (1, 16)
+    """Of the whole validation split, and where `longest` is set of its short and its long part."""
+    e = trial_of(BY_NAME["positions=learned,longest=12"], base, 3, tmp_path)
+    assert e.folder == tmp_path / "positions=learned,longest=12-seed3" and e.training.seed == 3
     result = run_trial(e, "a test")
-    assert result["updates"] == 4 and result["sentences"] == 1 and result["perplexity"] > 1 and not result["resumed"]
-    model = Transformer(TransformerConfig(**json.loads((e.folder / "run.json").read_text())["model"]))
-    assert result["parameters"] == count_parameters(model)
+    assert result["updates"] == 2 and result["sentences"] == 1 and result["perplexity"] > 1 and not result["resumed"]
+    model = Transformer(model_config(e))
+    assert model.config.positions == "learned" and result["parameters"] == count_parameters(model)
     assert result["outside_embeddings"] == count_parameters(model) - model.embedding.weight.numel()
     tokenizer, names = Tokenizer.load(e.folder / "tokenizer.json"), load_weights(e.folder / "model.safetensors")[0]
     assert tokenizer.vocab_size == model.config.vocab_size and names.keys() == dict(model.named_parameters()).keys()
-
-
-def test_a_result_with_two_parts(base, tmp_path):
     pairs = [("a b", "c"), ("a b c d e f g h i j k l m", "n"), ("o", "p q")]
-    e = replace(trial_of(BY_NAME["positions=learned,longest=12"], base, 1, tmp_path))
-    run_trial(e, "a test")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(variations, "stream_pairs", lambda e, split: iter(pairs))
-        tokenizer = Tokenizer.load(e.folder / "tokenizer.json")
-        result = variations.score_trial(replace(e, model=model_config(e)), tokenizer, CPU)
+        result = variations.score_trial(replace(e, model=model.config), tokenizer, CPU)
     assert [result[part]["sentences"] for part in ("short", "long")] == [2, 1] and result["sentences"] == 3
 
 
@@ -267,10 +325,13 @@ def model_config(e):
 
 
 @pytest.mark.parametrize("name", ["base", "without=W_V"])
-def test_an_interrupted_run_goes_on(base, name, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on(base, done, name, tmp_path, monkeypatch):
     """Stopped by Ctrl-C at the first validation, then begun again: the same model and scores as without a stop."""
     whole, parts = (trial_of(BY_NAME[name], base, 1, tmp_path / kind) for kind in ("whole", "parts"))
-    expected = run_trial(whole, "a test")
+    if name == "base":
+        whole, expected = replace(whole, folder=done.folder / "base-seed1"), done.results["runs"][0]
+    else:
+        expected = run_trial(whole, "a test")
 
     def stops(e, tokenizer, count=200, watch=None):
         return lambda model: signal.raise_signal(signal.SIGINT) or {}
@@ -279,6 +340,7 @@ def test_an_interrupted_run_goes_on(base, name, tmp_path, monkeypatch):
         patch.setattr(variations, "loss_validator", stops)
         with pytest.raises(Interrupted):
             run_trial(parts, "a test")
+    assert [row["update"] for row in read_log(parts.folder)] == [1]
     assert not (parts.folder / "model.safetensors").exists()
     result = run_trial(parts, "a test")
     assert result["resumed"] and not expected["resumed"]
@@ -286,54 +348,37 @@ def test_an_interrupted_run_goes_on(base, name, tmp_path, monkeypatch):
     assert (parts.folder / "model.safetensors").read_bytes() == (whole.folder / "model.safetensors").read_bytes()
 
 
-@pytest.fixture
-def here(monkeypatch):
-    """Runs go one after the other in this process; the list holds the names of those begun."""
-    begun = []
-
-    def in_this_process(trials, devices, command):
-        for e in trials:
-            begun.append(e.folder.name)
-            variations.work(replace(e, device=devices[0]), command)
-            yield e, 0
-
-    monkeypatch.setattr(variations, "in_processes", in_this_process)
-    return begun
-
-
-def run_rows(base, names, seeds, folder):
-    """run_variations: (its result, what it printed)."""
-    out, command = io.StringIO(), f"transformer variations --folder {folder}"
-    with contextlib.redirect_stdout(out):
-        results = run_variations(base, choose(names), seeds, folder, ["cpu"], command)
-    return results, out.getvalue()
-
-
-def test_all_rows_of_a_seed_come_first_and_none_twice(base, here, tmp_path):
-    results, out = run_rows(base, ["h=1"], (1, 2), tmp_path)
-    assert here == ["base-seed1", "h=1-seed1", "base-seed2", "h=1-seed2"]
-    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
+def test_all_rows_of_a_seed_come_first_and_none_twice(base, done, here, tmp_path):
+    results, folder = done.results, tmp_path / "runs"
+    assert done.begun == ["base-seed1", "h=1-seed1", "base-seed2", "h=1-seed2"]
+    assert json.loads((done.folder / "results.json").read_text()) == json.loads(json.dumps(results))
     assert [(run["row"], run["seed"]) for run in results["runs"]] == [("base", 1), ("base", 2), ("h=1", 1), ("h=1", 2)]
     assert results["command"] == "transformer variations" and results["base"]["model"] == asdict(base.model)
     first, second = ([run["perplexity"] for run in results["runs"] if run["row"] == row] for row in ("base", "h=1"))
-    assert f"{second[0] - first[0]:+.2f}" in out.splitlines()[3] and len(out.splitlines()) == 6
-    assert not list(tmp_path.glob("*/checkpoint.safetensors")) and not list(tmp_path.glob("*/weights/*.safetensors"))
-    again, out = run_rows(base, ["h=1"], (1, 2, 3), tmp_path)
-    assert here[4:] == ["base-seed3", "h=1-seed3"] and "6 runs, 4 of them finished" in out
-    assert [run for run in again["runs"] if run["seed"] < 3] == results["runs"] and len(out.splitlines()) == 8
+    lines = done.out.splitlines()
+    assert f"{second[0] - first[0]:+.2f}" in lines[3] and len(lines) == 6
+    assert not list(done.folder.glob("*/checkpoint.safetensors"))
+    assert not list(done.folder.glob("*/weights/*.safetensors"))
+    shutil.copytree(done.folder, folder)
+    shutil.rmtree(folder / "h=1-seed2")
+    again, out = run_rows(base, ["h=1"], (1, 2), folder)
+    assert here == ["h=1-seed2"] and "4 runs, 3 of them finished" in out and len(out.splitlines()) == 6
+    assert again["runs"][:3] == json.loads(json.dumps(results["runs"][:3]))
+    assert [again["runs"][3][key] == results["runs"][3][key] for key in ("row", "seed", "perplexity", "bleu")]
 
 
-def test_a_failed_row_loses_nothing_and_is_tried_again(base, here, tmp_path):
-    (tmp_path / "h=1-seed1").mkdir()
-    (tmp_path / "h=1-seed1" / "model.safetensors").write_bytes(b"somebody's")
-    results, out = run_rows(base, ["h=1", "h=4"], (1,), tmp_path)
+def test_a_failed_row_loses_nothing_and_is_tried_again(base, here, with_base):
+    (with_base / "h=1-seed1").mkdir()
+    (with_base / "h=1-seed1" / "model.safetensors").write_bytes(b"somebody's")
+    results, out = run_rows(base, ["h=1", "h=4"], (1,), with_base)
     assert [run["row"] for run in results["runs"]] == ["base", "h=4"]
-    assert here == ["base-seed1", "h=1-seed1", "h=4-seed1"]
+    assert here == ["h=1-seed1", "h=4-seed1"]
     assert results["failed"][0]["row"] == "h=1" and "already holds a run or a model" in results["failed"][0]["failed"]
     assert "h=1" in out and "failed: " in out
-    (tmp_path / "h=1-seed1" / "model.safetensors").unlink()
-    results, _ = run_rows(base, ["h=1", "h=4"], (1,), tmp_path)
-    assert here[3:] == ["h=1-seed1"] and not results["failed"] and len(results["runs"]) == 3
+    assert [has_result(trial_of(BY_NAME[name], base, 1, with_base)) for name in ("h=1", "h=4")] == [False, True]
+    (with_base / "h=1-seed1" / "model.safetensors").unlink()
+    results, _ = run_rows(base, ["h=1", "h=4"], (1,), with_base)
+    assert here[2:] == ["h=1-seed1"] and not results["failed"] and len(results["runs"]) == 3
 
 
 def test_a_process_that_dies(base, tmp_path, monkeypatch):
@@ -345,49 +390,108 @@ def test_a_process_that_dies(base, tmp_path, monkeypatch):
     assert [(run["row"], run["failed"]) for run in results["failed"]] == [("base", "its process ended with status -9")]
 
 
-def test_another_base_gets_another_folder(base, here, tmp_path):
-    run_rows(base, ["base"], (1,), tmp_path)
+def test_another_base_gets_another_folder(base, done, here):
     with pytest.raises(ValueError, match="results.json was made with another base: name another --folder"):
-        run_rows(with_changes(base, dict(updates=6)), ["base"], (1,), tmp_path)
+        run_rows(with_changes(base, dict(updates=6)), ["base"], (3,), done.folder)
     with pytest.raises(ValueError, match="made with another corpus: name"):
-        run_rows(replace(base, corpus="multi30k"), ["base"], (1,), tmp_path)
+        run_rows(replace(base, corpus="multi30k"), ["base"], (3,), done.folder)
+    assert here == []
 
 
-def test_in_processes_of_their_own(base, tmp_path):
-    """Two at a time; one of the three fails, and results are those of this process."""
-    folder = tmp_path / "runs"
-    (folder / "h=4-seed1").mkdir(parents=True)
-    (folder / "h=4-seed1" / "model.safetensors").write_bytes(b"somebody's")
-    with contextlib.redirect_stdout(io.StringIO()):
-        results = run_variations(base, choose(["h=1", "h=4"]), (1,), folder, ["cpu", "cpu"], "transformer variations")
-    assert {run["row"] for run in results["runs"]} == {"base", "h=1"}
-    assert [run["row"] for run in results["failed"]] == ["h=4"]
-    expected = run_trial(trial_of(BY_NAME["h=1"], base, 1, tmp_path / "here"), "a test")
-    found = next(run for run in results["runs"] if run["row"] == "h=1")
-    assert all(found[key] == expected[key] for key in ("perplexity", "bleu", "tokens"))
-    assert [has_result(trial_of(BY_NAME[name], base, 1, folder)) for name in ("h=1", "h=4")] == [True, False]
-    assert len(collect(folder, base, "")["runs"]) == 2
+# Processes
+
+@pytest.fixture
+def staged(monkeypatch):
+    """Processes that end as staged.script says (name, status), or (signal,) comes; what happens to them is noted."""
+    stage = SimpleNamespace(begun=[], told=[], most=0, running=[], script=[])
+
+    class Staged:
+        def __init__(self, target, args):
+            assert target is variations.work
+            self.e, self.command, self.exitcode, self.sentinel = *args, None, self
+
+        def start(self):
+            stage.begun.append((self.e.folder.name, self.e.device, self.command))
+            stage.running.append(self)
+
+        def is_alive(self):
+            return self in stage.running
+
+        def terminate(self):
+            stage.told.append(self.e.folder.name)
+
+        def join(self):
+            if self in stage.running:
+                self.exitcode = 0
+                stage.running.remove(self)
+
+    def wait(sentinels, timeout):
+        assert sorted(map(id, sentinels)) == sorted(map(id, stage.running))
+        stage.most = max(stage.most, len(sentinels))
+        what, *status = stage.script.pop(0)
+        if not status:
+            return signal.raise_signal(what)
+        process, = (process for process in stage.running if process.e.folder.name == f"{what}-seed1")
+        process.exitcode = status[0]
+        stage.running.remove(process)
+
+    monkeypatch.setattr(variations.multiprocessing, "get_context", lambda method: SimpleNamespace(Process=Staged))
+    monkeypatch.setattr(variations.connection, "wait", wait)
+    return stage
 
 
-def test_a_stop_ends_every_process(base, tmp_path, monkeypatch):
-    """SIGTERM to the parent while two long runs go on: both end, and it is raised as Interrupted."""
+@pytest.fixture
+def trials(base, tmp_path):
+    """Base and the four rows of A."""
+    return [trial_of(row, base, 1, tmp_path) for row in choose(["A"])]
+
+
+def test_a_process_follows_where_another_has_ended(trials, staged):
+    staged.script = [("h=1", 0), ("base", -9), ("h=16", 0), ("h=4", 1), ("h=32", 0)]
+    found = [(e.folder.name, status) for e, status in variations.in_processes(trials, ["cuda:0", "cuda:1"], "a test")]
+    assert found == [("h=1-seed1", 0), ("base-seed1", -9), ("h=16-seed1", 0), ("h=4-seed1", 1), ("h=32-seed1", 0)]
+    assert staged.begun == [(f"{name}-seed1", f"cuda:{device}", "a test")
+                            for name, device in (("base", 0), ("h=1", 1), ("h=4", 1), ("h=16", 0), ("h=32", 0))]
+    assert staged.most == 2 and staged.told == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_reaches_every_process_and_no_other_begins(trials, staged, number):
+    staged.script, ended = [("base", 0), (number,)], []
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        ended.extend(e.folder.name for e, _ in variations.in_processes(trials, ["cpu", "cpu"], "a test"))
+    assert [name for name, *_ in staged.begun] == ["base-seed1", "h=1-seed1", "h=4-seed1"]
+    assert sorted(staged.told) == ["h=1-seed1", "h=4-seed1"] and not staged.running
+
+
+def test_an_error_leaves_no_process_behind(trials, staged):
+    staged.script = [("base", 0)]
+    with pytest.raises(OSError), contextlib.closing(variations.in_processes(trials, ["cpu", "cpu"], "a test")) as ended:
+        for _ in ended:
+            raise OSError("the disk is full")
+    assert staged.told == ["h=1-seed1"] and not staged.running
+
+
+def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(base, done, tmp_path, monkeypatch):
+    """SIGTERM to the parent while a long run goes on: it saves and ends, and the one that waited never begins."""
     long = replace(base, training=replace(base.training, updates=1_000_000))
-    trials = [trial_of(BY_NAME[name], long, 1, tmp_path) for name in ("base", "h=1")]
-    ended, calls, wait = [], [], variations.connection.wait
+    first, second = (trial_of(BY_NAME[name], long, 1, tmp_path) for name in ("h=1", "base"))
+    ended, told, wait = [], [], variations.connection.wait
 
     def watched(sentinels, timeout):
-        calls.append(len(sentinels))
-        if all((e.folder / "checkpoint.safetensors").exists() for e in trials) and "told" not in calls:
-            calls.append("told")
+        if len(read_log(first.folder)) >= 2 and not told:
+            told.append(signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
         return wait(sentinels, 0.05)
 
     monkeypatch.setattr(variations.connection, "wait", watched)
-    with pytest.raises(Interrupted, match="the same command goes on"):
-        for e, status in variations.in_processes(trials, ["cpu", "cpu"], "a test"):
+    with pytest.raises(Interrupted):
+        for e, status in variations.in_processes([first, second], ["cpu"], "a test"):
             ended.append((e.folder.name, status))
-    assert sorted(ended) == [("base-seed1", 0), ("h=1-seed1", 0)]
-    assert all((e.folder / "checkpoint.safetensors").is_file() and not has_result(e) for e in trials)
+    assert ended == [("h=1-seed1", 0)] and not second.folder.exists()
+    assert (first.folder / "checkpoint.safetensors").is_file() and not (first.folder / "result.json").exists()
+    for here, there in zip(read_log(done.folder / "h=1-seed1"), read_log(first.folder)):
+        assert all(here[key] == there[key] for key in ("update", "tokens", "rate", "loss", "validation_loss"))
 
 
 # What is chosen, and where it runs
@@ -424,15 +528,15 @@ def test_wrong_commands(arguments, said, tmp_path, monkeypatch, capsys):
     assert stop.value.code == 2 and capsys.readouterr().err.startswith(f"transformer: {said}")
 
 
-def test_the_command(base, here, tmp_path, monkeypatch, capsys):
+def test_the_command(base, here, with_base, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command_line, "base_of", lambda corpus, large, precision: base)
     monkeypatch.setattr(sys, "argv", ["transformer", "variations", "--rows", "h=1", "--seeds", "1", "--device", "cpu",
-                                      "--folder", str(tmp_path / "runs"), "--record", str(tmp_path / "kept.json")])
+                                      "--folder", str(with_base), "--record", str(tmp_path / "kept.json")])
     command_line.main()
     kept = json.loads((tmp_path / "kept.json").read_text())
-    assert kept == json.loads((tmp_path / "runs" / "results.json").read_text()) and len(kept["runs"]) == 2
-    assert str(tmp_path) not in json.dumps(kept) and here == ["base-seed1", "h=1-seed1"]
-    (tmp_path / "runs" / "h=1-seed1" / "result.json").unlink()
+    assert kept == json.loads((with_base / "results.json").read_text()) and len(kept["runs"]) == 2
+    assert str(tmp_path) not in json.dumps(kept) and here == ["h=1-seed1"]
+    (with_base / "h=1-seed1" / "result.json").unlink()
     with pytest.raises(SystemExit):
         command_line.main()
     assert "without a result: h=1 (seed 1); the reasons stand above" in capsys.readouterr().err

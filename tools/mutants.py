@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NOT_UNIT = ("test_house.py", "test_notebooks.py", "test_site.py")  # the first would only notice that a pair differs
 
-# (module, old text on one line, new text, what is wrong then)
+# (module, or tools/script; old text on one line; new text; what is wrong then)
 MUTANTS = [
     ("recurrence", "return (1 - z) * n + z * h", "return z * n + (1 - z) * h", "the update gate is turned round"),
     ("recurrence", "n = torch.tanh(n_x + r * n_h)", "n = torch.tanh(n_x + n_h)", "the GRU's reset gate is ignored"),
@@ -325,8 +325,9 @@ MUTANTS = [
     ("data", 'LEAF.findall(tree) if tag != "-NONE-")', "LEAF.findall(tree))", "traces are words of a sentence"),
     ("data", "for line in (craft_texts(path).values() if", "for line in (byte_lines(path) if",
      "a treebank packed elsewhere counts as damaged"),
-    ("__main__", '(21 if trees else 4)', '4', "trees are parsed with a translator's beam"),
-    ("__main__", 'if trees else {}', 'if False else {}', "a parser learns to write raw brackets"),
+    ("translation", '"treebank_nltk": (21, 0.3)', '"treebank_nltk": (4, 0.3)',
+     "trees are parsed with a translator's beam"),
+    ("__main__", "task=PARSING if trees else Task()", "task=Task()", "a parser learns to write raw brackets"),
     ("visualization", "return (row / row.sum(dim=0)).T @ weights @ column", "return row.T @ weights @ column",
      "rows of joined words do not sum to 1"),
     ("visualization", 'join_pieces(layers["cross"][:, :, :T, :S], t, s)',
@@ -361,23 +362,123 @@ MUTANTS = [
     ("variations", "e = replace(e, resume=(e.folder / \"checkpoint.safetensors\").is_file())",
      "e = replace(e, resume=False)",
      "an interrupted run is not resumed"),
+    ("variations", "while running or waiting and not notes:", "while running or waiting:",
+     "a stop waits for processes that never begin"),
+    ("variations", "replace(e, device=devices[slot])", "replace(e, device=devices[0])", "all runs share one GPU"),
+    ("variations", "yield e, process.exitcode", "yield e, 0", "a process that died counts as done"),
+    ("variations", "        process.terminate()", "        pass", "a stop does not reach the processes"),
+    ("variations", "if status not in (0, -signal.SIGTERM) and not", "if status != 0 and not",
+     "a stopped run counts as failed"),
+    ("variations", "differ = [name for name in (\"corpus\", \"base\")", "differ = [name for name in (\"corpus\",)",
+     "runs of two bases share a folder"),
+    ("speed", "range(max(1, round(tokens / mean)))]", "range(max(1, round(tokens / (mean + 3))))]",
+     "batches smaller than asked for"),
+    ("speed", "round((1 + spread) * mean) + 1, ()", "round(mean) + 1, ()",
+     "no sentence is longer than its batch's mean"),
+    ("speed", "mean = torch.randint(25, 36, (), generator=chance).item()", "mean = 30",
+     "all batches are of one length"),
+    ("speed", "return int((batch.gold != 0).sum())", "return batch.gold.numel()", "padding counts as tokens"),
+    ("speed", "zip((batch.source != 0).sum(dim=1).tolist(), ", "zip([batch.source.shape[1]] * len(batch.source), ",
+     "padding counts as work"),
+    ("speed", "key_padding_mask=source == self.c.pad_id)", "key_padding_mask=None)",
+     "nn.Transformer's decoder sees the source's padding"),
+    ("speed", "model.encoder.norm = model.decoder.norm = None", "model.decoder.norm = None",
+     "nn.Transformer has another norm"),
+    ("speed", "layer.dropout.p = layer.self_attn.dropout = 0.0", "layer.self_attn.dropout = 0.0",
+     "nn.Transformer drops out hidden units"),
+    ("speed", "layer.dropout.p = layer.self_attn.dropout = 0.0", "layer.dropout.p = 0.0",
+     "nn.Transformer drops out attention weights"),
+    ("speed", "layer.multihead_attn.dropout = 0.0", "pass", "nn.Transformer drops out weights over the source"),
+    ("speed", "torch.cat([W_Q, W_K, W_V])", "torch.cat([W_K, W_Q, W_V])", "CTranslate2 takes keys for queries"),
+    ("speed", "[W_Q, torch.cat([W_K, W_V])]", "[W_Q, torch.cat([W_V, W_K])]", "CTranslate2 takes values for keys"),
+    ("speed", "layer.cross_attention, norms[1])", "layer.cross_attention, norms[0])", "CTranslate2's norms exchanged"),
+    ("speed", "put_norm(spec.ffn.layer_norm, norms[-1])", "put_norm(spec.ffn.layer_norm, norms[1])",
+     "the decoder's last norm is another one in CTranslate2"),
+    ("speed", "side.position_encodings.encodings = model.positions.table", "unused = model.positions.table",
+     "CTranslate2 has positions of its own"),
+    ("speed", "pre_norm=c.norm_first", "pre_norm=False", "a pre-norm model is post-norm in CTranslate2"),
+    ("speed", "put(spec.decoder.embeddings, model.target_embedding", "put(spec.decoder.embeddings, model.embedding",
+     "CTranslate2's target has the source's embedding"),
+    ("speed", "put(spec.decoder.projection, model.output", "put(spec.decoder.projection, model.embedding",
+     "CTranslate2's output is the source's embedding"),
+    ("speed", "spec.config.decoder_start_token = names[c.bos_id]", "spec.config.decoder_start_token = names[c.eos_id]",
+     "CTranslate2 begins with the end mark"),
+    ("speed", "spec.config.unk_token = names[c.eos_id], names[c.pad_id]",
+     "spec.config.unk_token = names[c.pad_id], names[c.eos_id]", "CTranslate2 ends at padding"),
+    ("speed", "range(-1, rounds)", "range(0, rounds)", "no round warms up"),
+    ("speed", "if number >= 0:", "if True:", "the first round counts"),
+    ("speed", "rates[system, precision].append(tokens / seconds)", "rates[system, precision].append(seconds)",
+     "seconds in place of a rate"),
+    ("speed", "middle = {row: statistics.median(values)", "middle = {row: max(values)", "the best round is the result"),
+    ("speed", "round(middle[system, precision] / middle[peer, other], 3)",
+     "round(middle[peer, other] / middle[system, precision], 3)", "ratios turned round"),
+    ("speed", "self.pulled = LEVERS[:count]", "self.pulled = LEVERS[:count + 1]", "a lever too early"),
+    ("speed", 'super().prepare("bf16" if "bf16" in self.pulled else "fp32")', 'super().prepare("fp32")',
+     "the last lever is not bf16"),
+    ("speed", 'if "fused Adam" in self.pulled:', "if True:", "Adam is always fused"),
+    ("speed", 'if "loss in chunks" not in self.pulled:', "if True:", "the loss is never in chunks"),
+    ("speed", 'pools["similar lengths" in system.pulled][number]', "pools[0][number]", "lengths are never similar"),
+    ("speed", "(min(times[name][1:]), errors[name])", "(min(times[name]), errors[name])",
+     "a product's first round counts"),
+    ("speed", "exact, ways = x.double() @ weight.double().T,", "exact, ways = x @ weight.T,",
+     "the error is measured against fp32"),
+    ("speed", "((product - exact).norm() / exact.norm()).item()", "(product - exact).norm().item()",
+     "a product's error is not relative"),
+    ("speed", "error = max(some[name][1]", "error = min(some[name][1]", "the smallest error of all shapes"),
+    ("speed", '"fp32_class": error < 1e-5', '"fp32_class": error < 1e-2', "bf16 counts as fp32"),
+    ("speed", 'parts["products"] if row["fp32_class"])', 'parts["products"])', "the peak is that of bf16"),
+    ("speed", "peak = max(row[", "peak = min(row[", "the peak is the slowest route"),
+    ("tools/families", "return max(sorted(tried), key=tried.get)", "return max(sorted(tried)[::-1], key=tried.get)",
+     "of equal rates the largest"),
+    ("tools/families", 'material, root)[1]["validation"]["bleu"]', 'material, root)[1]["test"]["bleu"]',
+     "the test split chooses the rate"),
+    ("tools/families", "updates=comparison.choice, seed=seed)", "seed=seed)", "whole runs choose the rate"),
+    ("tools/families", "> 1.1 * min(counts.values())", "> 1.2 * min(counts.values())", "families of unequal sizes"),
+    ("tools/families", 'if done := finished(folder / "run.json"):', "if done := None:", "finished runs begin anew"),
+    ("tools/families", 'if done := finished(folder / "test.json"):', "if done := None:",
+     "the test split is seen again"),
+    ("tools/families", "factor=rate / peak_rate(c.d_model, training.warmup)", "factor=rate / peak_rate(512, 4000)",
+     "the peak is not the rate that was asked for"),
+    ("tools/families", 'resume=(folder / "checkpoint.safetensors").is_file()', "resume=False",
+     "a stopped run begins anew"),
+    ("tools/families", "average_last(model, folder, training.keep)", "pass", "the last weights are scored"),
+    ("tools/families", 'part is None or part["seeds"] != seeds]', "part is None]",
+     "families of other seeds are put together"),
+    ("tools/families", "before[:] = time.monotonic(), time.process_time()", "pass", "validation counts as training"),
+    ("tools/families", "median(row[f", "mean(row[f", "a disturbed stretch changes the minutes"),
+    ("hardware", "(name if name in (\"medium\", \"highest\") else before)", "(before)",
+     "--precision medium changes nothing"),
+    ("hardware", "torch.set_float32_matmul_precision(before)", "pass", "the switch for products stays"),
+    ("hardware", "    with matmul_precision(precision):", "    if True:", "the rate at medium is that of fp32"),
+    ("hardware", "if ratio >= 1.5:", "if ratio >= 1.3:", "a small gain is worth a hint"),
+    ("hardware", 'or choose_precision(device, precision) != "fp32":', "or False:",
+     "who trains in bf16 is told of bf16"),
+    ("hardware", 'for name in ("bf16", "medium"):', 'for name in ("bf16",):', "no hint at medium"),
+    ("training", "as notes, matmul_precision(config.precision), bar:", "as notes, bar:",
+     "training does not know --precision medium"),
 ]
+
+
+def path_of(module, root=ROOT):
+    """The file of a module of the package, or of a script in tools."""
+    return root / (f"{module}.py" if module.startswith("tools/") else f"transformer/{module}.py")
 
 
 def place(module, old, within=None):
     """(lines of the module, index of the one line of code that holds old); an index of None if it is not just one."""
-    lines = (ROOT / "transformer" / f"{module}.py").read_text(encoding="utf8").splitlines(keepends=True)
+    lines = path_of(module).read_text(encoding="utf8").splitlines(keepends=True)
     start = next((i for i, line in enumerate(lines) if line.startswith(f"class {within}")), 0) if within else 0
     found = [i for i, line in enumerate(lines) if i >= start and old in line and not line.startswith("#")]
     return lines, found[0] if len(found) == 1 or (within and found) else None
 
 
 def make_copy(folder):
-    """The package and its unit tests in a folder of their own; the data is shared."""
-    shutil.copytree(ROOT / "transformer", folder / "transformer", ignore=shutil.ignore_patterns("__pycache__"))
+    """The package, its tools and its unit tests in a folder of their own; the data is shared."""
+    for name in ("transformer", "tools"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", *NOT_UNIT))
     shutil.copy(ROOT / "pyproject.toml", folder)
-    for name in ("data", "tools", "notebooks"):
+    for name in ("data", "notebooks"):
         if (ROOT / name).exists():
             (folder / name).symlink_to(ROOT / name)
 
@@ -406,8 +507,9 @@ def try_mutant(mutant):
         lines[index] = lines[index].replace(old, new)
         text = "".join(lines)
         compile(text, module, "exec")
-        (folder / "transformer" / f"{module}.py").write_text(text, encoding="utf8")
-        own = [f"tests/test_{module}.py"] if (folder / "tests" / f"test_{module}.py").exists() else []
+        path = path_of(module, folder)
+        path.write_text(text, encoding="utf8")
+        own = [f"tests/test_{path.name}"] if (folder / "tests" / f"test_{path.name}").exists() else []
         for tests in ([own] if own else []) + [["tests"]]:
             status, by = run_tests(folder, tests)
             if status == 1:

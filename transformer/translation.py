@@ -940,9 +940,9 @@ def multi30k_rows(results):
 # ### How long should a translation be?
 #
 # Our first translations were too short: seven words missing in a hundred. BLEU punishes that (notebook 15), so each of its points for the right
-# words was paid for twice. Three things make outputs short: a beam finds short ones, for every further word multiplies a probability
-# below 1; smoothing tells the model never to be sure, which makes each word dearer; and $\alpha = 0.6$ repays too little. Here is what
-# other values do, on validation.
+# words was paid for twice. Even greedy search leaves out five. A beam makes it worse: every further word multiplies a probability
+# below 1, so of two candidates the short one tends to win, and smoothing, which tells the model never to be sure, makes each word dearer.
+# $\alpha$ is there to repay that, and 0.6 repays too little. Here is what other values do, on validation.
 
 # %% tags=["active-ipynb"]
 # path = data_folder() / "runs" / "multi30k-alpha.json"
