@@ -21,9 +21,11 @@
 
 # %%
 import os
+import re
 import time
 import types
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -318,12 +320,13 @@ def peak_memory(device):
     """The most memory used so far, in GiB: of the GPU where there is one, otherwise of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
+    if Path("/proc/self/status").is_file():  # Linux; getrusage would add what the process that started this one had used
+        return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf8"))[1]) / 2**20
     try:
         import resource
     except ImportError:  # Windows
         return float("nan")
-    unit = 2**30 if os.uname().sysname == "Darwin" else 2**20  # macOS counts bytes, Linux KiB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30  # macOS counts bytes
 
 
 # %% [markdown]

@@ -970,10 +970,10 @@ def run_bench(b, command=""):
     for part in b.parts or [part for part in PARTS if part not in ON_A_GPU or device.type == "cuda"]:
         parts[part] = measure(b, part)
         print(shown(part, parts[part]), flush=True)
-    result = {"command": command, **circumstances(b, device), "parts": parts, "fraction_of_peak": fraction_of_peak(parts),
-              "minutes": round((time.monotonic() - started) / 60, 1)}
-    if b.record is not None:
-        write_json(b.record, result)
+        result = {"command": command, **circumstances(b, device), "parts": parts, "fraction_of_peak": fraction_of_peak(parts),
+                  "minutes": round((time.monotonic() - started) / 60, 1)}
+        if b.record is not None:  # after every part: a run that is stopped keeps what it has
+            write_json(b.record, result)
     print(f"{result['hardware']}; {result['minutes']} minutes")
     return result
 
