@@ -510,6 +510,7 @@ class Run:
 # %%
 def begin(model, config, folder, resume):
     """A `Run` at its start, or with resume=True where folder's checkpoint.safetensors left it."""
+    check_share(config)
     device = next(model.parameters()).device
     precision = choose_precision(device, config.precision)
     optimizer, scaler = adam(model), loss_scaler(device, precision)
@@ -553,7 +554,6 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
     is saved), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
-    check_share(config)
     run, device, first = begin(model, config, folder, resume), next(model.parameters()).device, process_number() == 0
     state, started = run.state, time.monotonic() - run.state["seconds"]
     stream = endless_batches(encoded, config.batch_tokens, config.seed, state["epoch"], state["index"])

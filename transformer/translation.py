@@ -936,7 +936,8 @@ def multi30k_rows(results):
 # %% [markdown]
 # What differs from Wu et al.: their vocabulary has 10,000 joint merges of characters, ours 6,000 types of bytes; their dropout is 0.3, ours 0.2; they use
 # a beam of 5, we use the paper's 4, with a length penalty of our own; both average ten checkpoints. The rest of the recipe is close to theirs.
-#
+
+# %% [markdown]
 # ### How long should a translation be?
 #
 # Our first translations were too short: seven words missing in a hundred. BLEU punishes that (notebook 15), so each of its points for the right
