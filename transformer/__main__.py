@@ -7,8 +7,10 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Literal, Union
+from typing import Annotated, Literal
 
 import tyro
 
@@ -228,7 +230,7 @@ def parse(arguments):
     defaults = {"train": defaults_of_train(arguments[1:])} if arguments[:1] == ["train"] else {}
     commands = {name: Annotated[kind, tyro.conf.subcommand(name, default=defaults[name])] if name in defaults
                 else Annotated[kind, tyro.conf.subcommand(name)] for name, kind in COMMANDS.items()}
-    command = tyro.cli(Union[tuple(commands.values())], prog="transformer", description=__doc__, args=arguments)
+    command = tyro.cli(reduce(or_, commands.values()), prog="transformer", description=__doc__, args=arguments)
     if isinstance(command, Translate):
         check_search(command.beam, command.alpha, command.n_best)
     if isinstance(command, Speed):
