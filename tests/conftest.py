@@ -47,6 +47,17 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def exact_products():
+    """torch's switch for fp32 products stands at "highest", whatever earlier tests did (`allow_tf32` moves it, too)."""
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.fixture(scope="session")
 def own_files(tmp_path_factory):
     """Sixty sentence pairs as two files, English and German."""

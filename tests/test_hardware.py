@@ -312,7 +312,7 @@ def test_hint_names_what_the_cpu_gains_by(monkeypatch):
     assert precision_hint(CPU) == ""
 
 
-def test_the_switch_for_products_goes_back(monkeypatch):
+def test_the_switch_for_products_goes_back(monkeypatch, exact_products):
     assert torch.get_float32_matmul_precision() == "highest"
     for name, inside in (("medium", "medium"), ("fp32", "highest"), ("bf16", "highest")):
         with pytest.raises(KeyError), hardware.matmul_precision(name):

@@ -146,7 +146,7 @@ def test_batches_have_the_tokens_and_padding_that_are_claimed():
     assert speed.flops_of(c, batches[0]) == by_hand
 
 
-def test_systems_take_turns_and_the_first_round_does_not_count():
+def test_systems_take_turns_and_the_first_round_does_not_count(exact_products):
     calls, now = [], [0.0]
 
     def work(name, seconds):

@@ -13,11 +13,10 @@ import types
 import pytest
 import torch
 import torch.nn.functional as F
-from tqdm import tqdm
 
 from transformer import training
 from transformer.data import collate, token_batches
-from transformer.hardware import loss_scaler
+from transformer.hardware import loss_scaler, matmul_precision
 from transformer.model import Transformer, TransformerConfig, load_weights
 from transformer.optimizer import adam, learning_rate
 from transformer.training import (
@@ -236,12 +235,12 @@ def test_finished_run_is_left_alone(encoded, tmp_path):
 
 
 def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
-    def bar_after_ctrl_c(**options):
+    def precision_after_ctrl_c(name):
         signal.raise_signal(signal.SIGINT)
-        return tqdm(**options)
+        return matmul_precision(name)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted, match="after update 0"):
-        patch.setattr(training, "tqdm", bar_after_ctrl_c)
+        patch.setattr(training, "matmul_precision", precision_after_ctrl_c)
         train(model_of(), encoded, BRIEF, tmp_path / "parts", quiet=True)
     train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, quiet=True)
     train(model_of(), encoded, BRIEF, tmp_path / "whole", quiet=True)
@@ -426,7 +425,7 @@ def test_short_numbers_learn_as_well(encoded, precision):
     assert losses[1]["loss"] != losses[0]["loss"]
 
 
-def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_well(encoded):
+def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_well(encoded, exact_products):
     seen = []
 
     def validate(model):

@@ -325,6 +325,7 @@ def put(spec, weight, bias=None):
 
 
 def put_norm(spec, norm):
+    """Lay a `LayerNorm`'s gain and bias into a part of CTranslate2's model."""
     spec.gamma, spec.beta = (p.detach().float().cpu().numpy() for p in (norm.gain, norm.bias))
 
 
