@@ -208,7 +208,7 @@ def test_products_of_all_shapes_make_one_rate_and_the_largest_error(monkeypatch)
         {"route": "other", "gflops_per_second": 8.0, "error": 2e-5, "fp32_class": False}]
 
 
-def test_a_process_of_its_own(monkeypatch):
+def test_a_process_of_its_own(monkeypatch, capsys):
     arguments = dict(form="kernel", n=32, device="cpu")
     figures = speed.in_a_process("attention_of", **arguments)
     assert figures["n"] == 32 and figures["seconds"] > 0 and figures["above_start_gib"] >= 0
@@ -217,9 +217,10 @@ def test_a_process_of_its_own(monkeypatch):
     sizes = {**speed.QUICK, "vocab_size": 30_000}
     memory = speed.in_a_process("memory_of", name="plain", sizes=sizes, tokens=2000, device="cpu")
     assert 0.3 < memory["above_start_gib"] < 3  # logits alone: 2,000 times 30,000 numbers of 4 bytes, and gradients
-    killed = types.SimpleNamespace(returncode=-9, stdout="")
+    killed = types.SimpleNamespace(returncode=-9, stdout="", stderr="out of memory")
     monkeypatch.setattr(speed.subprocess, "run", lambda *arguments, **named: killed)
     assert speed.in_a_process("attention_of", **arguments) is None
+    assert "status -9. out of memory" in capsys.readouterr().err
 
 
 def test_what_is_written(tmp_path, monkeypatch, capsys):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT))
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2)
 
 
-def measure(model, tokenizer, pairs, alphas=ALPHAS):
+def measure(model, tokenizer, pairs, language="de", alphas=ALPHAS):
     """Rows of beam, alpha, BLEU (cased, and as the Multi30k literature counts) and length, greedy search first."""
     from transformer.decoding import bleu, tokenized_bleu, translate
 
@@ -25,7 +25,7 @@ def measure(model, tokenizer, pairs, alphas=ALPHAS):
         outputs = translate(model, tokenizer, sources, beam, alpha)
         written, wanted = (sum(len(text.split()) for text in texts) for texts in (outputs, references))
         rows.append({"beam": beam, "alpha": alpha, "bleu": round(bleu(outputs, references).score, 2),
-                     "bleu_tokenized_lowercased": round(tokenized_bleu(outputs, references).score, 2),
+                     "bleu_tokenized_lowercased": round(tokenized_bleu(outputs, references, language).score, 2),
                      "length": round(written / wanted, 4)})
         print(rows[-1], flush=True)
     return rows
@@ -41,7 +41,7 @@ def main():
     started, e = time.monotonic(), load_run(arguments.folder)
     model, tokenizer = load(arguments.folder)
     pairs = list(stream_pairs(e, "validation"))
-    rows = measure(model, tokenizer, pairs)
+    rows = measure(model, tokenizer, pairs, "en" if e.reverse else "de")
     result = arguments.result or ROOT / "data" / "runs" / f"{e.corpus}-alpha.json"
     write_json(result, {"command": f"python tools/alpha.py --folder {arguments.folder}", "commit": git_commit(),
                         "hardware": hardware_in_words(next(model.parameters()).device), "split": "validation",

@@ -165,7 +165,7 @@ class Variations:
     """runs at the same time, each a process (one for each GPU where not given; on a CPU one, each with one thread)"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"
     """as in train"""
     large: bool = False
     """a larger base, for a GPU"""

@@ -457,13 +457,15 @@ class MultiHeadAttention(nn.Module):
     def split(self, x):
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)  # (B, n, h * d) -> (B, h, n, d)
 
+    def keys_and_values(self, key, value, cache=None):
+        if cache is not None and cache.filled:
+            return cache.k, cache.v
+        k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
+        return (k, v) if cache is None else cache.append(k, v)
+
     def forward(self, query, key, value, mask=None, cache=None):
         q = self.split(self.W_Q(query))
-        if cache is not None and cache.filled:
-            k, v = cache.k, cache.v
-        else:
-            k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
-            k, v = (k, v) if cache is None else cache.append(k, v)
+        k, v = self.keys_and_values(key, value, cache)
         output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)
         if self.record is not None:
             self.record.append(weights.detach())

@@ -129,7 +129,7 @@ def allow_tf32():
 
 # %% [markdown]
 # A CPU, too, has more than one way to multiply in fp32. Torch's own is one library, oneDNN another, and torch takes the other
-# where its switch stands at "medium". On some CPUs oneDNN is twice as fast and as exact; on others it uses short numbers inside.
+# where its switch stands at "medium". On some CPUs oneDNN is faster and as exact; on others it uses short numbers inside.
 # So it is asked for (`--precision medium`), and measured in [notebook 20](20_speed.ipynb).
 
 # %%
@@ -240,7 +240,7 @@ def wait_for(device):
 
 # %% [markdown]
 # Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. Which kind is
-# yours? Where the answer is "faster", `--precision bf16` trains faster; the training command says so, too.
+# yours? Where the next cell advises another precision, training gains by it; the training command gives the same advice.
 
 # %%
 def precision_hint(device, precision="auto"):
@@ -402,8 +402,8 @@ def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
 
 
 def chunk_rows(E):
-    """Rows of logits over the types of E that are computed at once: 4 MiB of them on a CPU (its cache), else 512 MiB."""
-    space = 4 * 2**20 if E.device.type == "cpu" else 512 * 2**20
+    """Rows of logits over the types of E that are computed at once: 8 MiB of them on a CPU (they stay in its cache), else 512 MiB."""
+    space = 8 * 2**20 if E.device.type == "cpu" else 512 * 2**20
     return max(1, space // (4 * len(E)))
 
 

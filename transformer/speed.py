@@ -762,7 +762,7 @@ def measure_products(c, tokens, device, clock=time.perf_counter, rounds=5):
 #
 # ## The whole table
 #
-# What follows runs for some twenty minutes, so it is a command: `transformer bench`. T1 is the paper's base model with 8,000 types,
+# What follows runs for more than half an hour, so it is a command: `transformer bench`. T1 is the paper's base model with 8,000 types,
 # T2 a medium one, "small" that of the Multi30k recipe. T3 and T4 decode with T1's model.
 
 # %%
@@ -875,11 +875,14 @@ def measure_decoding(b, part):
 
 # %%
 def in_a_process(function, **arguments):
-    """What a function of this module returns in a new process, or None where that died (of memory, say)."""
+    """What a function of this module returns in a new process, or None, with the reason on standard error, where that died."""
     program = "import json, sys; from transformer import speed; " \
               "print(json.dumps(getattr(speed, sys.argv[1])(**json.loads(sys.argv[2]))))"
     done = subprocess.run([sys.executable, "-c", program, function, json.dumps(arguments)], capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+    if done.returncode != 0:
+        print(f"{function}({arguments}) ended with status {done.returncode}. {done.stderr[-300:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 # %%

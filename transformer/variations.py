@@ -296,13 +296,8 @@ def outside_embeddings(c):
 # %%
 def attend_without_softmax(self, query, key, value, mask=None, cache=None):
     """`MultiHeadAttention.forward`, its weights being the scores divided by the number of keys a query may see."""
-    q = self.split(self.W_Q(query))
-    if cache is not None and cache.filled:
-        k, v = cache.k, cache.v
-    else:
-        k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
-        k, v = (k, v) if cache is None else cache.append(k, v)
-    scores = scaled_dot_product(q, k)
+    k, v = self.keys_and_values(key, value, cache)
+    scores = scaled_dot_product(self.split(self.W_Q(query)), k)
     seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
     weights = scores.masked_fill(~seen, 0) / seen.sum(dim=-1, keepdim=True).clamp(min=1)
     return self.W_O((weights @ v).transpose(1, 2).flatten(2))
