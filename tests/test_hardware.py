@@ -27,6 +27,7 @@ from transformer.hardware import (
     estimate_seconds,
     forward_flops,
     loss_scaler,
+    matmul_precision,
     matmul_rate,
     packed_linear,
     packed_weights,
@@ -135,9 +136,14 @@ def test_meter_by_hand(monkeypatch):
 
 def test_peak_memory_sees_what_was_used():
     """In a process of its own: here an earlier test may have used more."""
-    program = "import torch; from transformer.hardware import peak_memory; cpu = torch.device('cpu'); before = peak_memory(cpu); " \
-              "block = torch.ones(2**26); print(before, peak_memory(cpu))"  # a quarter of a GiB
-    before, after = map(float, subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split())
+    program = textwrap.dedent("""
+        import torch
+        from transformer.hardware import peak_memory
+        before = peak_memory(torch.device("cpu"))
+        block = torch.ones(2**26)  # a quarter of a GiB
+        print(before, peak_memory(torch.device("cpu")))""")
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
+    before, after = map(float, printed.split())
     assert 0.01 < before < after - 0.2 and after < 100
 
 
@@ -237,23 +243,24 @@ def test_recording_and_caches_take_the_plain_way():
     torch.testing.assert_close(steps, plain(source, target), rtol=0, atol=1e-5)
 
 
-def test_accelerated_model_in_bf16_on_a_cpu():
-    """Loss and gradients near those of fp32; torch's attention kernel gets fp32 there, and only there."""
+@pytest.mark.parametrize("n, calls", [(8, 6), (257, 12)])  # few keys take the formula where the precision is another
+@pytest.mark.parametrize("precision, dtype", [("bf16", torch.bfloat16), ("medium", torch.float32)])
+def test_accelerated_model_in_another_precision_on_a_cpu(monkeypatch, n, calls, precision, dtype):
+    """Loss and gradients near those of fp32; torch's attention kernel gets fp32, and only where there are many keys."""
     kinds, kernel = [], hardware.F.scaled_dot_product_attention
 
     def spy(q, k, v, mask):
         kinds.append({t.dtype for t in (q, k, v)})
         return kernel(q, k, v, mask)
 
-    fast, source, target, results = accelerate(model_of()), tokens(5, 8), tokens(5, 7), []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hardware.F, "scaled_dot_product_attention", spy)
-        for precision in ("fp32", "bf16"):
-            with autocast(CPU, precision):
-                logits = fast(source, target)
+    monkeypatch.setattr(hardware.F, "scaled_dot_product_attention", spy)
+    fast, source, target, results = accelerate(model_of(max_positions=300)), tokens(5, n), tokens(5, n - 1), []
+    for name in ("fp32", precision):
+        with autocast(CPU, name), matmul_precision(name):
+            logits = fast(source, target)
             gradients = torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))
-            results.append((logits.float(), *gradients))
-    assert kinds == [{torch.float32}] * 12 and logits.dtype == torch.bfloat16
+        results.append((logits.float(), *gradients))
+    assert kinds == [{torch.float32}] * calls and logits.dtype == dtype
     for a, b in zip(*results):
         assert (a - b).abs().max() < 0.05 * a.abs().max()
 

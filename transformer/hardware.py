@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import distributed
 
-from transformer.attention import MultiHeadAttention
+from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.embeddings import Embedding
 
 # %% [markdown]
@@ -449,9 +449,15 @@ def fast_forward(self, query, key, value, mask=None, cache=None):
 
 # %%
 def torch_attention(q, k, v, mask):
-    """Torch's kernel, in fp32 on a CPU: there its backward pass in bf16 takes about five times as long (torch 2.13)."""
+    """Torch's kernel; on a CPU the formula of notebook 04 for fewer than 256 keys in bf16 or at "medium".
+
+    There the kernel is the slower of the two (torch 2.13). Its backward pass in bf16 is slow at any length, so it gets fp32.
+    """
     if q.device.type != "cpu":
         return F.scaled_dot_product_attention(q, k, v, mask)
+    other = q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() != "highest"
+    if other and k.shape[-2] < 256:
+        return scaled_dot_product_attention(q, k, v, mask)[0]
     wide = torch.promote_types(q.dtype, torch.float32)
     with torch.autocast("cpu", enabled=False):
         return F.scaled_dot_product_attention(q.to(wide), k.to(wide), v.to(wide), mask)
