@@ -245,7 +245,7 @@ def test_recording_and_caches_take_the_plain_way():
 
 @pytest.mark.parametrize("n, calls", [(8, 6), (257, 12)])  # few keys take the formula where the precision is another
 @pytest.mark.parametrize("precision, dtype", [("bf16", torch.bfloat16), ("medium", torch.float32)])
-def test_accelerated_model_in_another_precision_on_a_cpu(monkeypatch, n, calls, precision, dtype):
+def test_accelerated_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, calls, precision, dtype):
     """Loss and gradients near those of fp32; torch's attention kernel gets fp32, and only where there are many keys."""
     kinds, kernel = [], hardware.F.scaled_dot_product_attention
 

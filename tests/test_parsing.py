@@ -402,21 +402,21 @@ def test_symbol_attention_equals_a_sum_over_tokens(small):
 
 
 def test_closing_looks(monkeypatch):
-    """One head looks at the opening bracket and the last word inside, another always at the begin and the end mark."""
+    """Heads that look at the opening bracket and the last word inside; at the begin and end mark; at the next word."""
     text = "S_ NP_ XX XX _NP VP_ XX _VP _S"
     symbols = text.split(" ")
 
     def attention(model, tokenizer, sentence, text):
-        decoder, over = torch.zeros(1, 2, 9, 9), torch.zeros(1, 2, 9, 4)
+        decoder, over = torch.zeros(1, 3, 9, 9), torch.zeros(1, 3, 9, 4)
         for place, opening, n in closings(symbols):
-            decoder[0, 0, place, opening + 1] = over[0, 0, place, n - 1] = 1
-        decoder[0, 1, :, 0] = over[0, 1, :, 3] = 1
+            decoder[0, 0, place, opening + 1] = over[0, 0, place, n - 1] = over[0, 2, place, n] = 1
+        decoder[0, 1:, :, 0] = over[0, 1, :, 3] = 1
         return decoder, over
 
     monkeypatch.setattr(parsing, "symbol_attention", attention)
     found = closing_looks(None, None, [("a b c", text)])
-    assert found["its opening bracket"].tolist() == found["the last word inside"].tolist() == [[1, 0]]
-    assert found["the next word"].tolist() == [[0, pytest.approx(2 / 3)]]  # the end mark comes after the last word
+    assert found["its opening bracket"].tolist() == found["the last word inside"].tolist() == [[1, 0, 0]]
+    assert found["the next word"].tolist() == [[0, 0, 1]]  # of the one bracket with a word behind it
     assert found["nearest"] == pytest.approx(2 / 3)  # VP_, opened last, is not what _S closes
 
 

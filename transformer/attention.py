@@ -438,9 +438,8 @@ class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i) (Section 3.2.2).
 
     The h projections of each kind stand side by side in one matrix. No biases, as in the paper.
-    d_k and d_v default to d_model / h. forward: query (B, T, d_model), key and value
-    (B, S, d_model), mask broadcastable to (B, h, T, S), cache a `KeyValueCache` -> (B, T, d_model).
-    ValueError where d_model does not divide by h and d_k or d_v is missing.
+    d_k and d_v default to d_model / h; ValueError where h does not divide it. forward: query (B, T, d_model),
+    key and value (B, S, d_model), mask broadcastable to (B, h, T, S), cache a `KeyValueCache` -> (B, T, d_model).
     """
 
     def __init__(self, d_model, h, d_k=None, d_v=None, bias=False):

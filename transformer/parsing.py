@@ -80,7 +80,7 @@ class Tree:
 
 # %% [markdown]
 # All that follows goes through a tree in the same order, from left to right. A list of what is still to come takes the place of recursion:
-# an untrained model may well open a thousand brackets.
+# an untrained model may well open a thousand brackets. (Only `tidy`, for the trees of people, calls itself.)
 
 # %%
 def walk(tree):
@@ -145,7 +145,7 @@ def read_trees(text):
 #
 # People who annotate write down more than this. A label carries a function (`NP-SBJ`, the subject). A leaf `-NONE-` marks the place where
 # something is understood or has moved away from. And the whole stands in one more bracket without a label. Parsers are trained and scored
-# without all that. What only held such places goes, too.
+# without all that. A constituent that held nothing but such places goes, too.
 
 # %%
 def tidy(tree):
@@ -385,8 +385,8 @@ def summary(rows):
 # assert (rows[0].matched, rows[0].gold, rows[0].test) == (6, 7, 6)
 
 # %% [markdown]
-# **EVALB's own sample** has 24 sentences, with all that can go wrong: other words, words too many, empty lines, no root, functions, traces. A test compares every
-# figure of every row, and both summaries, with the result that comes along; all are equal.
+# **EVALB's own sample** has 24 sentences, with all that can go wrong: other words, words too many, empty lines, no outer bracket, functions, `-NONE-`. A test compares
+# every figure of every row, and both summaries, with the result that comes along; all are equal.
 
 # %% [markdown]
 # ## Pairs to learn from
@@ -488,7 +488,7 @@ PARSING = Task(tree_pairs, tree_validator)
 #     return [(" ".join(leaf.parts[0] for leaf in leaves_of(tree)), str(tree)) for tree in trees]
 #
 # chance = random.Random(0)
-# pairs = list(dict.fromkeys(pairs_of(grow("S", chance, deepest=1) for _ in range(4000))))      # no sentence twice
+# pairs = list(dict.fromkeys(pairs_of(grow("S", chance, deepest=2) for _ in range(4000))))      # no sentence twice
 # deeper = pairs_of(grow("S", chance, deepest=4) for _ in range(100))
 # learned = [(sentence, linearize(gold_tree(tree))) for sentence, tree in pairs]
 # print(learned[0], f"\n{len(pairs):,} sentences; symbols in a tree, mean:", sum(len(t.split()) for _, t in learned) // len(pairs))
@@ -511,8 +511,8 @@ PARSING = Task(tree_pairs, tree_validator)
 # plotting.constituents(found, f"repairs: {repairs}");
 
 # %% [markdown]
-# After seconds of training the model parses sentences that it has never seen. On deeper trees it fails: an "of" behind an "of", or "of a quiet friend", never stood
-# in training. It has learned which patterns there are, not the rules that make them. The leaves show `XX`, because parts of speech are not part of the output.
+# After seconds of training the model parses sentences that it has never seen. On deeper trees it fails: "of a quiet friend", or "with the letter of a
+# friend", never stood in training. It has learned which patterns there are, not the rules that make them. The leaves show `XX`, because parts of speech are not part of the output.
 #
 # ## Where does it look when it closes a bracket?
 #
@@ -534,8 +534,8 @@ def closings(symbols):
 
 
 # %% [markdown]
-# Weights are between tokens. A symbol or word that is several tokens gets their sum where it is looked at; where it is written, its first token counts. As in notebook 19, a
-# row is what is **written** there, and a column what has been **read**: the begin mark, then the symbols.
+# A row of the weights is the step that **writes** a symbol, and a column what can be **read** there: the begin mark, then the symbols before it. Weights are between tokens. Where
+# a symbol or word is several tokens, its column is the sum of theirs, and its row that of its first token.
 
 # %%
 @torch.no_grad()
@@ -564,19 +564,23 @@ def symbol_attention(model, tokenizer, sentence, text):
 def closing_looks(model, tokenizer, pairs):
     """Of the closing brackets in (sentence, linearised tree) pairs, the share at which each head looks most at a place, (N, h).
 
-    "nearest": the share whose opening bracket is simply the last one before it, a guess that knows nothing.
+    "the next word" is judged only where there is one. "nearest": the share whose opening bracket is simply the last one
+    before it, a guess that knows nothing.
     """
-    hits, guess, total = Counter(), 0, 0
+    hits, guess, total, followed = Counter(), 0, 0, 0
     for sentence, text in pairs:
         symbols = text.split(" ")
         decoder, cross = (weights.argmax(dim=-1) for weights in symbol_attention(model, tokenizer, sentence, text))
         for place, opening, words in closings(symbols):
             hits["its opening bracket"] += (decoder[:, :, place] == opening + 1).float()
             hits["the last word inside"] += (cross[:, :, place] == words - 1).float()
-            hits["the next word"] += (cross[:, :, place] == words).float()
+            more = words < len(sentence.split(" "))  # otherwise the end mark comes next
+            hits["the next word"] += more * (cross[:, :, place] == words).float()
+            followed += more
             guess += max(i for i in range(place) if symbols[i].endswith("_")) == opening
             total += 1
-    return {**{name: count / total for name, count in hits.items()}, "nearest": guess / total}
+    counts = {name: max(1, followed) if name == "the next word" else total for name in hits}
+    return {**{name: count / counts[name] for name, count in hits.items()}, "nearest": guess / total}
 
 
 # %% tags=["active-ipynb"]
@@ -587,13 +591,14 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% [markdown]
 # Each figure is the share of closing brackets at which that head's largest weight lies on the place named above. No head of this one layer finds opening brackets better than the
-# guess does: who looks for an opening bracket must know how deep it stands, and that takes a layer below. Cross-attention is ahead, not behind: it
-# looks for the **next** word, which says whether the phrase goes on. The best heads on one sentence; rows are the closing brackets:
+# guess does: who looks for an opening bracket must know how deep it stands, and that takes a layer below. Nor does cross-attention look at one word: neither at the last one
+# inside, nor, where a word follows, often at that one, which would say whether the phrase goes on. The model knows when to close, and no single largest weight tells us
+# how. The heads that come nearest, on one sentence; rows are the closing brackets:
 
 # %% tags=["active-ipynb"]
-# text, own = linearize(found), looks["its opening bracket"].argmax().item()
-# symbols, reads = text.split(" "), (looks["the last word inside"] + looks["the next word"]).argmax().item()
-# decoder, cross_weights = symbol_attention(model, tokenizer, sentence, text)
+# written, own = linearize(found), looks["its opening bracket"].argmax().item()
+# symbols, reads = written.split(" "), (looks["the last word inside"] + looks["the next word"]).argmax().item()
+# decoder, cross_weights = symbol_attention(model, tokenizer, sentence, written)
 # rows = [place for place, *_ in closings(symbols)]
 # labels = [f"{symbols[place]} (opened {opening})" for place, opening, _ in closings(symbols)]
 # numbered = ["<s>", *(f"{i} {symbol}" for i, symbol in enumerate(symbols[:-1]))]
@@ -630,8 +635,9 @@ def table_4_rows(results):
 # display(Markdown(markdown_table(["parser", "text", "F1", "precision", "recall", "valid trees, %"], table_4_rows(results))))
 
 # %% [markdown]
-# **These figures do not compare.** Other text, other labels, half as many sentences, another test set; and our models are small. What the paper shows is that a general model comes
-# near to parsers made for the task; what can be shown here is that it learns the task at all.
+# A parser that was trained here stands below the paper's rows, and **does not compare with them**: other text, other labels, half as many sentences, another test set, a smaller
+# model. What the paper shows is that a general model comes near to parsers made for the task; what can be shown here is that it learns the task at all. "Valid" is a tree that
+# needed no repair.
 
 # %% [markdown]
 # The commands: train (on a CPU about an hour and a half, one core), parse the test sentences with the paper's beam (longer than that; `--beam 4` takes a fifth), keep the result.
@@ -717,8 +723,8 @@ def table_4_rows(results):
 # precision, recall = ..., ...
 # if precision is not ...:
 #     flat = Tree("S", tuple(leaves_of(tree)))
-#     found = summary(bracket_scores([str(tree)], [str(flat)]))
-#     assert abs(found["precision"] - precision) < 0.1 and abs(found["recall"] - recall) < 0.1
+#     figures = summary(bracket_scores([str(tree)], [str(flat)]))
+#     assert abs(figures["precision"] - precision) < 0.1 and abs(figures["recall"] - recall) < 0.1
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -41,7 +41,7 @@ from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import bleu, translate
 from transformer.hardware import choose_device
-from transformer.model import Transformer, TransformerConfig, load_parameters, load_weights
+from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, load_weights
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig, catch_interrupt, validation_loss
 from transformer.translation import (
@@ -54,7 +54,7 @@ from transformer.translation import (
 # %% tags=["active-ipynb"]
 # from IPython.display import Markdown, display
 #
-# from transformer.translation import markdown_table
+# from transformer.translation import data_folder, markdown_table
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
 
@@ -103,13 +103,22 @@ TABLE_3 = [
     Row("big", "big", dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3, updates=300_000), 4.33, 26.4, 213),
 ]
 
+# %% tags=["active-ipynb"]
+# base = TABLE_3[0]
+# lines = [[row.group, row.name, row.perplexity, row.bleu, f"{row.perplexity - base.perplexity:+.2f}", f"{row.bleu - base.bleu:+.1f}"] for row in TABLE_3]
+# display(Markdown(markdown_table(["group", "row", "PPL", "BLEU", "PPL, minus base", "BLEU, minus base"], lines)))
+
 # %% [markdown]
+# What the paper found, then. Depth matters most: two layers instead of six cost 2.1 BLEU. Narrow layers or no dropout cost more than one. One
+# head costs 0.9, and 32 heads 0.4: there is a best number between. Learned positions change nothing. Wider layers help a little. And label smoothing
+# makes perplexity worse and BLEU better. One run each: nobody knows how far two runs of *one* row lie apart. That is why seeds come in below.
+#
 # Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
 # the paper's; three sizes of model on a half, a quarter and an eighth of the sentences; both kinds of positions, trained on short
-# sentences only; and a model with a part taken out.
+# sentences only; and a model with a part taken out. (What one head alone does, the row h=1 says.)
 
 # %%
-SIZES = {"d_model=256": dict(d_model=256, d_ff=1024), "d_model=512": dict(), "d_model=1024": dict(d_model=1024, d_ff=4096)}
+SIZES = {"small": dict(d_model=256, d_ff=1024), "base": dict(), "large": dict(d_model=1024, d_ff=4096)}
 QUESTIONS = [
     *(Row("schedule", f"factor={factor:g},warmup={warmup}", dict(factor=factor, warmup=warmup))
       for factor in (0.25, 0.5, 1.0, 2.0, 4.0) for warmup in (1000, 4000, 12_000) if (factor, warmup) != (1.0, 4000)),
@@ -117,7 +126,6 @@ QUESTIONS = [
       for name, sizes in SIZES.items() for part in (8, 4, 2, 1) if sizes or part > 1),
     *(Row("length", f"positions={kind},longest=12", dict(positions=kind, longest=12)) for kind in ("sinusoidal", "learned")),
     *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
-    Row("simple", "one-head", dict(h=1, d_k=512, d_v=512)),
 ]
 
 # %% [markdown]
@@ -135,18 +143,20 @@ class Trial(Experiment):
 
 
 # %%
-PAPER = Trial("wmt14", **RECIPES["wmt14"])
+PAPER = Trial("wmt14", model=RECIPES["wmt14"]["model"], training=replace(RECIPES["wmt14"]["training"], keep=1))
 SMALL = Trial(
     "multi30k",
     model=TransformerConfig(vocab_size=4000, d_model=96, d_ff=384, N=3, h=8, P_drop=0.1, max_positions=256),
-    training=TrainingConfig(updates=1500, batch_tokens=1000, warmup=400, factor=1.0, save_every=50, keep=5))
+    training=TrainingConfig(updates=1500, batch_tokens=1000, warmup=400, factor=1.0, save_every=50, keep=1))
 LARGE = Trial(
     "multi30k",
     model=TransformerConfig(vocab_size=6000, d_model=256, d_ff=1024, N=6, h=8, P_drop=0.1, max_positions=256),
-    training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=800, factor=1.0, save_every=100, keep=5))
+    training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=800, factor=1.0, save_every=100, keep=1))
 
 
 # %% [markdown]
+# For Table 3 the paper did not average weights (Section 6.2), so only the last are kept: `keep=1`.
+#
 # `PAPER` is the paper's base model. Training it twenty times is out of reach here, so there is a small base as well (and a larger one
 # for a GPU). **Deviation: a smaller base, another corpus.**
 #
@@ -206,14 +216,15 @@ def count_rows(vocab_size=37_000):
 
 # %% [markdown]
 # With 37,000 types every row but big is a little smaller here than in the paper. Where only layers change, the difference from base agrees to
-# rounding (two rounded numbers may be off by one together). Where $d_{model}$ changes, it does not. So what is missing grows with $d_{model}$: that is
-# a vocabulary. Which size would explain the paper's column?
+# rounding (two rounded numbers may be off by one together). With $d_{model} = 1024$ it falls short by two million. So what is missing grows with
+# $d_{model}$, as an embedding matrix does. Which vocabulary would explain the paper's column?
 
 # %%
 def vocabulary_that_fits(row):
     """The smallest and the largest vocabulary with which a row's count, in millions, rounds to the paper's."""
-    c, without = with_changes(PAPER, row.changes).model, millions(row, vocab_size=3)
-    return tuple(3 + math.ceil(1e6 * (row.millions + half - without) / c.d_model) for half in (-0.5, 0.5))
+    c, without = with_changes(PAPER, row.changes).model, millions(row, vocab_size=3)  # 3: a begin, an end and a padding mark
+    least, beyond = (3 + math.ceil(1e6 * (row.millions + half - without) / c.d_model) for half in (-0.5, 0.5))
+    return least, beyond - 1
 
 
 # %% tags=["active-ipynb"]
@@ -336,7 +347,7 @@ def model_of(e, device):
 # %% [markdown]
 # ## One run
 #
-# It is a run of [notebook 16](16_translation.ipynb): vocabulary, training, average of the last weights. Only the sentences may be fewer.
+# It is a run of [notebook 16](16_translation.ipynb): vocabulary, then training. Only the sentences may be fewer.
 # The vocabulary is learned from them as well.
 
 # %%
@@ -361,8 +372,8 @@ def loss_validator(e, tokenizer, count=200, watch=None):
 
 
 # %% [markdown]
-# What Table 3 reports: perplexity per token, and BLEU of real translations. **Deviation: they are greedy** (the paper used its beam of four with
-# averaged weights there as well). Every row has the same vocabulary, so that perplexities compare.
+# What Table 3 reports: perplexity per token, and BLEU of real translations. **Deviation: they are greedy** (the paper used its beam of four). All rows
+# of Table 3 have the same vocabulary, so their perplexities compare. Those trained on fewer sentences have their own: there BLEU alone compares.
 
 # %%
 def score(model, tokenizer, pairs):
@@ -392,6 +403,15 @@ def score_trial(e, tokenizer, device):
 # A run goes on where it was stopped (notebook [14](14_training.ipynb)).
 
 # %%
+def taken_out(e):
+    """How many parameters of its configuration a `Trial` goes without."""
+    if e.without is None:
+        return 0
+    with torch.device("meta"):
+        return count_parameters(Transformer(e.model)) - count_parameters(take_out(Transformer(e.model), e.without))
+
+
+# %%
 def run_trial(e, command):
     """Train a `Trial` in e.folder, or go on, and score it; returns what is kept. Raises as `run_experiment` does."""
     cpu = time.process_time()
@@ -406,15 +426,15 @@ def run_trial(e, command):
     return {**scores, "updates": last["update"], "epochs": last["epoch"], "tokens": last["tokens"], "resumed": e.resume,
             "minutes": round((last["seconds"] + time.monotonic() - trained) / 60, 2),
             "cpu_minutes": round((time.process_time() - cpu) / 60, 2),
-            "parameters": parameters_of(e.model), "outside_embeddings": outside_embeddings(e.model),
+            "parameters": parameters_of(e.model) - taken_out(e), "outside_embeddings": outside_embeddings(e.model) - taken_out(e),
             "hardware": hardware_in_words(device, e.training.precision), "commit": git_commit()}
 
 
 # %% [markdown]
 # ## All runs
 #
-# Runs know nothing of each other, so any number can go on side by side, each in its own process: one a GPU, or as many as a CPU has
-# cores, with one thread each. A process leaves `result.json` in its run's folder, be it scores or the reason why there are none.
+# Runs know nothing of each other, so any number can go on side by side, each in its own process: one for each GPU; on a CPU one, or
+# as many as `--workers` says, with one thread each. A process leaves `result.json` in its run's folder, be it scores or the reason why there are none.
 
 # %%
 def work(e, command):
@@ -486,7 +506,7 @@ def devices_for(device="auto", workers=None):
 
 # %% [markdown]
 # Which rows? A group by its letter, or single rows by name. Base always comes along, because everything is compared with it. All rows
-# of the first seed come first, so that half of the work is half of a table for each row and not all of the table for half of the rows.
+# are trained with the first seed before any is trained with the second. Whoever stops halfway has a run of every row.
 
 # %%
 def choose(names=()):
@@ -574,6 +594,39 @@ def difference(values, base_values, s):
     return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
 
 
+# %%
+FIGURES = ("perplexity", "bleu")
+
+
+def comparable(run, figure):
+    """True where a run's figure can be compared with base's: perplexity only with the same vocabulary, so the same sentences."""
+    return figure == "bleu" or not {"part", "longest"} & set(run["changes"])
+
+
+# %%
+def compare(runs):
+    """Every row of runs beside base: [{"group", "row", "seeds", "perplexity", "bleu"}, ...], base left out.
+
+    The last two are (difference from base, its deviation, verdict), see `difference`; None where they do not compare, or
+    where there is no base or no row with two seeds yet.
+    """
+    rows, deviations = {}, {figure: deviation([run for run in runs if comparable(run, figure)], figure) for figure in FIGURES}
+    for run in runs:
+        rows.setdefault(run["row"], []).append(run)
+    base, found = rows.pop("base", []), []
+    for name, own in rows.items():
+        compared = {figure: difference([r[figure] for r in own], [r[figure] for r in base], deviations[figure])
+                    if base and deviations[figure] is not None and comparable(own[0], figure) else None for figure in FIGURES}
+        found.append({"group": own[0]["group"], "row": name, "seeds": len(own), **compared})
+    return found
+
+
+# %%
+def in_words(compared):
+    """A difference of `compare` as text: "+0.51 ± 0.20, more"."""
+    return "-" if compared is None else "{:+.2f} ± {:.2f}, {}".format(*compared)
+
+
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
 # made_up = [dict(row=row, bleu=bleu) for row, values in (("a", (20, 22)), ("b", (25, 27))) for bleu in values]
@@ -592,7 +645,7 @@ def line_of(run, runs):
     if "failed" in run:
         return f"{run['row']:34} {run['seed']:>4} failed: {run['failed']}"
     base = next((other for other in runs if (other["row"], other["seed"]) == ("base", run["seed"])), None)
-    differences = [f"{run[figure] - base[figure]:+.2f}" if base else "-" for figure in ("perplexity", "bleu")]
+    differences = [f"{run[figure] - base[figure]:+.2f}" if base and comparable(run, figure) else "-" for figure in FIGURES]
     return COLUMNS.format(run["row"], run["seed"], f"{run['updates']:,}", f"{run['minutes']:.1f}", f"{run['perplexity']:.2f}",
                           f"{run['bleu']:.2f}", *differences)
 
@@ -630,8 +683,37 @@ def run_variations(base, rows, seeds, folder, devices, command):
         for run in [*content["runs"], *content["failed"]]:
             if folder_name(run["row"], run["seed"]) == e.folder.name:
                 print(line_of(run, content["runs"]), flush=True)
+    if len(seeds) > 1:
+        print("\nminus base, over seeds; a difference under two of its deviations is none")
+        for row in compare(content["runs"]):
+            print("{:34} {:>2} seeds   PPL {:24} BLEU {}".format(row["row"], row["seeds"], *(in_words(row[f]) for f in FIGURES)))
     return content
 
+
+# %% [markdown]
+# ## What we found
+#
+# Every run that was recorded, as differences from base, beside the paper's.
+
+# %%
+def beside_the_paper(runs):
+    """Rows (row, seeds, perplexity and BLEU minus base here, the same in the paper) for the rows of `compare`."""
+    paper, base, found = {row.name: row for row in TABLE_3}, TABLE_3[0], []
+    for row in compare(runs):
+        theirs = paper.get(row["row"])
+        found.append([row["row"], row["seeds"], *(in_words(row[figure]) for figure in FIGURES),
+                      f"{theirs.perplexity - base.perplexity:+.2f}" if theirs else "-", f"{theirs.bleu - base.bleu:+.1f}" if theirs else "-"])
+    return found
+
+
+# %% tags=["active-ipynb"]
+# paths = sorted((data_folder() / "runs").glob("variations*.json"))
+# for path in paths:
+#     result = json.loads(path.read_text(encoding="utf8"))
+#     print(f"{path.name}: {result['command']}, {result['corpus']}, {result['runs'][0]['hardware']}")
+#     display(Markdown(markdown_table(["row", "seeds", "PPL", "BLEU", "the paper's PPL", "the paper's BLEU"], beside_the_paper(result["runs"]))))
+# if not paths:
+#     print("Nothing recorded yet: transformer variations --corpus multi30k --record data/runs/variations.json")
 
 # %% [markdown]
 # `transformer variations --corpus multi30k --workers 2` does all of this. `--rows A B` runs two groups, `--rows schedule` another one,
@@ -648,6 +730,7 @@ def run_variations(base, rows, seeds, folder, devices, command):
 #         differ = {name for part in ("model", "training") for name, value in vars(getattr(e, part)).items()
 #                   if value != getattr(getattr(base, part), name)}
 #         assert differ <= set(changes), (row.name, differ)
+#         assert all(setting(e, name) == value for name, value in changes.items()), row.name
 
 # %% [markdown]
 # **Row A costs the same whatever the number of heads**: not one parameter more or less.
