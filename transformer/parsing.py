@@ -591,9 +591,9 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% [markdown]
 # Each figure is the share of closing brackets at which that head's largest weight lies on the place named above. No head of this one layer finds opening brackets better than the
-# guess does: who looks for an opening bracket must know how deep it stands, and that takes a layer below. Nor does cross-attention look at one word: neither at the last one
-# inside, nor, where a word follows, often at that one, which would say whether the phrase goes on. The model knows when to close, and no single largest weight tells us
-# how. The heads that come nearest, on one sentence; rows are the closing brackets:
+# guess does: who looks for an opening bracket must know how deep it stands, and that takes a layer below. Cross-attention does not look at the last word inside either, and only
+# in a quarter of cases at the next word, which would say whether the phrase goes on. Then where? Here is one sentence; rows are the closing brackets, left the head that finds
+# most opening brackets, right the one that looks most at the two words:
 
 # %% tags=["active-ipynb"]
 # written, own = linearize(found), looks["its opening bracket"].argmax().item()
@@ -607,6 +607,9 @@ def closing_looks(model, tokenizer, pairs):
 # plotting.heatmap(cross_weights[0, reads, rows], [*sentence.split(), "</s>"], labels, f"cross-attention, head {reads + 1}", right, largest=1.0);
 
 # %% [markdown]
+# At most brackets that head looks at "of" or "with", wherever they stand: the two words on which the whole shape depends. We had asked for the place where the bracket
+# stands; the model asks for the word that decides.
+#
 # ## Treebanks
 #
 # The paper learns from the Wall Street Journal part of the Penn Treebank, 40,000 sentences, which is not free. Two that are:
