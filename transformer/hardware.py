@@ -422,8 +422,8 @@ def chunk_rows(E):
 # known as *flash attention* (Dao et al., 2022), that never writes the whole table of weights. Both change nothing in the
 # result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
 #
-# A kernel is not always quicker. With torch 2.13 on a CPU, for sentences of 16 to 128 tokens forwards and backwards, it took up to ten times as long as
-# the formula at "medium" and up to twice as long in bf16, and made the base model's training at "medium" a sixth *slower*. So there it waits for 256 keys.
+# A kernel is not always quicker. With torch 2.13 on a CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
+# up to twice in bf16. So there it waits for 256 keys.
 
 # %%
 def packed_projection(x, *linears):
