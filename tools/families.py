@@ -80,7 +80,7 @@ COMPARISONS = {
         TrainingConfig(updates=3000, batch_tokens=400, warmup=300, clip=1.0, keep=5, precision="fp32"), choice=1500),
     "multi30k": Comparison(
         families(6000, 0.2, 192, 184, 6, recipe("multi30k")["model"]),
-        TrainingConfig(updates=2400, batch_tokens=4096, warmup=500, clip=1.0, keep=5, precision="bf16"), choice=800),
+        TrainingConfig(updates=2000, batch_tokens=4096, warmup=400, clip=1.0, keep=5, precision="bf16"), choice=600),
 }
 
 
