@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from copy import deepcopy
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer import hardware
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.hardware import (
+    AddNorm,
     BitDropout,
     Meter,
     accelerate,
@@ -37,6 +39,7 @@ from transformer.hardware import (
 )
 from transformer.model import Transformer, TransformerConfig
 from transformer.regularization import label_smoothing_loss
+from transformer.stacks import Residual
 
 CPU = torch.device("cpu")
 
@@ -305,7 +308,98 @@ def test_fast_dropout_takes_the_place_of_torchs(monkeypatch):
     calls = []
     monkeypatch.setattr(BitDropout, "apply", lambda x, p: calls.append(p) or x)
     accelerate(model_of(P_drop=0.4)).train()(tokens(2, 5), tokens(2, 5))
-    assert calls == [0.4] * (2 + 2 * 2 + 2 * 3)  # two embeddings; two and three sub-layers in two layers each
+    assert calls == [0.4] * 2  # two embeddings; the sub-layers' is in `AddNorm`
+
+
+# The norm that goes back from its output
+
+def residual_of(p=0.0, smallest=0.5, dtype=torch.float64):
+    """A `Residual` with gains between `smallest` and 2, of either sign, and its accelerated copy."""
+    torch.manual_seed(4)
+    plain = Residual(6, p).to(dtype)
+    with torch.no_grad():
+        plain.norm.gain.uniform_(smallest, 2).mul_(torch.randn(6, dtype=dtype).sign())
+        plain.norm.gain[0] = smallest
+        plain.norm.bias.normal_()
+    return plain, accelerate(deepcopy(plain), [Residual])
+
+
+def residual_gradients(residual, x, y, weight):
+    """Output and gradients of the norm of x + dropout(y), with respect to x, y, gain and bias."""
+    output = residual(x, lambda _: y)
+    return output, *torch.autograd.grad((output * weight).sum(), (x, y, *residual.parameters()))
+
+
+class Masked(torch.nn.Module):
+    """Dropout with a given pattern."""
+
+    def __init__(self, factors):
+        super().__init__()
+        self.factors = factors
+
+    def forward(self, y):
+        return y * self.factors
+
+
+@pytest.mark.parametrize("p", [0.0, 0.4])
+def test_add_norm_equals_the_plain_formula(p, monkeypatch):
+    """Output and all four gradients, with a given pattern of dropped entries."""
+    plain, fast = residual_of(p)
+    x, y, weight = (torch.randn(3, 5, 6, dtype=torch.float64, requires_grad=i < 2) for i in range(3))
+    keep = torch.rand(3, 5, 6) >= p
+    monkeypatch.setattr(hardware, "random_keep", lambda x, p: keep)
+    plain.dropout = Masked(keep.double() / (1 - p))
+    for a, b in zip(residual_gradients(plain, x, y, weight), residual_gradients(fast, x, y, weight)):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_add_norm_in_single_precision_with_the_smallest_gain():
+    plain, fast = residual_of(smallest=0.05, dtype=torch.float32)
+    x, y, weight = (torch.randn(30, 6, requires_grad=i < 2) for i in range(3))
+    calls = residual_gradients(fast, x, y, weight)
+    assert type(calls[0].grad_fn).__name__ == "AddNormBackward"
+    for a, b in zip(residual_gradients(plain, x, y, weight), calls):
+        torch.testing.assert_close(a, b, rtol=0, atol=2e-5)
+
+
+def kept_for_the_way_back(residual, x):
+    """The output, and {address: tensor} of what autograd keeps in the size and type of x."""
+    kept = {}
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.setdefault(t.data_ptr(), t), lambda t: t):
+        output = residual(x, torch.sin)
+    return output, {address: t for address, t in kept.items() if t.numel() == x.numel() and t.dtype == x.dtype}
+
+
+def test_add_norm_keeps_its_output_and_no_sum():
+    """The sine keeps x; the plain norm keeps the sum that goes into it, the other what comes out."""
+    plain, fast = residual_of(0.4)
+    x = torch.randn(50, 6, dtype=torch.float64, requires_grad=True)
+    output, kept = kept_for_the_way_back(plain, x)
+    assert len(kept) > 1 and x.data_ptr() in kept and output.data_ptr() not in kept
+    output, kept = kept_for_the_way_back(fast, x)
+    assert kept.keys() == {x.data_ptr(), output.data_ptr()}
+
+
+def test_add_norm_drops_its_share_in_training_only():
+    _, fast = residual_of(0.4)
+    x, y = torch.zeros(2000, 6, dtype=torch.float64), torch.ones(2000, 6, dtype=torch.float64, requires_grad=True)
+    inside, = torch.autograd.grad(fast(x, lambda _: y * y).square().sum(), y)
+    assert inside.eq(0).double().mean().item() == pytest.approx(0.4, abs=0.02)
+    fast.eval()
+    assert fast(x, lambda _: y).equal(fast(x, lambda _: y))
+
+
+@pytest.mark.parametrize("case", ["small gain", "inference", "pre-norm"])
+def test_add_norm_is_not_for(case, monkeypatch):
+    plain, fast = residual_of()
+    for residual in (plain, fast):
+        residual.norm_first = case == "pre-norm"
+        with torch.no_grad():
+            residual.norm.gain[2] = 0.0 if case == "small gain" else 1.0
+    monkeypatch.setattr(AddNorm, "apply", None)
+    x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+    with torch.set_grad_enabled(case != "inference"):
+        torch.testing.assert_close(fast(x, torch.sin), plain(x, torch.sin), rtol=0, atol=0)
 
 
 def test_hint_names_what_the_cpu_gains_by(monkeypatch):

@@ -59,6 +59,7 @@ from transformer.hardware import (
 from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.positions import SinusoidalPositions
+from transformer.stacks import Residual
 from transformer.training import Objective, batch_seed, endless_batches, update_weights, validation_loss
 from transformer.translation import bundled_folder, git_commit, hardware_in_words, prepare_folder, write_json
 
@@ -614,8 +615,8 @@ class Levered(Plain):
     def __init__(self, c, count):
         super().__init__(c)
         self.pulled = LEVERS[:count]
-        kinds = {"attention": MultiHeadAttention, "dropout": nn.Dropout}
-        accelerate(self.model, [kind for lever, kind in kinds.items() if lever in self.pulled])
+        kinds = {"attention": [MultiHeadAttention], "dropout": [nn.Dropout, Residual]}
+        accelerate(self.model, [kind for lever in kinds if lever in self.pulled for kind in kinds[lever]])
 
     def prepare(self):
         super().prepare("bf16" if "bf16" in self.pulled else "fp32")

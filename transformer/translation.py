@@ -1029,6 +1029,64 @@ def table_2_rows(results):
 # says how it was counted.
 
 # %% [markdown]
+# ## Table 2 in small
+#
+# The rows of Table 2 were trained by different people, with different data and machines. Here is what one can do at home: the four families of
+# this project, the plain RNN and the RNN with attention (notebook 01), the convolutional model (02) and the Transformer, on one corpus, side
+# by side. They have the same vocabulary, batches, updates, loss and averaging, and as many parameters as each other, within 10%.
+#
+# One thing must not be the same: the learning rate. A rate that suits one family may ruin another, and who compares at a single rate has
+# chosen the winner. So each family gets the best of three peaks or more, by its BLEU on validation sentences. Only then is the test set translated, with
+# the paper's beam of 4.
+#
+# `python tools/families.py` trains all of them on the bundled corpus, and with `--corpus multi30k --seeds 1` on real text.
+
+# %%
+RELATIVES = {"rnn": None, "rnn-attention": "GNMT + RL", "convolution": "ConvS2S", "transformer": "Transformer, base"}  # in Table 2
+FAMILY_NAMES = {"rnn": "RNN, one vector", "rnn-attention": "RNN with attention", "convolution": "convolution", "transformer": "Transformer"}
+
+
+# %%
+def read_families(corpus, folder=None):
+    """What `tools/families.py` measured on a corpus, from data/runs or another folder; None where that was not done."""
+    path = Path(folder or data_folder() / "runs") / f"families-{corpus}.json"
+    return json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
+
+
+# %%
+def families_rows(result, splits):
+    """Rows (family, parameters, peak rate, BLEU of each split, FLOPs, minutes, BLEU and FLOPs of its relative) of a small Table 2."""
+    rows = []
+    for family, part in result["families"].items():
+        scores = [spread([report["bleu"]["score"] for report in part[split]["seeds"].values()]) for split in splits]
+        score, flops = TABLE_2.get(RELATIVES[family], ("-", None))
+        rows.append([FAMILY_NAMES[family], f"{part['parameters']:,}", f"{part['rate']:g}", *scores, power(part["flops"]),
+                     part["minutes"]["cpu"], score, power(flops) if flops else "-"])
+    return rows
+
+
+# %% tags=["active-ipynb"]
+# small = {corpus: result for corpus in ("bundled", "multi30k") if (result := read_families(corpus))}
+# SPLITS = {"bundled": {"test": "BLEU", "hard": "BLEU, harder set"}, "multi30k": {"test": "cased BLEU"}}
+# for corpus, result in small.items():
+#     columns = ["family", "parameters", "peak", *SPLITS[corpus].values(), "FLOPs", "minutes", "its relative in Table 2: BLEU", "FLOPs"]
+#     tokens = result["families"]["transformer"]["tokens"]
+#     display(Markdown(f"**{corpus}**, {tokens:,} target tokens each, {result['hardware']}, `{result['command']}`\n\n"
+#                      + markdown_table(columns, families_rows(result, SPLITS[corpus]))))
+# if len(small) < 2:
+#     print("not measured yet: python tools/families.py --corpus", *({"bundled", "multi30k"} - set(small)))
+
+# %% tags=["active-ipynb"]
+# shown = [(corpus, split) for corpus in small for split in SPLITS[corpus]]
+# axes = plotting.new_axes(4.2, 3.2, columns=len(shown)) if shown else []
+# for ax, (corpus, split) in zip(np.atleast_1d(axes), shown):
+#     parts = small[corpus]["families"]
+#     rows = {FAMILY_NAMES[family]: part[split]["lengths"] for family, part in parts.items()}
+#     middles = [(row["from"] + row["to"]) / 2 for row in parts["transformer"][split]["lengths"]]
+#     plotting.lines(middles, {name: [row["mean"] for row in lengths] for name, lengths in rows.items()}, "words of the source", "BLEU",
+#                    f"{corpus}, {split}", ax=ax, markers=True)
+
+# %% [markdown]
 # ## The paper's run, by one command
 #
 # With one GPU, or with eight (each takes an eighth of the batch); the scores; and the big model:
