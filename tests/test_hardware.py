@@ -17,15 +17,18 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
-from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.attention import KeyValueCache, MultiHeadAttention, causal_mask, padding_mask
+from transformer.decoding import beam_search, greedy_search
 from transformer.hardware import (
     AddNorm,
     BitDropout,
     Meter,
+    SharedCache,
     accelerate,
     autocast,
     choose_device,
     choose_precision,
+    compile_stacks,
     estimate_seconds,
     forward_flops,
     loss_scaler,
@@ -35,9 +38,11 @@ from transformer.hardware import (
     packed_weights,
     precision_hint,
     projected_loss,
+    shared_caches,
     training_flops,
 )
 from transformer.model import Transformer, TransformerConfig
+from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import label_smoothing_loss
 from transformer.stacks import Residual
 
@@ -498,6 +503,98 @@ def test_packed_weights_take_every_product(monkeypatch):
                 module.weight.fill_(float("nan"))
         assert fast(source, target).equal(before)
     assert fast(source, target).isnan().any()
+
+
+# The cache of all hypotheses
+
+@pytest.mark.parametrize("B, K", [(1, 1), (3, 4), (2, 21)])
+def test_shared_caches_equal_plain_ones(B, K):
+    """While hypotheses change places and sentences leave, the decoder says what it says with plain caches."""
+    chance, model = torch.Generator().manual_seed(0), accelerate(model_of()).double().eval()
+    sources = tokens(B, 7)
+    memory, mask, kinds = model.encode(sources), padding_mask(sources, 0), []
+    with torch.no_grad(), shared_caches(model):
+        both = [model.new_caches(), Transformer.new_caches(model)]
+        kinds = [[type(cache) for pair in caches for cache in pair] for caches in both]
+        for step in range(60):
+            R = len(memory)
+            new = torch.randint(3, 30, (R, 1), generator=chance)
+            ours, plain = (model.decode(new, memory, mask, caches) for caches in both)
+            torch.testing.assert_close(ours, plain, rtol=0, atol=1e-9)
+            assert both[0][0][0].length == both[1][0][0].length == step + 1
+            each = 1 if step == 0 else K  # hypotheses of a sentence so far
+            stay = [s for s in range(R // each) if B == 1 or s < 1 or step not in (20, 40)]
+            places = torch.randint(each, (len(stay), K), generator=chance)
+            rows = (each * torch.tensor(stay)[:, None] + places).flatten()
+            for own, cross in (pair for caches in both for pair in caches):
+                own.select(rows)
+                cross.select(rows)
+            memory, mask = memory[rows], mask[rows]
+    assert kinds == [[SharedCache] * 4, [KeyValueCache] * 4]
+    assert both[0][0][0].k.shape[2] < 60 * K or K == 1  # what nobody looks at was thrown out
+
+
+def test_searches_with_shared_caches_find_the_same():
+    torch.manual_seed(3)
+    model, source = model_of(max_positions=200).eval(), tokens(6, 8)
+    with torch.no_grad():
+        model.embedding.weight.mul_(3)  # surer, so that hypotheses end at different steps
+
+    def found():
+        best = [h for hypotheses in beam_search(model, source, n_best=3) for h in hypotheses]
+        return greedy_search(model, source), [h.tokens for h in best], torch.tensor([h.score for h in best])
+
+    greedy, outputs, scores = found()
+    with shared_caches(model):
+        assert type(model.new_caches()[0][0]) is SharedCache
+        other_greedy, other_outputs, other_scores = found()
+    assert greedy == other_greedy and outputs == other_outputs and len({len(row) for row in outputs}) > 1
+    torch.testing.assert_close(scores, other_scores, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_shared_caches_follow_any_selection(static):
+    """What each row may see is what a plain cache holds of it: also of rows in no order, and of none."""
+    chance, plain, shared = torch.Generator().manual_seed(0), KeyValueCache(static), SharedCache(static)
+    selections = (
+        [0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 4, 5], [0, 3, 1], [0, 0, 1], [2, 1], [1, 1, 1, 0, 0, 0], [5, 0, 1], [])
+    for rows in selections:
+        if plain.k is None or not static:
+            k, v = (torch.randn(3 if plain.k is None else len(plain.k), 2, 1, d, generator=chance) for d in (3, 5))
+            for cache in (plain, shared):
+                cache.append(k, v)
+        for cache in (plain, shared):
+            cache.select(torch.tensor(rows, dtype=torch.long))
+        for row in range(len(rows)):
+            sentence, place = divmod(row, shared.each)
+            own = [0] if static else shared.own[sentence, place].nonzero()[:, 0]
+            assert shared.k[sentence][:, own].equal(plain.k[row]) and shared.v[sentence][:, own].equal(plain.v[row])
+    assert len(shared.k) == len(plain.k) == 0
+
+
+def test_a_shared_cache_takes_one_position_at_a_time():
+    x = torch.randn(4, 3, 2, 4)
+    with pytest.raises(ValueError, match="one new position at a time, not 2"):
+        SharedCache().append(x, x)
+
+
+def test_shared_caches_are_for_the_block():
+    model = accelerate(model_of()).eval()
+    attention, source, target = model.decoder.layers[0].self_attention, tokens(2, 5), tokens(2, 4)
+    before, expected = attention.forward, model(source, target)
+    with pytest.raises(KeyError), shared_caches(model), shared_caches(model):
+        torch.testing.assert_close(model(source, target), expected, rtol=0, atol=1e-6)  # without caches: as ever
+        raise KeyError
+    assert attention.forward == before and "new_caches" not in vars(model)
+    plain = model_of()
+    with shared_caches(plain):
+        assert "forward" in vars(plain.decoder.layers[1].cross_attention)
+    assert "forward" not in vars(plain.decoder.layers[1].cross_attention)
+    plain.decoder.layers[1].self_attention.record = []
+    others = [plain, RecurrentEncoderDecoder(RecurrenceConfig(30, d_model=8)), compile_stacks(model_of())]
+    for other in others:
+        with shared_caches(other):
+            assert "new_caches" not in vars(other)
 
 
 def test_what_is_not_packed(monkeypatch):

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 
 from transformer.attention import padding_mask
 from transformer.data import pad
-from transformer.hardware import packed_weights
+from transformer.hardware import packed_weights, shared_caches
 from transformer.model import load_weights
 
 
@@ -437,7 +437,7 @@ def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, p
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, c.max_positions)
     order, results = sorted(range(len(encoded)), key=lambda i: -len(encoded[i])), [None] * len(encoded)
-    with packed_weights(model):
+    with packed_weights(model), shared_caches(model):
         while order:
             longest = pad([encoded[order[0]]], c.pad_id)
             held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())  # positions in a sentence's caches

@@ -31,20 +31,19 @@ import torch
 import torch.nn.functional as F
 from torch import distributed
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.attention import KeyValueCache, MultiHeadAttention, scaled_dot_product_attention
 from transformer.embeddings import Embedding
+from transformer.model import Transformer
 from transformer.stacks import Residual
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from copy import deepcopy
-#
 # from torch.utils.flop_counter import FlopCounterMode
 #
 # from transformer import plotting
-# from transformer.model import Transformer, TransformerConfig, encoder_layer
+# from transformer.model import TransformerConfig, encoder_layer
 #
 # torch.manual_seed(0);
 
@@ -429,11 +428,28 @@ def chunk_rows(E):
 # up to twice in bf16. So there it waits for 256 keys.
 
 # %%
+class PackedProduct(torch.autograd.Function):
+    """x (..., d) times several weights (n_i, d) laid side by side -> (..., sum of n_i). For the way back they are laid out again, not kept."""
+
+    @staticmethod
+    def forward(ctx, x, *weights):
+        ctx.save_for_backward(x, *weights)
+        return F.linear(x, torch.cat(weights))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, *weights = ctx.saved_tensors
+        to_x = gradient @ torch.cat(weights).to(gradient.dtype)
+        to_weights = gradient.flatten(0, -2).T @ x.flatten(0, -2).to(gradient.dtype)
+        return to_x, *to_weights.split([len(weight) for weight in weights])
+
+
+# %%
 def packed_projection(x, *linears):
     """Several linear maps of the same x as one product: x (..., d) -> one tensor for each of them."""
     if any("forward" in vars(linear) for linear in linears):  # inside `packed_weights` each has its own way
         return [linear(x) for linear in linears]
-    product = F.linear(x, torch.cat([linear.weight for linear in linears]))
+    product = PackedProduct.apply(x, *(linear.weight for linear in linears))
     return product.split([linear.out_features for linear in linears], dim=-1)
 
 
@@ -562,9 +578,11 @@ def fast_residual(self, x, sublayer):
 #     return sum(t.nbytes for t in kept.values()) / 2**20
 #
 # x, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4))
-# sizes = {name: kept_for_the_way_back(way, x) for name, way in {"plain": layer, "norm from its output": accelerate(deepcopy(layer), [Residual])}.items()}
-# print(", ".join(f"{name}: {size:.1f} MiB" for name, size in sizes.items()))
-# assert sizes["norm from its output"] < sizes["plain"]
+# plain = kept_for_the_way_back(layer, x)
+# for residual in layer.residuals:
+#     residual.forward = types.MethodType(fast_residual, residual)
+# print(f"kept for the way back: plain {plain:.1f} MiB, with norms that go back from their output {kept_for_the_way_back(layer, x):.1f} MiB")
+# assert kept_for_the_way_back(layer, x) < plain
 
 # %%
 FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout, Residual: fast_residual}
@@ -653,11 +671,16 @@ PACKED = {torch.nn.Linear: "forward", Embedding: "logits"}  # the method that mu
 SMALLEST_PACKED = 2**17  # entries of a weight
 
 
+def is_compiled(model):
+    """True where torch.compile was asked to take over some part of a model."""
+    return any(module._compiled_call_impl for module in model.modules())
+
+
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile is at work: it lays out weights by itself."""
     return (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
             and all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
-            and not any(module._compiled_call_impl for module in model.modules()))
+            and not is_compiled(model))
 
 
 # %%
@@ -697,6 +720,124 @@ def packed_weights(model):
 #     with packed_weights(wide):
 #         packed_time = min(microseconds() for _ in range(60))
 # print(f"64 rows times a weight of 512 x 2,048: plain {plain_time:.0f} microseconds, packed {packed_time:.0f}")
+
+# %% [markdown]
+# ## Hypotheses that share a cache
+#
+# A beam search (notebook 15) copies its caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it
+# extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, that was almost half of the time.
+#
+# But why move anything? A sentence's hypotheses can write side by side into *one* cache. What a hypothesis must not see, the words of the others, is
+# hidden from it by a mask; and when hypotheses change places, only masks move. Attention compares with more keys than it needs, which
+# is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the memory is full. The keys and values of the source, the same for all
+# hypotheses of a sentence, are there only once.
+
+# %%
+class SharedCache(KeyValueCache):
+    """The keys and values of all hypotheses of a sentence together: k and v (G, h, n, d) for G sentences.
+
+    `own` (G, K, n) says which of the n positions belong to each of a sentence's K hypotheses. Rows come sentence by sentence, one new position at a
+    time: (G * K, h, 1, d); ValueError for more than one. `select` moves no keys as long as every sentence stays.
+    """
+
+    def __init__(self, static=False):
+        super().__init__(static)
+        self.steps, self.each, self.own = 0, 1, None
+
+    @property
+    def length(self):
+        return self.steps
+
+    def by_sentence(self, x):
+        """(G * K, h, 1, d) -> (G, h, K, d)"""
+        if x.shape[2] != 1:
+            raise ValueError(f"a SharedCache takes one new position at a time, not {x.shape[2]}")
+        return x[:, :, 0].unflatten(0, (-1, self.each)).transpose(1, 2)
+
+    def append(self, k, v):
+        if self.static:
+            return super().append(k, v)
+        k, v = self.by_sentence(k), self.by_sentence(v)
+        if self.own is None:
+            self.own = torch.zeros(len(k), self.each, 0, dtype=torch.bool, device=k.device)
+            self.k, self.v = (x.new_empty(*x.shape[:2], 16, x.shape[-1]) for x in (k, v))
+        if self.own.shape[2] + self.each > self.k.shape[2]:
+            self.make_room()
+        n, new = self.own.shape[2], torch.eye(self.each, dtype=torch.bool, device=k.device)
+        self.own, self.steps = torch.cat([self.own, new.expand(len(k), -1, -1)], dim=2), self.steps + 1
+        for memory, x in ((self.k, k), (self.v, v)):
+            memory[:, :, n:n + self.each] = x
+        return self.k[:, :, :n + self.each], self.v[:, :, :n + self.each]
+
+    def make_room(self):
+        """Throw out the positions that no hypothesis looks at, and have space for as many again as are left."""
+        seen = self.own.any(dim=1)
+        most = int(seen.sum(dim=1).max())
+        order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
+        self.own = self.own.gather(2, order[:, None].expand(-1, self.each, -1))
+        order = F.pad(order, (0, most + 16 * self.each))
+        self.k, self.v = (positions_of(x, order) for x in (self.k, self.v))
+
+    def select(self, rows):
+        sentences, counts = (rows // self.each).unique_consecutive(return_counts=True)
+        each = len(rows) // max(1, len(sentences))
+        if (counts != each).any():  # not as many rows of each sentence: every row gets a place of its own
+            sentences, each = rows // self.each, 1
+        if len(sentences) != len(self.k) or (sentences != torch.arange(len(self.k), device=rows.device)).any():
+            self.k, self.v = self.k.index_select(0, sentences), self.v.index_select(0, sentences)
+        if not self.static:
+            self.own = self.own.flatten(0, 1)[rows].unflatten(0, (len(sentences), each))
+        self.each = each
+
+
+# %%
+def positions_of(x, order):
+    """Positions order (G, m) of x (G, h, n, d) -> (G, h, m, d)."""
+    G, h, n, _ = x.shape
+    start = torch.arange(G * h, device=x.device).view(G, h, 1) * n
+    return x.flatten(0, 2).index_select(0, (start + order[:, None]).flatten()).view(G, h, order.shape[1], -1)
+
+
+# %%
+def shared_attention(self, query, key, value, mask=None, cache=None):
+    """`MultiHeadAttention.forward` where the cache may be a `SharedCache`: a sentence's hypotheses are its queries, side by side."""
+    if type(cache) is not SharedCache:
+        return MultiHeadAttention.forward(self, query, key, value, mask, cache)
+    q = cache.by_sentence(self.split(self.W_Q(query)))
+    k, v = self.keys_and_values(key, value, cache)
+    mask = mask[::cache.each] if cache.static else cache.own[:, None]  # a source's mask is the same for all its hypotheses
+    output = scaled_dot_product_attention(q, k, v, mask)[0]  # (G, h, K, d_v)
+    return self.W_O(output.transpose(1, 2).flatten(0, 1).flatten(1)[:, None])
+
+
+# %% [markdown]
+# As with the packed weights, a block of code says where: inside it the searches of a Transformer use such caches, on a CPU.
+
+# %%
+@contextmanager
+def shared_caches(model):
+    """Inside this block a Transformer on a CPU makes `SharedCache`s where it would make `KeyValueCache`s; same results within rounding.
+
+    For searches: one new position at a time. Nothing changes for other models, while attention is recorded, and with torch.compile.
+    """
+    attentions = [m for layer in model.decoder.layers for m in (layer.self_attention, layer.cross_attention)] if type(model) is Transformer else []
+    usual = all(type(m) is MultiHeadAttention and m.record is None and m.W_Q.weight.device.type == "cpu" for m in attentions)
+    if not attentions or not usual or "new_caches" in vars(model) or is_compiled(model):
+        yield model
+        return
+    before = [vars(m).get("forward") for m in attentions]
+    for m in attentions:
+        m.forward = types.MethodType(shared_attention, m)
+    model.new_caches = lambda: [(SharedCache(), SharedCache(static=True)) for _ in model.decoder.layers]
+    try:
+        yield model
+    finally:
+        del model.new_caches
+        for m, forward in zip(attentions, before):
+            del m.forward
+            if forward is not None:
+                m.forward = forward
+
 
 # %% [markdown]
 # ## Several processes

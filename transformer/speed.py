@@ -53,6 +53,7 @@ from transformer.hardware import (
     packed_linear,
     packed_weights,
     peak_memory,
+    shared_caches,
     training_flops,
     wait_for,
 )
@@ -877,7 +878,7 @@ def measure_decoding(b, part):
 
     works = {(name, precision): work(system) for name, system in systems.items()
              for precision in (precisions(device) if name != "ctranslate2" else ("highest",))}
-    with packed_weights(systems["fast"].model):
+    with packed_weights(systems["fast"].model), shared_caches(systems["fast"].model):
         rates = in_turns(works, 1 if b.quick else min(3, b.rounds), device, b.seconds)
     return {"model": b.sizes("T1")[0], "beam": beam, "sentences": sentences, "tokens_each": length + EXTRA, "rows": rows_of(rates)}
 
