@@ -24,8 +24,10 @@ from transformer.model import Transformer, TransformerConfig, load_weights
 from transformer.training import TrainingConfig
 from transformer.translation import (
     ABLATIONS,
+    FAMILY_NAMES,
     MULTI30K_LITERATURE,
     RECIPES,
+    RELATIVES,
     RUNS,
     SEEDS,
     TABLE_2,
@@ -35,6 +37,7 @@ from transformer.translation import (
     check_same_data,
     commands_of,
     experiment_of,
+    families_rows,
     files_of,
     hardware_in_words,
     load,
@@ -48,6 +51,7 @@ from transformer.translation import (
     plan_of,
     plan_run,
     public,
+    read_families,
     read_results,
     recipe,
     record,
@@ -60,6 +64,7 @@ from transformer.translation import (
     thin,
     to_sacrebleu,
     validator,
+    write_json,
 )
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
@@ -455,6 +460,35 @@ def test_table_2():
     assert not any(row[0].startswith("here") for row in plain)   # Multi30k is another test set
     rows = table_2_rows({"wmt14-base": result(26.0, corpus="wmt14", bleu_compounds_split={"score": 26.8})})
     assert len(rows) == len(plain) + 1 and rows[-1][:3] == ["here, wmt14-base", 26.8, 26.0]
+
+
+@pytest.mark.parametrize("corpus, splits", [("bundled", ["test", "hard"]), ("multi30k", ["test"])])
+def test_a_small_table_2(corpus, splits, tmp_path):
+    """From a result file as `tools/families.py` writes it: each family beside its relative in the paper's table."""
+    assert read_families(corpus, tmp_path) is None
+    part = {"parameters": 1234567, "rate": 0.0025, "flops": 8.92e12, "minutes": {"cpu": 3.16, "wall": 4.0},
+            **{split: {"seeds": {seed: {"bleu": {"score": 90.0 + seed}} for seed in (1, 2)}} for split in splits}}
+    families = {"families": {family: part for family in FAMILY_NAMES}}
+    write_json(tmp_path / f"families-{corpus}.json", families)
+    rows = families_rows(read_families(corpus, tmp_path), splits)
+    assert rows[0] == ["RNN, one vector", "1,234,567", "0.0025", *["91.50 ± 0.71 (2 seeds)"] * len(splits),
+                       "8.9e12", 3.16, "-", "-"]
+    assert [row[-2:] for row in rows[1:]] == [[24.6, "2.3e19"], [25.16, "9.6e18"], [27.3, "3.3e18"]]
+
+
+def test_kept_families():
+    """What is kept compares like with like: same tokens, parameters within 10%, the best peak inside those tried."""
+    for corpus in ("bundled", "multi30k"):
+        if (kept := read_families(corpus)) is None:
+            continue
+        parts = kept["families"].values()
+        assert kept["families"].keys() == FAMILY_NAMES.keys() == RELATIVES.keys()
+        assert len({part["tokens"] for part in parts}) == 1
+        assert max(part["parameters"] for part in parts) <= 1.1 * min(part["parameters"] for part in parts)
+        for part in parts:
+            peaks = sorted(map(float, part["choice"]))
+            assert len(peaks) >= 3 and peaks[0] < part["rate"] < peaks[-1]
+            assert part["choice"][f"{part['rate']:g}"] == max(part["choice"].values())
 
 
 # The way of WMT 2014, with a true part of it

@@ -30,6 +30,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import distributed
+from torch.autograd.function import once_differentiable
 
 from transformer.attention import KeyValueCache, MultiHeadAttention, scaled_dot_product_attention
 from transformer.embeddings import Embedding
@@ -425,11 +426,11 @@ def chunk_rows(E):
 # result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
 #
 # A kernel is not always quicker. With torch 2.13 on a CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
-# up to twice in bf16. So there it waits for 256 keys.
+# up to twice in bf16. So at "medium" and in bf16 the formula is used below 256 keys.
 
 # %%
 class PackedProduct(torch.autograd.Function):
-    """x (..., d) times several weights (n_i, d) laid side by side -> (..., sum of n_i). For the way back they are laid out again, not kept."""
+    """x (..., d) times several weights (n_i, d) laid side by side -> (..., sum of n_i). The joined weight is not kept for backward but joined again."""
 
     @staticmethod
     def forward(ctx, x, *weights):
@@ -447,7 +448,7 @@ class PackedProduct(torch.autograd.Function):
 # %%
 def packed_projection(x, *linears):
     """Several linear maps of the same x as one product: x (..., d) -> one tensor for each of them."""
-    if any("forward" in vars(linear) for linear in linears):  # inside `packed_weights` each has its own way
+    if any("forward" in vars(linear) for linear in linears):  # inside `packed_weights` each uses its packed copy
         return [linear(x) for linear in linears]
     product = PackedProduct.apply(x, *(linear.weight for linear in linears))
     return product.split([linear.out_features for linear in linears], dim=-1)
@@ -486,14 +487,14 @@ def torch_attention(q, k, v, mask):
 
 
 # %% [markdown]
-# On a CPU one more thing costs more than it should: dropout. Torch draws a random number for each entry, a tenth of the time
+# On a CPU one more thing costs more than it should: dropout. Torch draws a random number for each entry, which takes a tenth
 # of a small model's update. But to keep an entry with probability 0.7 sixteen random bits are enough, and one draw of 64 bits
 # gives four entries.
 
 # %%
 def random_keep(x, p):
-    """Which entries dropout keeps, as booleans in the shape of x: each is lost with probability p, to 1/65,536."""
-    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-2**63, None).view(torch.int16)
+    """Which entries dropout keeps, as booleans in the shape of x: each is lost with probability p, rounded to a multiple of 1/65,536."""
+    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-2**63, None).view(torch.int16)
     return bits[:x.numel()].view(x.shape) >= round(p * 2**16) - 2**15
 
 
@@ -530,10 +531,10 @@ def fast_dropout(self, x):
 #
 # To find gradients, autograd keeps what goes *into* each operation until the way back. What goes into a LayerNorm is the sum $x + y$ of a path and its
 # sub-layer, which nobody needs again. What comes out, $z = g \odot n + b$, is kept anyway: it goes into the next matrix. And
-# from $z$ one has the normalised vector back, $n = (z - b) / g$, which is all that the gradient asks for, besides one number a row:
+# from $z$ the normalised vector can be recovered, $n = (z - b) / g$. That is all the gradient asks for, besides one number a row:
 # the $1/\sqrt{\sigma^2 + \epsilon}$ by which the row was multiplied. So the sum need not be kept.
 #
-# A gain near 0 would not do: what has been multiplied by 0 cannot be divided out again. Gains begin at 1; with one below 0.05 the plain way is taken.
+# This fails for a gain near 0: nothing can be recovered from what was multiplied by 0. Gains begin at 1; if any is below 0.05 in size, the plain way is taken.
 
 # %%
 class AddNorm(torch.autograd.Function):
@@ -549,6 +550,7 @@ class AddNorm(torch.autograd.Function):
         return z
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, gradient):
         z, scale, gain, bias, keep = ctx.saved_tensors
         normal, ones = (z - bias).div_(gain), torch.ones_like(scale)
@@ -563,11 +565,11 @@ class AddNorm(torch.autograd.Function):
 # %%
 def fast_residual(self, x, sublayer):
     """`Residual.forward` by `AddNorm`, where a CPU trains post-norm."""
-    training = torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    if self.norm_first or not training or x.device.type != "cpu" or self.norm.gain.abs().min() < 0.05:
+    p, gain = self.dropout.p if self.dropout.training else 0.0, self.norm.gain
+    usual = x.device.type == "cpu" and gain.dtype in (torch.float32, torch.float64) and not self.norm_first and p < 1
+    if not usual or not torch.is_grad_enabled() or torch.compiler.is_compiling() or gain.abs().min() < 0.05:
         return Residual.forward(self, x, sublayer)
-    p = self.dropout.p if self.training else 0.0
-    return AddNorm.apply(x, sublayer(x), self.norm.gain, self.norm.bias, self.norm.eps, p)
+    return AddNorm.apply(x, sublayer(x), gain, self.norm.bias, self.norm.eps, p)
 
 
 # %% tags=["active-ipynb"]
@@ -577,7 +579,7 @@ def fast_residual(self, x, sublayer):
 #         module(x)
 #     return sum(t.nbytes for t in kept.values()) / 2**20
 #
-# x, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4))
+# x, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4, P_drop=0.0))
 # plain = kept_for_the_way_back(layer, x)
 # for residual in layer.residuals:
 #     residual.forward = types.MethodType(fast_residual, residual)
@@ -725,19 +727,19 @@ def packed_weights(model):
 # ## Hypotheses that share a cache
 #
 # A beam search (notebook 15) copies its caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it
-# extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, that was almost half of the time.
+# extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, a profile showed almost half of the time in these copies.
 #
 # But why move anything? A sentence's hypotheses can write side by side into *one* cache. What a hypothesis must not see, the words of the others, is
-# hidden from it by a mask; and when hypotheses change places, only masks move. Attention compares with more keys than it needs, which
+# hidden from it by a mask; and when hypotheses change places, only masks move. Attention then scores more keys than it needs, which
 # is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the memory is full. The keys and values of the source, the same for all
 # hypotheses of a sentence, are there only once.
 
 # %%
 class SharedCache(KeyValueCache):
-    """The keys and values of all hypotheses of a sentence together: k and v (G, h, n, d) for G sentences.
+    """The keys and values of all hypotheses of a sentence together: k and v (G, h, n, d) for G sentences. Without gradients.
 
-    `own` (G, K, n) says which of the n positions belong to each of a sentence's K hypotheses. Rows come sentence by sentence, one new position at a
-    time: (G * K, h, 1, d); ValueError for more than one. `select` moves no keys as long as every sentence stays.
+    `own` (G, K, n) says which of the n positions belong to each of a sentence's K hypotheses. Rows come sentence by sentence,
+    one new position at a time: (G * K, h, 1, d); ValueError for more than one.
     """
 
     def __init__(self, static=False):
@@ -746,48 +748,61 @@ class SharedCache(KeyValueCache):
 
     @property
     def length(self):
-        return self.steps
-
-    def by_sentence(self, x):
-        """(G * K, h, 1, d) -> (G, h, K, d)"""
-        if x.shape[2] != 1:
-            raise ValueError(f"a SharedCache takes one new position at a time, not {x.shape[2]}")
-        return x[:, :, 0].unflatten(0, (-1, self.each)).transpose(1, 2)
+        return super().length if self.static else self.steps
 
     def append(self, k, v):
         if self.static:
             return super().append(k, v)
-        k, v = self.by_sentence(k), self.by_sentence(v)
+        k, v = by_sentence(k, self.each), by_sentence(v, self.each)
         if self.own is None:
             self.own = torch.zeros(len(k), self.each, 0, dtype=torch.bool, device=k.device)
             self.k, self.v = (x.new_empty(*x.shape[:2], 16, x.shape[-1]) for x in (k, v))
         if self.own.shape[2] + self.each > self.k.shape[2]:
-            self.make_room()
+            make_room(self)
         n, new = self.own.shape[2], torch.eye(self.each, dtype=torch.bool, device=k.device)
         self.own, self.steps = torch.cat([self.own, new.expand(len(k), -1, -1)], dim=2), self.steps + 1
         for memory, x in ((self.k, k), (self.v, v)):
             memory[:, :, n:n + self.each] = x
         return self.k[:, :, :n + self.each], self.v[:, :, :n + self.each]
 
-    def make_room(self):
-        """Throw out the positions that no hypothesis looks at, and have space for as many again as are left."""
-        seen = self.own.any(dim=1)
-        most = int(seen.sum(dim=1).max())
-        order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
-        self.own = self.own.gather(2, order[:, None].expand(-1, self.each, -1))
-        order = F.pad(order, (0, most + 16 * self.each))
-        self.k, self.v = (positions_of(x, order) for x in (self.k, self.v))
-
     def select(self, rows):
-        sentences, counts = (rows // self.each).unique_consecutive(return_counts=True)
-        each = len(rows) // max(1, len(sentences))
-        if (counts != each).any():  # not as many rows of each sentence: every row gets a place of its own
-            sentences, each = rows // self.each, 1
-        if len(sentences) != len(self.k) or (sentences != torch.arange(len(self.k), device=rows.device)).any():
-            self.k, self.v = self.k.index_select(0, sentences), self.v.index_select(0, sentences)
-        if not self.static:
-            self.own = self.own.flatten(0, 1)[rows].unflatten(0, (len(sentences), each))
-        self.each = each
+        follow(self, rows)
+
+
+# %%
+def by_sentence(x, each):
+    """(G * K, h, 1, d) -> (G, h, K, d) for K = `each` hypotheses a sentence."""
+    if x.shape[2] != 1:
+        raise ValueError(f"a SharedCache takes one new position at a time, not {x.shape[2]}")
+    return x[:, :, 0].unflatten(0, (-1, each)).transpose(1, 2)
+
+
+# %%
+def make_room(cache):
+    """Throw out the positions that no hypothesis looks at, and have space for 16 more steps."""
+    seen, K = cache.own.any(dim=1), cache.each
+    most = int(seen.sum(dim=1).max())
+    order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
+    cache.own = cache.own.gather(2, order[:, None].expand(-1, K, -1))
+    order = F.pad(order, (0, most + 16 * K))  # and for half of the whole, so that long outputs are not copied often
+    cache.k, cache.v = positions_of(cache.k, order), positions_of(cache.v, order)
+
+
+# %% [markdown]
+# When a search selects rows, each hypothesis takes over the past of the one it extends: its row of `own`. Keys move only when sentences leave.
+
+# %%
+def follow(cache, rows):
+    """`select` of a `SharedCache`; no keys move as long as every sentence stays, with as many hypotheses as each other."""
+    sentences, counts = (rows // cache.each).unique_consecutive(return_counts=True)
+    each = len(rows) // max(1, len(sentences))
+    if (counts != each).any():  # not as many rows of each sentence: every row gets a place of its own
+        sentences, each = rows // cache.each, 1
+    if len(sentences) != len(cache.k) or (sentences != torch.arange(len(cache.k), device=rows.device)).any():
+        cache.k, cache.v = cache.k.index_select(0, sentences), cache.v.index_select(0, sentences)
+    if not cache.static:
+        cache.own = cache.own.flatten(0, 1)[rows].unflatten(0, (len(sentences), each))
+    cache.each = each
 
 
 # %%
@@ -803,9 +818,12 @@ def shared_attention(self, query, key, value, mask=None, cache=None):
     """`MultiHeadAttention.forward` where the cache may be a `SharedCache`: a sentence's hypotheses are its queries, side by side."""
     if type(cache) is not SharedCache:
         return MultiHeadAttention.forward(self, query, key, value, mask, cache)
-    q = cache.by_sentence(self.split(self.W_Q(query)))
+    q = by_sentence(self.split(self.W_Q(query)), cache.each)
     k, v = self.keys_and_values(key, value, cache)
-    mask = mask[::cache.each] if cache.static else cache.own[:, None]  # a source's mask is the same for all its hypotheses
+    if not cache.static:
+        mask = cache.own[:, None]
+    elif mask is not None:
+        mask = mask[::cache.each]  # a source's mask is the same for all its hypotheses
     output = scaled_dot_product_attention(q, k, v, mask)[0]  # (G, h, K, d_v)
     return self.W_O(output.transpose(1, 2).flatten(0, 1).flatten(1)[:, None])
 
@@ -818,7 +836,7 @@ def shared_attention(self, query, key, value, mask=None, cache=None):
 def shared_caches(model):
     """Inside this block a Transformer on a CPU makes `SharedCache`s where it would make `KeyValueCache`s; same results within rounding.
 
-    For searches: one new position at a time. Nothing changes for other models, while attention is recorded, and with torch.compile.
+    For searches: one new position at a time. Nothing changes for other models, with torch.compile, and where attention is being recorded.
     """
     attentions = [m for layer in model.decoder.layers for m in (layer.self_attention, layer.cross_attention)] if type(model) is Transformer else []
     usual = all(type(m) is MultiHeadAttention and m.record is None and m.W_Q.weight.device.type == "cpu" for m in attentions)

@@ -137,15 +137,15 @@ def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=
 
 # %%
 def adam(model):
-    """Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9; the loop sets its learning rate."""
+    """Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9, for a model on its device; the loop sets its learning rate."""
     parameters = list(model.parameters())
     try:
         optimizer = torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
     except (RuntimeError, ValueError):  # no fused kernel for this device in this torch
         optimizer = torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9)
     for p in parameters:
-        if p.device.type == "cpu":  # made in the first update, the averages would lie scattered among memory that is used again and again
-            optimizer.state[p] = {"step": torch.zeros(()), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+        if p.device.type == "cpu":  # now: averages made in the first update would lie scattered in memory that every update uses again
+            optimizer.state[p] = {"step": torch.zeros((), dtype=torch.float32), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
     return optimizer
 
 
