@@ -579,12 +579,12 @@ def fast_residual(self, x, sublayer):
 #         module(x)
 #     return sum(t.nbytes for t in kept.values()) / 2**20
 #
-# x, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4, P_drop=0.0))
-# plain = kept_for_the_way_back(layer, x)
+# vectors, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4, P_drop=0.0))
+# plain = kept_for_the_way_back(layer, vectors)
 # for residual in layer.residuals:
 #     residual.forward = types.MethodType(fast_residual, residual)
-# print(f"kept for the way back: plain {plain:.1f} MiB, with norms that go back from their output {kept_for_the_way_back(layer, x):.1f} MiB")
-# assert kept_for_the_way_back(layer, x) < plain
+# print(f"kept for the way back: plain {plain:.1f} MiB, with norms that go back from their output {kept_for_the_way_back(layer, vectors):.1f} MiB")
+# assert kept_for_the_way_back(layer, vectors) < plain
 
 # %%
 FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout, Residual: fast_residual}
