@@ -310,10 +310,12 @@ def test_fast_dropout_is_for_training_only_and_follows_the_seed():
 
 
 def test_fast_dropout_takes_the_place_of_torchs(monkeypatch):
-    calls = []
+    calls, kept, random_keep = [], [], hardware.random_keep
     monkeypatch.setattr(BitDropout, "apply", lambda x, p: calls.append(p) or x)
+    monkeypatch.setattr(hardware, "random_keep", lambda x, p: kept.append(p) or random_keep(x, p))
     accelerate(model_of(P_drop=0.4)).train()(tokens(2, 5), tokens(2, 5))
-    assert calls == [0.4] * 2  # two embeddings; the sub-layers' is in `AddNorm`
+    assert calls == [0.4] * 2  # two embeddings
+    assert kept == [0.4] * (2 * 2 + 2 * 3)  # in `AddNorm`: two and three sub-layers in two layers each
 
 
 # The norm that goes back from its output

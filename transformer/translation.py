@@ -1087,13 +1087,13 @@ def families_rows(result, splits):
 # %% [markdown]
 # It is not *better* here. Does that contradict the paper? The scales are too far apart to say: theirs is a model fifty times as large that sees two
 # thousand times as many tokens. What the table does show is cost. All four do about the same number of multiplications, yet on one thread of a CPU the
-# RNNs took a fifth to a third more time for them. On a GPU there is more to lose: a Transformer computes all positions of a sentence at once,
+# other three took a fifth to a third more time for them (one after the other, on a machine that others used, too). On a GPU there is more to lose: a Transformer computes all positions of a sentence at once,
 # an RNN one after the other (09). Whoever trains in parallel can afford a larger Transformer, and more text.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
-# Nearly everything but the shortest sentences. The plain RNN must press the source into one vector of 176 numbers, long or short. The next picture
+# A quarter of the BLEU on the shortest sentences, and four fifths on the longest. The plain RNN must press the source into one vector of 176 numbers, long or short. The next picture
 # groups sentences by length.
 
 # %% tags=["active-ipynb"]
@@ -1111,9 +1111,9 @@ def families_rows(result, splits):
 # That was Bahdanau's discovery in 2014, and the ground on which the paper was built.
 #
 # The second picture surprised us. Its sentences combine words in new ways, and a quarter of them are longer than any in training (19 words). There the Transformer
-# and the convolutional model fall, and the RNN with attention does not. Both add to each word a vector for its position, and the vectors of positions
-# beyond the training sentences were never seen in training. An RNN has no such vectors: it goes on as it always has. Notebook 17 takes up
-# positions beyond the training length.
+# and the convolutional model fall far, the RNN with attention a little. A likely reason, which we did not test here: both add to each word a vector for its position, and
+# the vectors of positions beyond the training sentences were never seen in training. An RNN has no such vectors: it goes on as it always has. Notebook 17
+# has runs for positions beyond the training length.
 
 # %% [markdown]
 # ## The paper's run, by one command
