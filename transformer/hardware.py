@@ -779,12 +779,12 @@ def by_sentence(x, each):
 
 # %%
 def make_room(cache):
-    """Throw out the positions that no hypothesis looks at, and have space for 16 more steps."""
+    """Throw out the positions that no hypothesis looks at; leave room for as many as are kept, and 16 steps."""
     seen, K = cache.own.any(dim=1), cache.each
     most = int(seen.sum(dim=1).max())
     order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
     cache.own = cache.own.gather(2, order[:, None].expand(-1, K, -1))
-    order = F.pad(order, (0, most + 16 * K))  # and for half of the whole, so that long outputs are not copied often
+    order = F.pad(order, (0, most + 16 * K))
     cache.k, cache.v = positions_of(cache.k, order), positions_of(cache.v, order)
 
 
@@ -891,7 +891,7 @@ def processes(device):
         yield device
         distributed.barrier()  # leave together
     finally:
-        time.sleep(0.3)  # up to torch 2.7: if one of Gloo's threads still holds a tensor now, the next line waits for ever
+        time.sleep(0.3)  # with torch 2.3 the next line could wait for ever: most likely for a Gloo thread that still holds a tensor
         distributed.destroy_process_group()
 
 
