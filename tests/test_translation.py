@@ -466,12 +466,13 @@ def test_table_2():
 def test_a_small_table_2(corpus, splits, tmp_path):
     """From a result file as `tools/families.py` writes it: each family beside its relative in the paper's table."""
     assert read_families(corpus, tmp_path) is None
-    part = {"parameters": 1234567, "rate": 0.0025, "flops": 8.92e12, "minutes": {"cpu": 3.16, "wall": 4.0},
+    part = {"parameters": 1234567, "parameters_without_embeddings": 600000, "rate": 0.0025, "flops": 8.92e12,
+            "minutes": {"cpu": 3.16, "wall": 4.0},
             **{split: {"seeds": {seed: {"bleu": {"score": 90.0 + seed}} for seed in (1, 2)}} for split in splits}}
     families = {"families": {family: part for family in FAMILY_NAMES}}
     write_json(tmp_path / f"families-{corpus}.json", families)
     rows = families_rows(read_families(corpus, tmp_path), splits)
-    assert rows[0] == ["RNN, one vector", "1,234,567", "0.0025", *["91.50 ± 0.71 (2 seeds)"] * len(splits),
+    assert rows[0] == ["RNN, one vector", "1.23 M", "0.60 M", "0.0025", *["91.50 ± 0.71 (2 seeds)"] * len(splits),
                        "8.9e12", 3.16, "-", "-"]
     assert [row[-2:] for row in rows[1:]] == [[24.6, "2.3e19"], [25.16, "9.6e18"], [27.3, "3.3e18"]]
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import shutil
 import signal
 import statistics
@@ -19,7 +20,7 @@ import transformer.__main__ as command_line
 from transformer import hardware, translation, variations
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.data import Tokenizer
-from transformer.decoding import greedy_search
+from transformer.decoding import beam_search, greedy_search, translate
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_weights
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig
@@ -33,22 +34,28 @@ from transformer.variations import (
     Trial,
     attend_without_softmax,
     base_of,
+    beside_in_percent,
     beside_the_paper,
+    by_length,
     choose,
     compare,
-    deviation,
     devices_for,
     difference,
+    direction,
+    further_rows,
     has_result,
     in_words,
     millions,
     model_of,
     no_path,
     outside_embeddings,
+    over_seeds,
+    result_rows,
     run_trial,
     run_variations,
     sample,
     scaled,
+    spreads,
     take_out,
     taken_out,
     trial_of,
@@ -71,7 +78,7 @@ def test_the_papers_numbers():
         | 6.11 23.7 36 | 5.19 25.3 50 | 4.88 25.5 80 | 5.75 24.5 28 | 4.66 26.0 168 | 5.12 25.4 53 | 4.75 26.2 90
         | 5.77 24.6 | 4.95 25.5 | 4.67 25.3 | 5.47 25.7 | 4.92 25.7 | 4.33 26.4 213"""
     rows = [[float(number) for number in row.split()] for row in published.split("|")]
-    assert [[n for n in row[3:] if n is not None] for row in TABLE_3] == rows
+    assert [[n for n in row[3:6] if n is not None] for row in TABLE_3] == rows
     assert "".join(row.group for row in TABLE_3) == "base" + "A" * 4 + "BB" + "C" * 7 + "DDDD" + "E" + "big"
 
 
@@ -226,6 +233,25 @@ def test_a_part_is_taken_out_everywhere(part, seed):
             answer = heads(x, x, x, causal_mask(4))
             heads.W_V = value
             assert close(heads(x, x, x, causal_mask(4)), answer)
+
+
+@pytest.mark.parametrize("part", ["W_V", "softmax", "residual"])
+def test_a_part_is_missing_from_translations_too(part, seed):
+    """`translate` has faster ways for a whole Transformer; they must not bring the part back."""
+    tokenizer = Tokenizer.train(["a b c d e f g h i"], 300)
+    c = TransformerConfig(tokenizer.vocab_size, d_model=16, d_ff=32, N=2, h=2, P_drop=0.0)
+    model, texts = take_out(Transformer(c), part), ["a b c", "i h g f", "b"]
+    for beam in (1, 2):
+        with torch.no_grad():
+            plain = [search_texts(model, tokenizer, text, beam) for text in texts]
+        assert translate(model, tokenizer, texts, beam=beam) == plain
+
+
+def search_texts(model, tokenizer, text, beam):
+    """What a plain search says for one text."""
+    source = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id]])
+    tokens = beam_search(model, source, beam)[0][0].tokens if beam > 1 else greedy_search(model, source)[0]
+    return tokenizer.decode(tokens)
 
 
 def test_no_such_part():
@@ -388,6 +414,20 @@ def test_a_failed_row_loses_nothing_and_is_tried_again(base, here, with_base):
     assert here[2:] == ["h=1-seed1"] and not results["failed"] and len(results["runs"]) == 3
 
 
+def test_a_row_that_diverged_is_a_result(base, here, with_base):
+    """Its loss is no number any more: not scored, not compared, not tried again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(variations, "validation_loss", lambda *_: dict(validation_loss=math.nan))
+        results, out = run_rows(base, ["h=1"], (1,), with_base)
+    assert [run["row"] for run in results["runs"]] == ["base"]
+    assert [run["row"] for run in results["diverged"]] == ["h=1"]
+    assert "diverged: after training the validation loss is nan" in out and not results["failed"]
+    (with_base / "results.json").unlink()
+    again, out = run_rows(base, ["h=1"], (1,), with_base)
+    assert here == ["h=1-seed1"] and again == results and "2 runs, 2 of them finished" in out and "diverged:" in out
+    assert json.loads((with_base / "results.json").read_text()) == json.loads(json.dumps(results))
+
+
 def test_a_process_that_dies(base, tmp_path, monkeypatch):
     """Killed for its memory, say: a sentence. Stopped by us: nothing, it goes on next time."""
     monkeypatch.setattr(variations, "in_processes", lambda trials, *_: zip(trials, (-signal.SIGKILL, -signal.SIGTERM)))
@@ -507,6 +547,7 @@ def test_choose():
     assert choose() == TABLE_3 == choose(["base", "A", "B", "C", "D", "E", "big"])
     assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
     assert len(choose(["schedule"])) == 15 and len(choose(["data"])) == 12 and len(choose(["length"])) == 3
+    assert [row.name for row in choose(["small,part=8"])] == ["base", "small,part=8", "base,part=8"]
     assert len(choose(["simple"])) == 4 and choose(["base"]) == [TABLE_3[0]]
     with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
         choose(["A", "F"])
@@ -551,45 +592,72 @@ def test_the_command(base, here, with_base, tmp_path, monkeypatch, capsys):
 
 # Differences
 
-def test_deviation_is_pooled():
-    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.5, 9.5], "c": [7.0]}
-    runs = [dict(row=name, bleu=value) for name, some in values.items() for value in some]
-    pooled = (2 * statistics.variance(values["a"]) + 2 * statistics.variance(values["b"])) / 4
-    assert deviation(runs, "bleu") == pytest.approx(pooled**0.5)
-    assert deviation([runs[0], runs[3]], "bleu") is None
+def test_a_row_has_its_own_deviation_or_the_median():
+    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.1, 9.9], "c": [7.0, 7.5, 6.5], "d": [3.0]}
+    own = [statistics.stdev(values[row]) for row in "abc"]
+    assert spreads(values) == {"a": own[0], "b": 0.5, "c": 0.5, "d": 0.5} and own[0] > own[2] == 0.5
+    assert spreads({"a": [1.0], "d": [3.0]}) == {}
 
 
 @pytest.mark.parametrize("values, verdict", [
     ((11.7, 11.7), "more"), ((11.5, 11.5), "none"), ((8.3, 8.3), "less"), ((10.0, 10.0), "none")])
 def test_a_difference_under_two_deviations_is_none(values, verdict):
-    found, own, said = difference(list(values), [9.5, 10.0, 10.5], 0.9)
+    found, own, said = difference(list(values), [9.5, 10.0, 10.5], 1.0, 0.6)
     assert found == pytest.approx(values[0] - 10) and said == verdict
-    assert own == pytest.approx(0.9 * (1 / 2 + 1 / 3) ** 0.5)
+    assert own == pytest.approx((1 / 2 + 0.36 / 3) ** 0.5)
 
 
-def test_every_row_is_compared_with_base():
+def runs_of(row, perplexity, bleu, step=0.5**0.5):
+    """Two runs of a row, with a deviation of sqrt(2) step."""
+    common = dict(group=BY_NAME[row].group, row=row, changes=BY_NAME[row].changes)
+    return [dict(common, perplexity=perplexity + d, bleu=bleu + d) for d in (-step, step)]
+
+
+def test_every_row_is_compared():
     """By hand: a deviation of 1 for each figure, two seeds a row; perplexity only where the sentences are the same."""
-    def runs_of(row, perplexity, bleu, **changes):
-        return [dict(group="X", row=row, changes=changes, perplexity=perplexity + step, bleu=bleu + step)
-                for step in (-0.5**0.5, 0.5**0.5)]
-
-    runs = [*runs_of("base", 10.0, 20.0), *runs_of("wide", 7.0, 21.5, d_ff=8), *runs_of("few", 30.0, 12.0, part=4)]
-    wide, few = compare(runs)
-    assert (wide["row"], wide["seeds"]) == ("wide", 2)
+    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,part=4", 30.0, 12.0),
+            *runs_of("small,part=4", 34.0, 13.0), *runs_of("small,part=1", 11.0, 20.0)]
+    wide, few, small, all_pairs = compare(runs)
+    assert all_pairs["perplexity"][0] == pytest.approx(1.0)  # of the same sentences as base
+    assert (wide["row"], wide["seeds"], wide["beside"]) == ("d_ff=4096", 2, "base")
     assert wide["perplexity"] == (pytest.approx(-3.0), pytest.approx(1.0), "less")
     assert wide["bleu"] == (pytest.approx(1.5), pytest.approx(1.0), "none")
     assert few["perplexity"] is None and few["bleu"] == (pytest.approx(-8.0), pytest.approx(1.0), "less")
+    assert small["beside"] == "base,part=4" and small["bleu"][0] == pytest.approx(1.0)
+    assert small["perplexity"] == (pytest.approx(4.0), pytest.approx(1.0), "more")
     assert in_words(wide["perplexity"]) == "-3.00 ± 1.00, less" and in_words(None) == "-"
     assert all(row["bleu"] is None for row in compare(runs[::2]))  # one seed of each
     assert compare(runs[2:])[0]["bleu"] is None  # no base
+    assert [row[3:] for row in further_rows(runs)][1] == ["+4.00 ± 1.00, more", "+1.00 ± 1.00, none"]
+
+
+def test_a_wild_row_leaves_the_others_alone():
+    runs = [*runs_of("base", 10.0, 20.0, 0.1), *runs_of("N=2", 12.0, 18.0, 0.1), *runs_of("N=4", 90.0, 3.0, 50.0)]
+    depth, wild = compare(runs)
+    assert depth["bleu"][2] == "less" and wild["bleu"][2] == "none"
 
 
 def test_beside_the_paper():
-    runs = [dict(group="C", row=row, changes={}, perplexity=9.0 + step, bleu=bleu + step)
-            for row, bleu in (("base", 30.0), ("N=2", 28.0), ("without=W_V", 29.0)) for step in (-0.1, 0.1)]
-    depth, without = beside_the_paper(runs)
-    assert depth == ["N=2", 2, "+0.00 ± 0.14, none", "-2.00 ± 0.14, less", "+1.19", "-2.1"]
-    assert without[-2:] == ["-", "-"]
+    rows = ("base", 30.0), ("N=2", 28.0), ("P_drop=0.2", 33.0), ("h=16", 33.0), ("without=W_V", 29.0)
+    runs = [run for row, bleu in rows for run in runs_of(row, 9.0, bleu, 0.1)]
+    depth, dropout, heads = beside_the_paper(runs)
+    assert depth == ["N=2", 2, "+0.00 ± 0.14, none", "+1.19", "none", "-2.00 ± 0.14, less", "-2.1", "same way"]
+    assert dropout[-2:] == ["-0.3", "reversed"] and heads[-2:] == ["+0.0", "only here"]
+    drawn = beside_in_percent(runs, "bleu")
+    assert list(drawn) == ["N=2", "P_drop=0.2", "h=16"]
+    assert drawn["N=2"] == pytest.approx((-200 / 30, 20 * 2**0.5 / 30, 100 * (23.7 / 25.8 - 1)))
+    assert direction(None, 1.0) == "-" and beside_in_percent([], "bleu") == {}
+
+
+def test_what_is_shown_of_a_result_file():
+    base = dict(row="base", updates=1500, epochs=3, outside_embeddings=780_000)
+    runs = [dict(base, minutes=minutes, perplexity=p, bleu=b,
+                 short=dict(perplexity=1.0, bleu=p), long=dict(perplexity=2.0, bleu=b))
+            for minutes, p, b in ((7, 10, 20), (9, 12, 21))]
+    assert result_rows(runs) == [["base", 2, "1,500", "3.0", "8.0", "0.78", "11.00 ± 1.41", "20.50 ± 0.71"]]
+    assert by_length(runs) == [["base", "11.00 ± 1.41", "20.50 ± 0.71", "1.00 ± 0.00", "2.00 ± 0.00"]]
+    assert by_length([{}]) == []
+    assert over_seeds([1.0]) == "1.00"
 
 
 @pytest.mark.parametrize("part, missing", [(None, 0), ("W_V", 3 * 16 * 16), ("softmax", 0), ("residual", 0)])

@@ -756,7 +756,7 @@ class SharedCache(KeyValueCache):
         k, v = by_sentence(k, self.each), by_sentence(v, self.each)
         if self.own is None:
             self.own = torch.zeros(len(k), self.each, 0, dtype=torch.bool, device=k.device)
-            self.k, self.v = (x.new_empty(*x.shape[:2], 16, x.shape[-1]) for x in (k, v))
+            self.k, self.v = (room(x[:, :, :0], 32 * self.each) for x in (k, v))
         if self.own.shape[2] + self.each > self.k.shape[2]:
             make_room(self)
         n, new = self.own.shape[2], torch.eye(self.each, dtype=torch.bool, device=k.device)
@@ -782,10 +782,18 @@ def make_room(cache):
     """Throw out the positions that no hypothesis looks at; leave room for as many as are kept, and 16 steps."""
     seen, K = cache.own.any(dim=1), cache.each
     most = int(seen.sum(dim=1).max())
-    order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
-    cache.own = cache.own.gather(2, order[:, None].expand(-1, K, -1))
-    order = F.pad(order, (0, most + 16 * K))
-    cache.k, cache.v = positions_of(cache.k, order), positions_of(cache.v, order)
+    if most < seen.shape[1]:
+        order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
+        cache.own = cache.own.gather(2, order[:, None].expand(-1, K, -1))
+        cache.k, cache.v = positions_of(cache.k, order), positions_of(cache.v, order)
+    cache.k, cache.v = (room(x[:, :, :most], most + 16 * K) for x in (cache.k, cache.v))
+
+
+def room(x, more):
+    """x (G, h, n, d) with room for more positions, which hold anything: (G, h, n + more, d)."""
+    memory = x.new_empty(*x.shape[:2], x.shape[2] + more, x.shape[3])
+    memory[:, :, :x.shape[2]] = x
+    return memory
 
 
 # %% [markdown]
@@ -824,7 +832,8 @@ def shared_attention(self, query, key, value, mask=None, cache=None):
         mask = cache.own[:, None]
     elif mask is not None:
         mask = mask[::cache.each]  # a source's mask is the same for all its hypotheses
-    output = scaled_dot_product_attention(q, k, v, mask)[0]  # (G, h, K, d_v)
+    with matmul_precision("highest"):  # for so few rows the quicker way
+        output = scaled_dot_product_attention(q, k, v, mask)[0]  # (G, h, K, d_v)
     return self.W_O(output.transpose(1, 2).flatten(0, 1).flatten(1)[:, None])
 
 
@@ -836,10 +845,12 @@ def shared_attention(self, query, key, value, mask=None, cache=None):
 def shared_caches(model):
     """Inside this block a Transformer on a CPU makes `SharedCache`s where it would make `KeyValueCache`s; same results within rounding.
 
-    For searches: one new position at a time. Nothing changes for other models, with torch.compile, and where attention is being recorded.
+    For searches: one new position at a time. Nothing changes for other models, with torch.compile, where attention is being recorded,
+    and where somebody else has changed how it is computed.
     """
     attentions = [m for layer in model.decoder.layers for m in (layer.self_attention, layer.cross_attention)] if type(model) is Transformer else []
-    usual = all(type(m) is MultiHeadAttention and m.record is None and m.W_Q.weight.device.type == "cpu" for m in attentions)
+    usual = all(type(m) is MultiHeadAttention and m.record is None and m.W_Q.weight.device.type == "cpu"
+                and getattr(m.forward, "__func__", None) in (MultiHeadAttention.forward, fast_forward) for m in attentions)
     if not attentions or not usual or "new_caches" in vars(model) or is_compiled(model):
         yield model
         return

@@ -160,6 +160,24 @@ def bars(heights, xlabel="", ylabel="", title="", ax=None):
     return ax
 
 
+def differences(rows, xlabel, label, other, ax=None):
+    """Differences from zero with their reach: rows maps a name to (value, reach, another's value); from the top down."""
+    ax = new_axes(5, 0.3 * len(rows) + 1) if ax is None else ax
+    places = range(len(rows))
+    values, reach, others = zip(*rows.values())
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.errorbar(values, places, xerr=reach, fmt="o", color=COLOURS[0], markersize=5, capsize=3, label=label)
+    ax.plot(others, places, "x", color=COLOURS[1], label=other)
+    tick_labels(ax.yaxis, list(rows), len(rows))
+    ax.invert_yaxis()
+    ax.set(xlabel=xlabel)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8)
+    say(ax, "Differences", "", f"{xlabel}, {label}, and {other}: " + "; ".join(
+        f"{name} {value:+.3g} ± {far:.2g} and {theirs:+.3g}" for name, (value, far, theirs) in rows.items()) + ".")
+    return ax
+
+
 def histograms(samples, xlabel="", title="", ax=None, bins=40):
     """Outlines of several distributions over the same bins: samples maps a label to its values."""
     ax = new_axes() if ax is None else ax

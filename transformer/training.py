@@ -414,8 +414,12 @@ def finished(state, config):
 MOST_SKIPPED = 20  # updates in a row whose gradient is not a number; fp16 may skip some while its scale settles
 
 
+class Diverged(ValueError):
+    """Losses or gradients that are no numbers any more."""
+
+
 def count_update(state, loss, norm):
-    """Note an update's loss and norm, or that it was skipped; ValueError after too many of those in a row."""
+    """Note an update's loss and norm, or that it was skipped; `Diverged` after too many of those in a row."""
     if math.isfinite(norm):
         state["losses"].append(loss)
         state["norms"].append(norm)
@@ -424,9 +428,9 @@ def count_update(state, loss, norm):
     state["skipped"] += 1
     state["skipped_in_a_row"] += 1
     if state["skipped_in_a_row"] >= MOST_SKIPPED:
-        raise ValueError(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th update in a row: training "
-                         "has diverged. The checkpoint is from before; start again with a smaller factor, a longer warmup, "
-                         "or a clip of 1")
+        raise Diverged(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th update in a row: training "
+                       "has diverged. The checkpoint is from before; start again with a smaller factor, a longer warmup, "
+                       "or a clip of 1")
 
 
 # %%

@@ -30,7 +30,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from multiprocessing import connection
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median, stdev
+from threading import Thread
 from types import MethodType
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ from transformer.decoding import bleu, translate
 from transformer.hardware import choose_device
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, load_weights
 from transformer.stacks import Residual
-from transformer.training import Interrupted, TrainingConfig, catch_interrupt, validation_loss
+from transformer.training import Diverged, Interrupted, TrainingConfig, catch_interrupt, validation_loss
 from transformer.translation import (
     RECIPES, Experiment, Task, adopt, files_of, git_commit, hardware_in_words, new_model, parameters_of, prepare_folder, public, read_log,
     run_experiment, stream_pairs, write_json)
@@ -54,6 +55,7 @@ from transformer.translation import (
 # %% tags=["active-ipynb"]
 # from IPython.display import Markdown, display
 #
+# from transformer import plotting
 # from transformer.translation import data_folder, markdown_table
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
@@ -69,7 +71,7 @@ from transformer.translation import (
 
 # %%
 class Row(NamedTuple):
-    """A row of Table 3, or another variation: what it changes in base (by field), and the paper's own numbers."""
+    """A row of Table 3, or another variation: what it changes in base (by field), the paper's own numbers, and with which row it is compared."""
 
     group: str
     name: str
@@ -77,6 +79,7 @@ class Row(NamedTuple):
     perplexity: float | None = None
     bleu: float | None = None
     millions: float | None = None
+    beside: str = "base"
 
 
 # %%
@@ -115,21 +118,22 @@ TABLE_3 = [
 #
 # Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
 # the paper's; three sizes of model on a half, a quarter and an eighth of the sentences; both kinds of positions, trained on short
-# sentences only; and a model with a part taken out. (What one head alone does, the row h=1 says.)
+# sentences only; and a model with a part taken out. What one head alone does is the row h=1.
 
 # %%
 SIZES = {"small": dict(d_model=256, d_ff=1024), "base": dict(), "large": dict(d_model=1024, d_ff=4096)}
 QUESTIONS = [
     *(Row("schedule", f"factor={factor:g},warmup={warmup}", dict(factor=factor, warmup=warmup))
       for factor in (0.25, 0.5, 1.0, 2.0, 4.0) for warmup in (1000, 4000, 12_000) if (factor, warmup) != (1.0, 4000)),
-    *(Row("data", f"{name},part={part}", dict(**sizes, part=part))
+    *(Row("data", f"{name},part={part}", dict(**sizes, part=part), beside=f"base,part={part}" if sizes and part > 1 else "base")
       for name, sizes in SIZES.items() for part in (8, 4, 2, 1) if sizes or part > 1),
-    *(Row("length", f"positions={kind},longest=12", dict(positions=kind, longest=12)) for kind in ("sinusoidal", "learned")),
+    Row("length", "positions=sinusoidal,longest=12", dict(positions="sinusoidal", longest=12)),
+    Row("length", "positions=learned,longest=12", dict(positions="learned", longest=12), beside="positions=sinusoidal,longest=12"),
     *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
 ]
 
 # %% [markdown]
-# `part=8` takes each eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
+# `part=8` takes every eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
 # the settings of model and training there are three of a run.
 
 # %%
@@ -137,7 +141,7 @@ QUESTIONS = [
 class Trial(Experiment):
     """An `Experiment` with what these variations change besides: the training pairs, and parts of the model."""
 
-    part: int = 1  # train on each part-th pair of the corpus
+    part: int = 1  # train on every part-th pair of the corpus
     longest: int | None = None  # and only on pairs of at most so many words
     without: str | None = None  # W_V, softmax or residual: what is taken out of the model
 
@@ -239,7 +243,7 @@ def vocabulary_that_fits(row):
 # assert fits["big"][1] < 37_000
 
 # %% [markdown]
-# One vocabulary of about 41,100 types (or as many further vectors of width $d_{model}$) brings every row to the paper's number but one. The paper
+# One vocabulary of about 41,100 types (or 37,000 types and some 4,100 further vectors of width $d_{model}$) brings every row to the paper's number but one. The paper
 # speaks of "about 37,000", and does not say what else it counts. **Big fits no such vocabulary**: with 37,000 it already has one million too many. It may
 # have been counted otherwise; the paper does not tell.
 
@@ -302,7 +306,7 @@ def outside_embeddings(c):
 #
 # Three of the readers' variations are no setting of the model. Without $W_V$ a head averages slices of the vectors themselves. Without the
 # softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a layer's
-# input is lost.
+# input is lost. These models compute the plain way, not the faster one of notebook 11, so their minutes do not compare.
 
 # %%
 def attend_without_softmax(self, query, key, value, mask=None, cache=None):
@@ -358,7 +362,7 @@ def short_enough(pair, longest):
 
 # %%
 def sample(e, split):
-    """Yield the pairs of a `Trial`'s split; of training each part-th one, and only what is short enough."""
+    """Yield the pairs of a `Trial`'s split; of training every part-th one, and only what is short enough."""
     for number, pair in enumerate(stream_pairs(e, split)):
         if split != "train" or number % e.part == 0 and short_enough(pair, e.longest):
             yield pair
@@ -373,14 +377,17 @@ def loss_validator(e, tokenizer, count=200, watch=None):
 
 # %% [markdown]
 # What Table 3 reports: perplexity per token, and BLEU of real translations. **Deviation: they are greedy** (the paper used its beam of four). All rows
-# of Table 3 have the same vocabulary, so their perplexities compare. Those trained on fewer sentences have their own: there BLEU alone compares.
+# of Table 3 have the same vocabulary, so their perplexities compare. A model trained on fewer sentences has a vocabulary of its own, so against base its BLEU
+# alone compares.
 
 # %%
 def score(model, tokenizer, pairs):
-    """{"sentences", "perplexity", "bleu", "signature"} of a model on pairs: per target token; greedy translations."""
+    """{"sentences", "perplexity", "bleu", "signature"} of a model on pairs: per target token; greedy translations. `Diverged` without a loss."""
     sources, references = zip(*pairs)
-    found = bleu(translate(model, tokenizer, sources, beam=1), references)
     loss = validation_loss(model, encode_pairs(tokenizer, pairs))["validation_loss"]
+    if not math.isfinite(loss):
+        raise Diverged(f"after training the validation loss is {loss}")
+    found = bleu(translate(model, tokenizer, sources, beam=1), references)
     return {"sentences": len(pairs), "perplexity": round(math.exp(loss), 4), "bleu": round(found.score, 3),
             "signature": found.signature}
 
@@ -425,7 +432,7 @@ def run_trial(e, command):
     last = read_log(e.folder)[-1]
     return {**scores, "updates": last["update"], "epochs": last["epoch"], "tokens": last["tokens"], "resumed": e.resume,
             "minutes": round((last["seconds"] + time.monotonic() - trained) / 60, 2),
-            "cpu_minutes": round((time.process_time() - cpu) / 60, 2),
+            "cpu_minutes": None if e.resume else round((time.process_time() - cpu) / 60, 2), "command": public(command),
             "parameters": parameters_of(e.model) - taken_out(e), "outside_embeddings": outside_embeddings(e.model) - taken_out(e),
             "hardware": hardware_in_words(device, e.training.precision), "commit": git_commit()}
 
@@ -435,12 +442,20 @@ def run_trial(e, command):
 #
 # Runs know nothing of each other, so any number can go on side by side, each in its own process: one for each GPU; on a CPU one, or
 # as many as `--workers` says, with one thread each. A process leaves `result.json` in its run's folder, be it scores or the reason why there are none.
+# That a run diverged is a result, too; what failed for another reason is tried again by the same command.
 
 # %%
+def stop_with_parent():
+    """Let this process get a SIGTERM when the one that began it is gone; Ctrl-C reaches the parent alone, which passes it on."""
+    if parent := multiprocessing.parent_process():
+        if hasattr(os, "setpgrp"):
+            os.setpgrp()
+        Thread(target=lambda: (parent.join(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
+
+
 def work(e, command):
     """A worker process: one `Trial`, and its result.json. What went wrong stands there, too; a stop leaves none."""
-    if multiprocessing.parent_process() is not None and hasattr(os, "setpgrp"):
-        os.setpgrp()  # Ctrl-C reaches the parent alone, which passes it on
+    stop_with_parent()
     if e.device == "cpu":
         torch.set_num_threads(1)
     try:
@@ -448,7 +463,7 @@ def work(e, command):
     except Interrupted:
         return
     except (ValueError, OSError, RuntimeError) as error:
-        result = {"failed": " ".join(str(error).split())}
+        result = {"diverged" if isinstance(error, Diverged) else "failed": " ".join(str(error).split())}
     write_json(e.folder / "result.json", result)
     if "failed" not in result:  # what was needed only to go on
         for path in [e.folder / "checkpoint.safetensors", *e.folder.glob("weights/*.safetensors")]:
@@ -505,12 +520,13 @@ def devices_for(device="auto", workers=None):
 
 
 # %% [markdown]
-# Which rows? A group by its letter, or single rows by name. Base always comes along, because everything is compared with it. All rows
+# Which rows? A group by its letter, or single rows by name. What they are compared with comes along: mostly base, but a small model on an eighth of the
+# sentences stands beside the base model on that eighth. All rows
 # are trained with the first seed before any is trained with the second. Whoever stops halfway has a run of every row.
 
 # %%
 def choose(names=()):
-    """The rows of groups or of single names, base first; Table 3 where none is named. ValueError for an unknown name."""
+    """The rows of groups or of single names, and those they are compared with, base first; Table 3 where none is named. ValueError for an unknown name."""
     rows = [*TABLE_3, *QUESTIONS]
     known = {row.group for row in rows} | {row.name for row in rows}
     for name in names:
@@ -518,7 +534,8 @@ def choose(names=()):
             groups = ", ".join(dict.fromkeys(row.group for row in rows))
             raise ValueError(f"unknown row {name!r}: choose groups ({groups}) or rows by name, such as {rows[1].name}")
     chosen = [row for row in rows if {row.group, row.name} & set(names)] if names else TABLE_3
-    return [TABLE_3[0], *(row for row in chosen if row.name != "base")]
+    beside = {row.beside for row in chosen}
+    return [row for row in rows if row in chosen or row.name in beside | {"base"}]
 
 
 # %%
@@ -565,59 +582,73 @@ def collect(folder, base, command):
             result = json.loads(path.read_text(encoding="utf8"))
             found.append({"group": row.group, "row": row.name, "seed": int(path.parent.name.rpartition("-seed")[2]),
                           "changes": scaled(row.changes, base), **result})
-    return {**heading(base, command), "runs": [run for run in found if "failed" not in run],
-            "failed": [run for run in found if "failed" in run]}
-
-
-# %%
-def deviation(runs, figure):
-    """The standard deviation of a figure over seeds, pooled over all rows of runs; None where no row has two seeds."""
-    rows = [[run[figure] for run in runs if run["row"] == name] for name in dict.fromkeys(run["row"] for run in runs)]
-    squares = sum((value - mean(values)) ** 2 for values in rows for value in values)
-    freedom = sum(len(values) - 1 for values in rows)
-    return math.sqrt(squares / freedom) if freedom else None
+    return {**heading(base, command), "runs": [run for run in found if "perplexity" in run],
+            **{name: [run for run in found if name in run] for name in ("diverged", "failed")}}
 
 
 # %% [markdown]
-# With three seeds a row's own deviation is known badly: two seeds that agree by chance would make any difference look sure. All rows
-# together know it better, so they share one. A mean of $n$ runs minus a mean of $m$ runs deviates by $s \sqrt{1/n + 1/m}$. **A difference
-# under two of these is called none.**
-
-# %%
-def difference(values, base_values, s):
-    """(mean difference, its deviation, "more", "less" or "none") of two rows' figures, s being one run's deviation.
-
-    A difference under two of its deviations is none.
-    """
-    found = mean(values) - mean(base_values)
-    own = s * math.sqrt(1 / len(values) + 1 / len(base_values))
-    return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
-
+# Two runs of the same row differ by their seeds. How much, their *standard deviation* $s$ says. From three seeds it is known badly: three that agree by
+# chance would make any difference look sure. So a row counts with its own $s$, but at least with the middle one (the median) of all rows. The mean of $n$
+# runs then deviates by $s / \sqrt{n}$, and the difference of two such means by
+#
+# $$\sqrt{s_1^2 / n_1 + s_2^2 / n_2} .$$
+#
+# **A difference under two of these is called none.** For three seeds each and $s = 0.3$ BLEU that is $2 \cdot 0.24$: half a BLEU point.
+# (Of forty differences one or two pass by chance, even so.)
 
 # %%
 FIGURES = ("perplexity", "bleu")
 
 
-def comparable(run, figure):
-    """True where a run's figure can be compared with base's: perplexity only with the same vocabulary, so the same sentences."""
-    return figure == "bleu" or not {"part", "longest"} & set(run["changes"])
+def spreads(values):
+    """{row: standard deviation of one run}, from {row: a figure of each of its runs}: its own, at least the median; {} where no row has two."""
+    own = {name: stdev(some) for name, some in values.items() if len(some) > 1}
+    return {name: max(own.get(name, 0), median(own.values())) for name in values} if own else {}
+
+
+# %%
+def difference(values, others, s, s_others):
+    """(mean difference, its deviation, "more", "less" or "none") of two rows' figures; s: the deviations of one run of each.
+
+    A difference under two of its deviations is none.
+    """
+    found = mean(values) - mean(others)
+    own = math.hypot(s / math.sqrt(len(values)), s_others / math.sqrt(len(others)))
+    return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
+
+
+# %%
+def comparable(run, other, figure):
+    """True where two runs' figures compare: perplexity only with the same vocabulary, so trained on the same sentences."""
+    return figure == "bleu" or all(run["changes"].get(name, whole) == other["changes"].get(name, whole) for name, whole in (("part", 1), ("longest", None)))
+
+
+# %%
+def by_row(runs):
+    """{row: its runs}."""
+    rows = {}
+    for run in runs:
+        rows.setdefault(run["row"], []).append(run)
+    return rows
 
 
 # %%
 def compare(runs):
-    """Every row of runs beside base: [{"group", "row", "seeds", "perplexity", "bleu"}, ...], base left out.
+    """Every row of runs but base, beside the row it is compared with: [{"group", "row", "beside", "seeds", "perplexity", "bleu"}, ...].
 
-    The last two are (difference from base, its deviation, verdict), see `difference`; None where they do not compare, or
-    where there is no base or no row with two seeds yet.
+    The last two are (difference, its deviation, verdict), see `difference`; None where they do not compare, or where there
+    is no such row, or no row with two seeds yet.
     """
-    rows, deviations = {}, {figure: deviation([run for run in runs if comparable(run, figure)], figure) for figure in FIGURES}
-    for run in runs:
-        rows.setdefault(run["row"], []).append(run)
-    base, found = rows.pop("base", []), []
+    rows, beside = by_row(runs), {row.name: row.beside for row in [*TABLE_3, *QUESTIONS]}
+    values = {figure: {name: [run[figure] for run in own] for name, own in rows.items()} for figure in FIGURES}
+    s, found = {figure: spreads(values[figure]) for figure in FIGURES}, []
     for name, own in rows.items():
-        compared = {figure: difference([r[figure] for r in own], [r[figure] for r in base], deviations[figure])
-                    if base and deviations[figure] is not None and comparable(own[0], figure) else None for figure in FIGURES}
-        found.append({"group": own[0]["group"], "row": name, "seeds": len(own), **compared})
+        other, row = beside[name], {"group": own[0]["group"], "row": name, "beside": beside[name], "seeds": len(own)}
+        for figure in FIGURES:
+            there = s[figure] and other in rows and comparable(own[0], rows[other][0], figure)
+            row[figure] = difference(*(values[figure][r] for r in (name, other)), *(s[figure][r] for r in (name, other))) if there else None
+        if name != "base":
+            found.append(row)
     return found
 
 
@@ -629,8 +660,9 @@ def in_words(compared):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# made_up = [dict(row=row, bleu=bleu) for row, values in (("a", (20, 22)), ("b", (25, 27))) for bleu in values]
-# print(f"{deviation(made_up, 'bleu'):.4f}", [difference([25 + x, 27 + x], [20, 22], 2**0.5)[2] for x in (-10, -6, 0)])
+# made_up = spreads({"base": [20, 21, 22], "lucky": [25, 25, 25], "wild": [15, 30, 18]})
+# print({row: round(s, 2) for row, s in made_up.items()})
+# print([difference([x, x, x], [20, 21, 22], 1, 1)[2] for x in (18, 20, 22, 23)])
 
 # %% [markdown]
 # And the command: all rows of all seeds, what is finished left out, a line for each run.
@@ -642,17 +674,18 @@ COLUMNS = "{:34} {:>4} {:>8} {:>8} {:>8} {:>7} {:>12} {:>12}"
 # %%
 def line_of(run, runs):
     """A line of the progress table: a run, and what differs from base with the same seed once that has run."""
-    if "failed" in run:
-        return f"{run['row']:34} {run['seed']:>4} failed: {run['failed']}"
+    for name in ("failed", "diverged"):
+        if name in run:
+            return f"{run['row']:34} {run['seed']:>4} {name}: {run[name]}"
     base = next((other for other in runs if (other["row"], other["seed"]) == ("base", run["seed"])), None)
-    differences = [f"{run[figure] - base[figure]:+.2f}" if base and comparable(run, figure) else "-" for figure in FIGURES]
+    differences = [f"{run[figure] - base[figure]:+.2f}" if base and comparable(run, base, figure) else "-" for figure in FIGURES]
     return COLUMNS.format(run["row"], run["seed"], f"{run['updates']:,}", f"{run['minutes']:.1f}", f"{run['perplexity']:.2f}",
                           f"{run['bleu']:.2f}", *differences)
 
 
 # %%
 def has_result(e):
-    """True where a trial has been scored."""
+    """True where a trial has been scored, or has diverged."""
     path = e.folder / "result.json"
     return path.is_file() and "failed" not in json.loads(path.read_text(encoding="utf8"))
 
@@ -671,8 +704,10 @@ def run_variations(base, rows, seeds, folder, devices, command):
     waiting, content = [e for e in trials if not has_result(e)], collect(folder, base, command)
     print(f"{len(trials)} runs, {len(trials) - len(waiting)} of them finished; at the same time: {len(devices)}")
     print(COLUMNS.format("row", "seed", "updates", "minutes", "PPL", "BLEU", "PPL - base", "BLEU - base"), flush=True)
-    for run in content["runs"]:
+    for run in [*content["runs"], *content["diverged"]]:
         print(line_of(run, content["runs"]), flush=True)
+    if len(waiting) < len(trials):
+        write_json(folder / "results.json", content)
     for e in waiting:
         (e.folder / "result.json").unlink(missing_ok=True)
     for e, status in in_processes(waiting, devices, command):
@@ -680,40 +715,113 @@ def run_variations(base, rows, seeds, folder, devices, command):
             write_json(e.folder / "result.json", {"failed": f"its process ended with status {status}"})
         content = collect(folder, base, command)
         write_json(folder / "results.json", content)
-        for run in [*content["runs"], *content["failed"]]:
+        for run in [*content["runs"], *content["diverged"], *content["failed"]]:
             if folder_name(run["row"], run["seed"]) == e.folder.name:
                 print(line_of(run, content["runs"]), flush=True)
     if len(seeds) > 1:
-        print("\nminus base, over seeds; a difference under two of its deviations is none")
+        print("\nminus base (or the row named), over seeds; a difference under two of its deviations is none")
         for row in compare(content["runs"]):
-            print("{:34} {:>2} seeds   PPL {:24} BLEU {}".format(row["row"], row["seeds"], *(in_words(row[f]) for f in FIGURES)))
+            print("{:34} {:>2} seeds   PPL {:24} BLEU {:24}".format(row["row"], row["seeds"], *(in_words(row[f]) for f in FIGURES)),
+                  "" if row["beside"] == "base" else row["beside"])
     return content
 
 
 # %% [markdown]
 # ## What we found
 #
-# Every run that was recorded, as differences from base, beside the paper's.
+# Every row that was recorded: how long it was trained, and what came out, mean and deviation over seeds.
 
 # %%
-def beside_the_paper(runs):
-    """Rows (row, seeds, perplexity and BLEU minus base here, the same in the paper) for the rows of `compare`."""
-    paper, base, found = {row.name: row for row in TABLE_3}, TABLE_3[0], []
-    for row in compare(runs):
-        theirs = paper.get(row["row"])
-        found.append([row["row"], row["seeds"], *(in_words(row[figure]) for figure in FIGURES),
-                      f"{theirs.perplexity - base.perplexity:+.2f}" if theirs else "-", f"{theirs.bleu - base.bleu:+.1f}" if theirs else "-"])
-    return found
+def over_seeds(values, digits=2):
+    """Mean and standard deviation in words: "12.30 ± 0.20"; no deviation of a single value."""
+    own = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):.{digits}f}{own}"
+
+
+# %%
+def result_rows(runs):
+    """Lines (row, seeds, updates, epochs, minutes, parameters outside the embeddings in M, perplexity, BLEU) of a result file's runs."""
+    return [[name, len(own), f"{own[0]['updates']:,}", f"{mean(run['epochs'] for run in own):.1f}", f"{mean(run['minutes'] for run in own):.1f}",
+             f"{own[0]['outside_embeddings'] / 1e6:.2f}", *(over_seeds([run[figure] for run in own]) for figure in FIGURES)]
+            for name, own in by_row(runs).items()]
 
 
 # %% tags=["active-ipynb"]
-# paths = sorted((data_folder() / "runs").glob("variations*.json"))
-# for path in paths:
-#     result = json.loads(path.read_text(encoding="utf8"))
-#     print(f"{path.name}: {result['command']}, {result['corpus']}, {result['runs'][0]['hardware']}")
-#     display(Markdown(markdown_table(["row", "seeds", "PPL", "BLEU", "the paper's PPL", "the paper's BLEU"], beside_the_paper(result["runs"]))))
-# if not paths:
+# results = {path.name: json.loads(path.read_text(encoding="utf8")) for path in sorted((data_folder() / "runs").glob("variations*.json"))}
+# for name, result in results.items():
+#     print(f"{name}: {result['command']}, {result['corpus']}, {result['runs'][0]['hardware']}")
+#     for run in result["diverged"]:
+#         print(f"diverged: {run['row']}, seed {run['seed']}")
+#     display(Markdown(markdown_table(["row", "seeds", "updates", "epochs", "minutes", "parameters", "PPL", "BLEU"], result_rows(result["runs"]))))
+# if not results:
 #     print("Nothing recorded yet: transformer variations --corpus multi30k --record data/runs/variations.json")
+
+# %% [markdown]
+# Beside the paper's Table 3, as differences from base. "Same way": here and there the row is better than base, or worse. "Reversed": one is better, the other worse.
+# The two bases are not alike, neither in size nor in their corpus, so it is the direction that compares, not the height.
+
+# %%
+def direction(compared, paper):
+    """Whether a difference of `compare` goes the same way as the paper's: "same way", "reversed", "only here", "none", or "-"."""
+    if compared is None:
+        return "-"
+    if compared[2] == "none":
+        return "none"
+    return "same way" if compared[0] * paper > 0 else "reversed" if paper else "only here"
+
+
+# %%
+def beside_the_paper(runs):
+    """Lines (row, seeds, then perplexity and BLEU, each minus base here, the paper's, and the `direction`) for the rows of Table 3."""
+    paper, base, found = {row.name: row for row in TABLE_3}, TABLE_3[0], []
+    for row in [row for row in compare(runs) if row["row"] in paper]:
+        line = [row["row"], row["seeds"]]
+        for figure, form in (("perplexity", "+.2f"), ("bleu", "+.1f")):
+            theirs = round(getattr(paper[row["row"]], figure) - getattr(base, figure), 2)
+            line += [in_words(row[figure]), format(theirs, form), direction(row[figure], theirs)]
+        found.append(line)
+    return found
+
+
+# %%
+def beside_in_percent(runs, figure):
+    """{row of Table 3: (difference from base, two of its deviations, the paper's difference)}, in percent of base's figure."""
+    paper, base = {row.name: getattr(row, figure) for row in TABLE_3}, mean([run[figure] for run in runs if run["row"] == "base"] or [math.nan])
+    rows = {row["row"]: row[figure] for row in compare(runs) if row["row"] in paper and row[figure] is not None}
+    return {name: (100 * found / base, 200 * own / base, 100 * (paper[name] / paper["base"] - 1)) for name, (found, own, _) in rows.items()}
+
+
+# %% tags=["active-ipynb"]
+# for result in results.values():
+#     if lines := beside_the_paper(result["runs"]):
+#         display(Markdown(markdown_table(["row", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
+#     if beside_in_percent(result["runs"], "bleu"):
+#         for ax, figure, name in zip(plotting.new_axes(4.5, 5.5, columns=2), FIGURES, ("perplexity", "BLEU")):
+#             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, difference from base in %", "here, ± 2 deviations", "the paper", ax=ax)
+
+# %% [markdown]
+# The other groups, each beside the row it should be compared with:
+
+# %%
+def further_rows(runs):
+    """Lines (row, beside, seeds, perplexity, BLEU) for what is not in Table 3."""
+    return [[row["row"], row["beside"], row["seeds"], *(in_words(row[figure]) for figure in FIGURES)]
+            for row in compare(runs) if row["group"] in {other.group for other in QUESTIONS}]
+
+
+# %%
+def by_length(runs):
+    """Lines (row, BLEU of short sentences, of long ones, perplexity of both) of the rows with `longest`."""
+    return [[name, *(over_seeds([run[part][figure] for run in own]) for figure in reversed(FIGURES) for part in ("short", "long"))]
+            for name, own in by_row(run for run in runs if "long" in run).items()]
+
+
+# %% tags=["active-ipynb"]
+# for result in results.values():
+#     if lines := further_rows(result["runs"]):
+#         display(Markdown(markdown_table(["row", "minus", "seeds", "PPL", "BLEU"], lines)))
+#     if lines := by_length(result["runs"]):
+#         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
 
 # %% [markdown]
 # `transformer variations --corpus multi30k --workers 2` does all of this. `--rows A B` runs two groups, `--rows schedule` another one,
