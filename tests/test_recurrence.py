@@ -21,8 +21,11 @@ from transformer.recurrence import (
     go_on,
     gradient_by_distance,
     gru_step,
+    learn_to_reverse,
     lstm_step,
+    rows_to_reverse,
     sentence_lengths,
+    share_reversed,
     summary,
 )
 from transformer.training import TrainingConfig, train, validation_loss
@@ -297,6 +300,64 @@ def test_the_loop_trains_it(cell, attention, tmp_path):
     assert validation_loss(model, encoded)["validation_loss"] < before - 0.5
     outputs = beam_search(model, torch.tensor([encoded[0][0]]), beam=2, extra=5)
     assert 1 <= len(outputs[0][0].tokens) <= len(encoded[0][0]) + 5
+
+
+# The task of the notebook
+
+def test_rows_to_reverse():
+    source, target = rows_to_reverse(200, 2, 5)
+    lengths = [sum(token != 0 for token in row) for row in source.tolist()]
+    assert set(lengths) == {2, 3, 4, 5} and set(source.flatten().tolist()) == {0, *range(3, 13)}
+    for row, backwards, length in zip(source.tolist(), target.tolist(), lengths):
+        assert backwards == [1, *row[:length][::-1], 2] + [0] * (5 - length)
+
+
+class Reciter:
+    """Stands in for a model: says rows backwards, but 4 where `mistake`, of the rows and how much is said, is true."""
+
+    def __init__(self, mistake):
+        self.mistake = mistake
+
+    def encode(self, source):
+        return source
+
+    def new_caches(self):
+        self.heard = []
+        return self.heard
+
+    def decode(self, token, memory, mask, heard):
+        right = torch.cat([memory.flip(1), torch.full((len(memory), 1), 2)], dim=1)[:, len(heard)]
+        wrong = torch.as_tensor(self.mistake(memory, len(heard)))
+        heard.append(token[:, 0])
+        return nn.functional.one_hot(torch.where(wrong, 4, right), 13)[:, None]
+
+
+def test_share_reversed_counts_whole_rows():
+    torch.manual_seed(0)
+    assert share_reversed(Reciter(lambda rows, said: False), 4) == 1
+    assert share_reversed(Reciter(lambda rows, said: said == 4), 4) == 0        # the end mark
+    at_first = Reciter(lambda rows, said: (rows[:, -1] == 12) & (said == 0))    # in a tenth of the rows
+    assert share_reversed(at_first, 2, count=2000) == pytest.approx(0.9, abs=0.03)
+
+
+def test_share_reversed_gives_the_models_own_words_back():
+    reciter = Reciter(lambda rows, said: said == 0)
+    share_reversed(reciter, 3, count=50)
+    assert reciter.heard[0].eq(1).all() and reciter.heard[1].eq(4).all() and not reciter.heard[2].eq(4).all()
+
+
+def test_learn_to_reverse():
+    torch.manual_seed(0)
+    model = RecurrentEncoderDecoder(RecurrenceConfig(13, d_model=32, N=1, P_drop=0.0)).eval()
+    source, target = rows_to_reverse(100, 2, 10)
+
+    def loss():
+        logits = model(source, target[:, :-1]).flatten(0, 1)
+        return nn.functional.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=0).item()
+
+    before = loss()
+    assert learn_to_reverse(model, 60) is model and not model.training
+    assert loss() < before - 0.4
 
 
 # Bad input

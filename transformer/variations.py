@@ -824,6 +824,22 @@ def by_length(runs):
 #         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
 
 # %% [markdown]
+# In pictures: mean BLEU over the schedule, and over the share of the sentences that a model was trained on.
+
+# %% tags=["active-ipynb"]
+# factors, warmups, parts = (0.25, 0.5, 1.0, 2.0, 4.0), (1000, 4000, 12_000), (8, 4, 2, 1)
+# for result in results.values():
+#     scores = {name: mean(run["bleu"] for run in own) for name, own in by_row(result["runs"]).items()}
+#     scores["factor=1,warmup=4000"] = scores["base,part=1"] = scores.get("base", math.nan)
+#     if {row.name for row in QUESTIONS if row.group == "schedule"} <= scores.keys():
+#         grid = [[scores[f"factor={factor:g},warmup={warmup}"] for warmup in warmups] for factor in factors]
+#         plotting.heatmap(grid, [scaled(dict(warmup=warmup), SMALL)["warmup"] for warmup in warmups], factors, "BLEU", values=True, cell=0.6,
+#                          column_label="updates of warm-up", row_label="factor")
+#     if {row.name for row in QUESTIONS if row.group == "data"} <= scores.keys():
+#         plotting.lines([1 / part for part in parts], {name: [scores[f"{name},part={part}"] for part in parts] for name in SIZES},
+#                        "share of the training pairs", "BLEU", logx=True, markers=True)
+
+# %% [markdown]
 # `transformer variations --corpus multi30k --workers 2` does all of this. `--rows A B` runs two groups, `--rows schedule` another one,
 # `--seeds 1` one seed; Ctrl-C stops, and the same command goes on. On a machine with several GPUs each takes a run.
 #
