@@ -29,9 +29,11 @@ from transformer.complexity import (
     make_layer,
     measure,
     path_length,
+    peak_memory,
     pruned_attention,
     recurrent_round,
     stacked,
+    turns,
     windows,
     work,
 )
@@ -216,7 +218,8 @@ def test_crossing_of_power_laws():
 def test_exponent_is_that_of_the_larger_half():
     sizes = [2, 4, 8, 16, 32, 64]
     assert exponent(sizes, [1, 1, 1, *(3 * n**1.7 for n in sizes[3:])]) == pytest.approx(1.7)
-    assert largest_n(sizes, [5 * n**2 for n in sizes], 5 * 10_000**2) == pytest.approx(10_000)
+    assert largest_n(100, 5 * 100**2, 5 * 10_000**2, 2) == pytest.approx(10_000)
+    assert largest_n(100, 500, 50_000, 1) == pytest.approx(10_000)
 
 
 def test_exponents_of_flops_and_of_what_was_measured():
@@ -264,36 +267,66 @@ def test_the_forward_pass_alone_keeps_nothing_for_a_gradient():
     assert memory.peak < 3 * 40_000 + 1000
 
 
+class Slow(nn.Module):
+    """Doubles x, in no less than `least(number of the call)` seconds; `calls` are the shapes that it saw."""
+
+    def __init__(self, least=lambda call: 0.003):
+        super().__init__()
+        self.least, self.calls = least, []
+
+    def forward(self, x):
+        end = time.thread_time() + self.least(len(self.calls))
+        self.calls.append(tuple(x.shape))
+        while time.thread_time() < end:
+            pass
+        return x * 2
+
+
+class Quick(nn.Module):
+    def forward(self, x):
+        return x + torch.cat([x, x])[:len(x)]
+
+
+def test_layers_take_turns():
+    layers, x = {"slow": Slow(), "quick": Quick()}, torch.randn(3, 8, 5)
+    assert peak_memory(layers, x) == {"slow": 480, "quick": 3 * 480}
+    times = turns(layers, x)
+    assert len(times["slow"]) == len(times["quick"]) == 1 and len(layers["slow"].calls) == 2
+    assert times["slow"][0] > 2 * times["quick"][0] > 0
+    assert len(turns(layers, x, seconds=0.05)["quick"]) > 1
+
+
 def test_measures_each_layer_at_each_size():
-    calls = []
-
-    class Slow(nn.Module):
-        def forward(self, x):
-            calls.append(x.shape)
-            end = time.perf_counter() + 0.003
-            while time.perf_counter() < end:
-                pass
-            return x * 2
-
-    class Quick(nn.Module):
-        def forward(self, x):
-            return x + torch.cat([x, x])[:len(x)]
-
-    found = measure({"slow": Slow(), "quick": Quick()}, [8, 16], 5, seconds=0.0, rounds=4)
-    assert calls == [(1, 8, 5)] * 5 + [(1, 16, 5)] * 5  # once for memory, four times for the clock
-    assert found["slow"]["bytes"] == [160, 320] and found["quick"]["bytes"] == [480, 960]
-    assert min(found["slow"]["seconds"]) > 2 * max(found["quick"]["seconds"]) > 0
-    assert measure({"quick": Quick()}, [8], 5, seconds=0.0, B=3)["quick"]["bytes"] == [3 * 160 + 6 * 160]
+    slow, heard = Slow(), []
+    found = measure({"slow": slow, "quick": Quick()}, [8, 16], 5, passes=3, seconds=0.0,
+                    tell=lambda number, mode, n, times: heard.append((number, mode, n, list(times))))
+    modes = ["forward", "training"]
+    assert slow.calls == [(1, 8, 5), (1, 16, 5)] * 2 * 4  # in both modes, once for memory, three times for the clock
+    assert heard == [(i, mode, n, ["slow", "quick"]) for i in (1, 2, 3) for mode in modes for n in (8, 16)]
+    for mode in modes:
+        assert min(found[mode]["slow"]["seconds"]) > 2 * max(found[mode]["quick"]["seconds"]) > 0
+    assert found["forward"]["slow"]["bytes"] == [160, 320] and found["forward"]["quick"]["bytes"] == [480, 960]
+    assert all(a > b for a, b in zip(found["training"]["slow"]["bytes"], [160, 320]))
 
 
-def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, one_thread):
+@pytest.mark.parametrize("first", range(4, 14))
+def test_a_bad_minute_spoils_no_size(first):
+    """Of the calls, four are for memory and four for each of three passes; three in a row are slow."""
+    layer = Slow(lambda call: 0.02 if first <= call < first + 3 else 0.0)
+    found = measure({"slow": layer}, [8, 16], 5, passes=3, seconds=0.0)
+    assert all(max(found[mode]["slow"]["seconds"]) < 0.01 for mode in found)
+
+
+def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, one_thread, capsys):
     import complexity as tool
 
     monkeypatch.setattr(tool, "SECONDS", 0.0)
+    monkeypatch.setattr(tool, "PASSES", 2)
     monkeypatch.setattr("sys.argv", ["complexity.py", "--largest", "130", "--d", "16", "--result", f"{tmp_path}/r"])
     tool.main()
     result = json.loads((tmp_path / "r").read_text(encoding="utf8"))
     assert result["command"] == "python tools/complexity.py --largest 130 --d 16" and result["sizes"] == [64, 128]
+    assert result["passes"] == 2 and capsys.readouterr().out.count("pass 2: training n = ") == 2
     assert result["hardware"].startswith("1 thread of ") and result["minutes"] >= 0
     for name in ("forward", "training"):
         assert list(result[name]) == list(KINDS)
@@ -320,9 +353,20 @@ def test_pruned_attention_keeps_the_largest(masked):
 
 def test_pruning_at_random_keeps_as_many_and_respects_the_mask():
     x, mask = random(2, 3, 8, 4), padding_mask(torch.tensor([[1] * 8, [1] * 5 + [0] * 3]), pad_id=0)
-    weights = pruned_attention(x, x, x, mask, keep=4, at_random=True)[1]
+    weights = pruned_attention(x, x, x, mask, keep=4, by="chance")[1]
     assert (weights > 0).sum(dim=-1).eq(4).all() and weights[1, :, :, 5:].eq(0).all()
     assert not torch.equal(weights > 0, pruned_attention(x, x, x, mask, keep=4)[1] > 0)
+
+
+def test_pruning_by_distance_keeps_the_nearest():
+    x, mask = random(1, 2, 6, 4), padding_mask(torch.tensor([[1, 1, 1, 1, 0, 0]]), pad_id=0)
+    kept = pruned_attention(x, x, x, keep=3, by="distance")[1][0, 0] > 0
+    assert torch.equal(kept[1:5], band(6, 1, False)[1:5])
+    assert [kept[i].nonzero()[:, 0].tolist() for i in (0, 5)] == [[0, 1, 2], [3, 4, 5]]
+    two = pruned_attention(x, x, x, mask & causal_mask(6), keep=2, by="distance")[1][0, 1] > 0
+    assert [row.nonzero()[:, 0].tolist() for row in two] == [[0], [0, 1], [1, 2], [2, 3], [2, 3], [2, 3]]
+    longer = random(1, 2, 9, 4)
+    assert (pruned_attention(x, longer, longer, keep=1, by="distance")[1][0, 0].argmax(dim=-1) == torch.arange(6)).all()
 
 
 def test_partial_settings_reach_the_inner_function():

@@ -4,13 +4,16 @@
     python tools/complexity.py --largest 512 --result ""   a quick try that only prints
     python tools/complexity.py --device cuda --result gpu.json
 
-One sequence, float32, on a CPU one thread. The layers take turns; medians count, of as many rounds as two seconds hold,
-and of at least three (of two from 8,192 on). All takes some five minutes on one core; n = 8,192 needs 8 GB of memory.
+One sequence, float32, on a CPU one thread. Memory once; then five passes over all sizes, forward and with the backward
+pass, so that a bad minute of the machine spoils one pass of many sizes and not all that is known of one. In a pass the
+layers take turns at each size for a second, once at least; the median of all turns counts. Each pass is printed. All
+takes some eight minutes on one core; n = 8,192 needs 8 GB of memory.
 """
 
 import argparse
 import sys
 import time
+from statistics import median
 
 import torch
 from scale import ROOT, as_json
@@ -20,23 +23,23 @@ from transformer.complexity import KINDS, make_layer, measure  # noqa: E402
 from transformer.model import write_file  # noqa: E402
 from transformer.translation import git_commit, hardware_in_words  # noqa: E402
 
-SEED, SMALLEST, DEPTH, SECONDS = 2017, 64, 3, 2.0
+SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 5, 1.0
+
+
+def tell(number, mode, n, times):
+    """A line for each size of a pass."""
+    print(f"pass {number}: {mode:8} n = {n:5,}:", *(f"{kind} {median(some):.3g} s;" for kind, some in times.items()),
+          flush=True)
 
 
 def measure_all(largest, d, device):
-    """Sizes from 64 to largest, forward alone and with the backward pass."""
+    """Sizes from 64 to largest, forward alone and with the backward pass; seconds to four figures."""
     layers = {kind: make_layer(kind, d, depth=DEPTH).to(device) for kind in KINDS}
     sizes = [SMALLEST * 2**i for i in range((largest // SMALLEST).bit_length())]
-    result = {"d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "sizes": sizes}
-    for name in ("forward", "training"):
-        result[name] = {kind: {"seconds": [], "bytes": []} for kind in KINDS}
-        for n in sizes:
-            row = measure(layers, [n], d, name == "training", SECONDS, 3 if n < 8192 else 2, device)
-            for kind in KINDS:
-                result[name][kind]["seconds"].append(float(f"{row[kind]['seconds'][0]:.4g}"))
-                result[name][kind]["bytes"] += row[kind]["bytes"]
-            print(f"{name:8} n = {n:5,}:", *(f"{kind} {row[kind]['seconds'][0]:.3g} s;" for kind in KINDS), flush=True)
-    return result
+    found = measure(layers, sizes, d, PASSES, SECONDS, device, tell)
+    for row in (row for rows in found.values() for row in rows.values()):
+        row["seconds"] = [float(f"{seconds:.4g}") for seconds in row["seconds"]]
+    return {"d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES, "sizes": sizes, **found}
 
 
 def main():

@@ -57,7 +57,8 @@ from transformer.recurrence import gru_step
 # %% [markdown]
 # ## What the table says
 #
-# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 asks three things of it, up to constant factors:
+# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 asks three things of it, as **big O's**: $O(n^2 d)$ means at most
+# some constant times $n^2 d$, once $n$ is large. It says how a price grows, and leaves the constant open.
 #
 # | layer | work | steps that must wait | longest path |
 # |---|---|---|---|
@@ -190,8 +191,8 @@ class Dilated(nn.Module):
 
 # %% [markdown]
 # Yellow: this output depends on this input (its gradient is not zero). Now all kinds by
-# name. The convolution is notebook 02's gated block in its causal form, as recurrence is causal, too. The recurrence is torch's GRU,
-# whose loop is compiled.
+# name. "Fused" is torch's own kernel for attention, which makes it one operation. The convolution is notebook 02's gated block in its
+# causal form, as recurrence is causal, too. The recurrence is torch's GRU, whose loop is compiled.
 
 # %%
 class Recurrent(nn.GRU):
@@ -244,9 +245,11 @@ def longest_chain(y):
 
 
 # %% tags=["active-ipynb"]
-# sizes, rows = [16, 32, 64, 128, 256, 512], [kind for kind in KINDS if "fused" not in kind]
-# steps = {kind: [longest_chain(make_layer(kind, 16, r=4, depth=2)(torch.randn(1, n, 16))) for n in sizes] for kind in rows}
-# plotting.lines(sizes, steps, "positions n", "longest chain of operations", logx=True, logy=True, markers=True);
+# sizes = [16, 32, 64, 128, 256, 512]
+# steps = {kind: [longest_chain(make_layer(kind, 16, r=4, depth=2)(torch.randn(1, n, 16))) for n in sizes] for kind in KINDS}
+# ax = plotting.lines(sizes, steps, "positions n", "longest chain of operations", logx=True, logy=True, markers=True)
+# for i, line in enumerate(ax.lines):
+#     line.set_zorder(2 - i / 10)                                             # dashes above the full line that they share
 
 # %% tags=["active-ipynb"]
 # assert all(len(set(chain)) == 1 for kind, chain in steps.items() if kind != "recurrent")
@@ -256,7 +259,7 @@ def longest_chain(y):
 # print({kind: chain[-1] for kind, chain in steps.items()}, f"at n = 512; a position more costs the GRU {a_step} operations")
 
 # %% [markdown]
-# Four flat lines, and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** No machine can change that: the
+# Five flat lines, and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** No machine can change that: the
 # chains are in the mathematics.
 
 # %% [markdown]
@@ -318,14 +321,15 @@ def recurrent_round(gru):
 
 # %% tags=["active-ipynb"]
 # sizes, d = [5, 9, 17, 33, 65, 129], 8
-# takes = {kind: recurrent_round(gru) if kind == "recurrent" else stacked(kind, d, h=2, r=8) for kind in rows}
+# takes = {kind: recurrent_round(gru) if kind == "recurrent" else stacked(kind, d, h=2, r=8) for kind in KINDS}
 # paths = {kind: [path_length(step, torch.randn(1, n, d, dtype=torch.float64)) for n in sizes] for kind, step in takes.items()}
 # plotting.lines(sizes, paths, "positions n", "steps from first to last", logx=True, logy=True, markers=True)
 # print(*(f"{kind:22}{lengths}" for kind, lengths in paths.items()), sep="\n")
 
 # %% tags=["active-ipynb"]
-# formulas = {"self-attention": lambda n: 1, "recurrent": lambda n: n, "restricted attention": lambda n: math.ceil((n - 1) / 8),
-#             "convolution": lambda n: math.ceil((n - 1) / 2), "dilated convolution": lambda n: math.ceil(math.log(n, 3))}
+# formulas = {"self-attention": lambda n: 1, "self-attention, fused": lambda n: 1, "recurrent": lambda n: n,
+#             "convolution": lambda n: math.ceil((n - 1) / 2), "dilated convolution": lambda n: math.ceil(math.log(n, 3)),
+#             "restricted attention": lambda n: math.ceil((n - 1) / 8)}
 # assert all(paths[kind] == [formula(n) for n in sizes] for kind, formula in formulas.items())
 
 # %% [markdown]
@@ -359,7 +363,7 @@ def layer_flops(kind, n, d, k=3, r=32):
 # %% tags=["active-ipynb"]
 # from torch.utils.flop_counter import FlopCounterMode
 #
-# for kind in rows:
+# for kind in (kind for kind in KINDS if "fused" not in kind):
 #     with FlopCounterMode(display=False) as counter, torch.no_grad():
 #         make_layer(kind, 64)(torch.randn(1, 200, 64))
 #     print(f"{kind:22} formula {layer_flops(kind, 200, 64):11,}   torch {counter.get_total_flops():11,}")
@@ -383,24 +387,32 @@ def crossing(sizes, a, b):
 
 # %% tags=["active-ipynb"]
 # sizes = [64 * 2**i for i in range(8)]                                       # 64 to 8,192
-# curves = {kind: [layer_flops(kind, n, 512) / n / 1e6 for n in sizes] for kind in rows}
-# plotting.lines(sizes, curves, "positions n", "million FLOPs a position", "d = 512, k = 3, r = 32", logx=True, logy=True).axvline(512, color="grey")
-# for d in (64, 512, 1024):
-#     n = crossing(sizes, *([layer_flops(kind, n, d) for n in sizes] for kind in ("self-attention", "recurrent")))
-#     print(f"d = {d:4}: the recurrent layer has less work from n = {n:.0f} on")
-#     assert abs(n - d) < 0.01 * d
+# for d in (64, 1024, 512):
+#     curves = {kind: [layer_flops(kind, n, d) / n / 1e6 for n in sizes] for kind in KINDS}
+#     meet = crossing(sizes, curves["self-attention"], curves["recurrent"])
+#     print(f"d = {d:4}: the recurrent layer has less work from n = {meet:.0f} on")
+#     assert abs(meet - d) < 0.01 * d
+# ax = plotting.lines(sizes, curves, "positions n", "million FLOPs a position", f"d = {d}, k = 3, r = 32", logx=True, logy=True)
+# ax.axvline(meet, color="grey", linewidth=1, label=f"the crossing, n = {meet:.0f}")
+# ax.set_yticks([2, 3, 4, 6, 10, 20])
+# for i, line in enumerate(ax.lines):
+#     line.set_zorder(2 - i / 10)
+# ax.legend(fontsize=8)
+# price = dict(zip(sizes, curves["self-attention"]))
+# print(f"self-attention, a position: {price[512] / price[64] - 1:.0%} more at n = 512 than at 64, {price[8192] / price[512]:.1f} times as much at 8,192")
 
 # %% [markdown]
-# Recurrence and convolutions lie on one line ($k = 3$ makes $12nd^2$, too), flat: each position costs the same. The blue one meets it at $n = d = 512$,
-# the grey line. Left of it attention's price hardly grows, because the projections dominate; right of it the square takes over. A sentence
-# has 30 tokens, and $d$ was 512: the authors were far to the left.
+# Recurrence and convolutions lie on one line ($k = 3$ makes $12nd^2$, too), flat: each position costs the same. Both full
+# attentions are one line as well, and meet it at $n = d$. Left of it their price rises slowly, because the projections dominate; right of it
+# the square takes over. A sentence has 30 tokens, and $d$ was 512: the authors were far to the left.
+#
+# At $n = 64$ restricted attention lies *above* the full one: its blocks compute $3r = 96$ scores a position, more than $n$.
 
 # %% [markdown]
 # ## Time and memory, measured
 #
 # FLOPs are not seconds. Each layer now works on one sequence, forward alone and then as in training, with the
-# backward pass. They take turns, and the median of several rounds counts. The clock is that of one thread, so that other programs do
-# not disturb it. Memory: every tensor is entered when it is made and struck out when it is freed. (What a compiled operation
+# backward pass. Memory: every tensor is entered when it is made and struck out when it is freed. (What a compiled operation
 # needs inside itself is not seen.)
 
 # %%
@@ -446,40 +458,75 @@ def work(layer, x, training=False):
 
 
 # %%
-def measure(layers, sizes, d, training=False, seconds=0.2, rounds=3, device="cpu", B=1):
-    """Layers {name: layer} of width d on B sequences of each size: {name: {"seconds": [...], "bytes": [...]}}.
+def peak_memory(layers, x, training=False):
+    """Of each of the layers {name: layer}, the most bytes that it holds at once at x, beside weights and input."""
+    peaks = {}
+    for name, layer in layers.items():
+        with TensorMemory() as memory:
+            work(layer, x, training)
+        peaks[name] = memory.peak
+    return peaks
 
-    They take turns until `seconds` are over, `rounds` times at least; medians count. On a CPU these are seconds of this thread,
-    which other programs do not lengthen. bytes is the peak of tensors beside weights and input.
+
+# %% [markdown]
+# For time the layers take turns. The clock is that of one thread. It stands still while the thread waits for the processor, but others who
+# share the core, its cache or its memory still make it slower. So we go over *all* sizes several times and take medians: a bad
+# minute then spoils one pass of many sizes, not every round of one.
+
+# %%
+def turns(layers, x, training=False, seconds=0.0):
+    """Layers {name: layer} take turns at x until `seconds` are over, once at least: {name: [seconds of each turn]}.
+
+    On a CPU these are seconds of this thread: without waiting for the processor, but longer where others use the same
+    core, cache or memory.
     """
-    clock = time.thread_time if device == "cpu" and os.name == "posix" else time.perf_counter  # Windows counts a thread's too coarsely
-    results = {name: {"seconds": [], "bytes": []} for name in layers}
-    for n in sizes:
-        x, times = torch.randn(B, n, d, device=device, requires_grad=training), {name: [] for name in layers}
+    clock = time.thread_time if x.device.type == "cpu" and os.name == "posix" else time.perf_counter  # Windows counts a thread's too coarsely
+    times, end = {name: [] for name in layers}, time.perf_counter() + seconds
+    while not all(times.values()) or time.perf_counter() < end:
         for name, layer in layers.items():
-            with TensorMemory() as memory:
-                work(layer, x, training)  # warms up, too
-            results[name]["bytes"].append(memory.peak)
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or len(times[name]) < rounds:
-            for name, layer in layers.items():
-                start = clock()
-                work(layer, x, training)
-                times[name].append(clock() - start)
+            start = clock()
+            work(layer, x, training)
+            times[name].append(clock() - start)
+    return times
+
+
+# %%
+def measure(layers, sizes, d, passes=3, seconds=0.05, device="cpu", tell=None):
+    """Layers of width d on one sequence of each size: {"forward": {name: {"seconds": [...], "bytes": [...]}}, "training": ...}.
+
+    First `peak_memory`, which warms up, too; then passes over all sizes, in each of which the layers take `turns` at a size. The
+    median of all turns counts. tell(pass, mode, n, times), if given, hears of each.
+    """
+    results = {mode: {name: {"seconds": [], "bytes": []} for name in layers} for mode in ("forward", "training")}
+    times = {(mode, n): {name: [] for name in layers} for mode in results for n in sizes}
+    for number in range(passes + 1):
+        for (mode, n), so_far in times.items():
+            training = mode == "training"
+            x = torch.randn(1, n, d, device=device, requires_grad=training)
+            if number == 0:
+                for name, peak in peak_memory(layers, x, training).items():
+                    results[mode][name]["bytes"].append(peak)
+                continue
+            now = turns(layers, x, training, seconds)
+            for name in layers:
+                so_far[name] += now[name]
+            if tell:
+                tell(number, mode, n, now)
+    for (mode, _), all_turns in times.items():
         for name in layers:
-            results[name]["seconds"].append(median(times[name]))
+            results[mode][name]["seconds"].append(median(all_turns[name]))
     return results
 
 
 # %% [markdown]
-# First here and now, to $n = 1{,}024$, with narrow layers, $d = 128$. "Fused" is torch's own kernel for attention:
+# First here and now, to $n = 1{,}024$, with narrow layers, $d = 128$:
 
 # %% tags=["active-ipynb"]
 # sizes = [64, 128, 256, 512, 1024]
-# layers = {kind: make_layer(kind, 128, depth=3) for kind in KINDS}
-# live = measure(layers, sizes, 128)
-# milliseconds = {kind: [1000 * s for s in live[kind]["seconds"]] for kind in KINDS}
-# plotting.lines(sizes, milliseconds, "positions n", "milliseconds, forward", "measured here, d = 128", logx=True, logy=True, markers=True);
+# live = measure({kind: make_layer(kind, 128, depth=3) for kind in KINDS}, sizes, 128)
+# for ax, mode in zip(plotting.new_axes(5.2, 4, columns=2), live):
+#     milliseconds = {kind: [1000 * s for s in live[mode][kind]["seconds"]] for kind in KINDS}
+#     plotting.lines(sizes, milliseconds, "positions n", "milliseconds", f"{mode}, measured here, d = 128", logx=True, logy=True, ax=ax, markers=True)
 
 # %% [markdown]
 # On logarithmic axes a power law is a straight line, and its exponent the slope. We fit it through the larger half of the sizes:
@@ -492,28 +539,6 @@ def exponent(sizes, values):
     return (x @ y / (x @ x)).item()
 
 
-# %% tags=["active-ipynb"]
-# assert abs(exponent([64, 128, 256, 512], [5 * n**1.7 for n in (64, 128, 256, 512)]) - 1.7) < 1e-9
-# for kind in KINDS:
-#     print(f"{kind:22} time grows like n^{exponent(sizes, live[kind]['seconds']):.2f}, memory like n^{exponent(sizes, live[kind]['bytes']):.2f}")
-# assert exponent(sizes, live["self-attention"]["bytes"]) > 1.5 > 1.1 > exponent(sizes, live["restricted attention"]["bytes"])
-
-# %% [markdown]
-# Short sequences and thin layers are not yet where the law holds. The linear rows stay below 1, because starting an operation costs the same at every $n$. Self-attention
-# is above 2: at $n = 256$ its eight tables of weights are 2 MiB and fit into a cache, at 1,024 they are 32 MiB and may not.
-#
-# So to $n = 8{,}192$, with the paper's width $d = 512$. That takes five minutes and up to 6 GiB, so it is a command,
-# `python tools/complexity.py` (with `--device cuda` where there is a GPU), and its result is a file:
-
-# %% tags=["active-ipynb"]
-# measured = json.loads((data / "runs" / "complexity.json").read_text(encoding="utf8"))
-# sizes, d, forward, training = (measured[name] for name in ("sizes", "d", "forward", "training"))
-# left, right = plotting.new_axes(5.2, 4, columns=2)
-# plotting.lines(sizes, {kind: forward[kind]["seconds"] for kind in KINDS}, "positions n", "seconds, forward", f"d = {d}", logx=True, logy=True, ax=left)
-# plotting.lines(sizes, {kind: [b / 2**20 for b in training[kind]["bytes"]] for kind in KINDS}, "positions n", "MiB, forward and backward",
-#                f"d = {d}", logx=True, logy=True, ax=right)
-# print(measured["hardware"])
-
 # %%
 def exponents(kind, sizes, d, forward, training):
     """Exponents of n of one kind: of its FLOPs, measured seconds forward, seconds with backward, and bytes while training."""
@@ -522,20 +547,66 @@ def exponents(kind, sizes, d, forward, training):
 
 
 # %% tags=["active-ipynb"]
+# def print_exponents(fits):
+#     print(f"exponents of n, {sizes[len(sizes) // 2]:,} to {sizes[-1]:,}     table  FLOPs  forward  training  memory")
+#     for kind, fit in fits.items():
+#         print(f"{kind:35}{2 if 'self' in kind else 1:7}{fit[0]:7.2f}{fit[1]:9.2f}{fit[2]:10.2f}{fit[3]:8.2f}")
+#
+# assert abs(exponent([64, 128, 256, 512], [5 * n**1.7 for n in (64, 128, 256, 512)]) - 1.7) < 1e-9
+# fits = {kind: exponents(kind, sizes, 128, **live) for kind in KINDS}
+# print_exponents(fits)
+# assert fits["self-attention"][3] > 1.5 > 1.1 > fits["restricted attention"][3]
+
+# %% [markdown]
+# Short sequences and thin layers are not yet where the law holds. The convolutions stay below 1: some of their time is the same at every
+# $n$, such as starting their few operations. (Not so the GRU's: it starts ten for each position.) The plain
+# self-attention is steeper than its FLOPs; a cell below shows why.
+#
+# So to $n = 8{,}192$, with the paper's width $d = 512$. That takes some minutes and 8 GB, so it is a command,
+# `python tools/complexity.py` (with `--device cuda` where there is a GPU), and its result is a file:
+
+# %% tags=["active-ipynb"]
+# measured = json.loads((data / "runs" / "complexity.json").read_text(encoding="utf8"))
+# sizes, d, forward, training = (measured[name] for name in ("sizes", "d", "forward", "training"))
+# tail = sizes[len(sizes) // 2:]
+# panels = [("seconds", "time, forward", forward), ("seconds", "time, training", training), ("bytes", "memory, training", training)]
+# for ax, (what, title, run) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
+#     curves = {kind: [value / (2**20 if what == "bytes" else 1) for value in run[kind][what]] for kind in KINDS}
+#     plotting.lines(sizes, curves, "positions n", what.replace("bytes", "MiB"), f"{title}, d = {d}", logx=True, logy=True, ax=ax)
+#     at_tail = [curve[-len(tail)] for curve in curves.values()]
+#     for slope, start in ((1, min(at_tail) / 2), (2, max(at_tail) * 2)):                # two guides in grey
+#         ax.plot(tail, [start * (n / tail[0])**slope for n in tail], color="grey", linewidth=1)
+#         ax.annotate(f"slope {slope}", (tail[0], start), ha="right", va="center", fontsize=8, color="dimgrey")
+# print(f"{measured['hardware']}; {measured['minutes']:.0f} minutes")
+
+# %% tags=["active-ipynb"]
 # fits = {kind: exponents(kind, sizes, d, forward, training) for kind in KINDS}
-# print(f"exponents of n, {sizes[len(sizes) // 2]:,} to {sizes[-1]:,}     table  FLOPs  forward  and backward  memory")
-# for kind, fit in fits.items():
-#     print(f"{kind:35}{2 if 'self' in kind else 1:7}{fit[0]:7.2f}{fit[1]:9.2f}{fit[2]:14.2f}{fit[3]:8.2f}")
+# print_exponents(fits)
 # assert all(abs(fit[0] - 1) < 0.01 and abs(fit[1] - 1) < 0.25 for kind, fit in fits.items() if "self" not in kind)
 
 # %% [markdown]
 # **Where the exponents disagree with the table, and why.** By count, self-attention is at 1.72, not 2: the
-# projections, which the table leaves out, are linear in $n$ and still half of the work at $n = 2d$. The fused kernel follows the count. Written
-# out, attention is steeper than even 2: its tables of $n^2$ weights no longer fit into the cache, and moving them costs more than the
-# multiplications. The other rows are 1, as they should be.
+# projections, which the table leaves out, are linear in $n$ and still half of the work at $n = 2d$. The fused kernel stays near the count.
+# Written out, attention is steeper than that. Where does its time go? The system keeps two accounts: seconds in which the program itself computes,
+# and seconds in which the system works for it, which here means finding fresh memory and filling it with zeros.
+
+# %% tags=["active-ipynb"]
+# for kind in KINDS[:2]:
+#     layer = make_layer(kind, 512)
+#     for n in (512, 1024, 2048, 4096):
+#         x, before = torch.randn(1, n, 512), os.times()
+#         for _ in range(4096 // n):
+#             work(layer, x)
+#         own, system = (1e9 * (b - a) / (4096 // n) / n**2 for a, b in zip(before[:2], os.times()[:2]))
+#         print(f"{kind:22} n = {n:5,}: nanoseconds a pair of positions {own:4.0f} itself, {system:4.0f} the system")
 
 # %% [markdown]
-# **And Table 1 counts operations, not memory.** At $n = 8{,}192$ a table of weights for each of eight heads takes 2 GiB, and several are needed at once. The
+# Per pair, the program's own time does not grow, as the FLOPs would have it. **The system's time does, for the plain layer only.**
+# Each of its tables of weights is new memory, and large blocks are given back after use and fetched afresh for the next table. How dear that
+# is depends on the machine. The other rows are near 1, as they should be.
+
+# %% [markdown]
+# **And Table 1 counts operations, not memory.** At $n = 8{,}192$ the eight heads' weights take 2 GiB together, and several such tables are needed at once. The
 # fused kernel does the same FLOPs without ever holding one: its memory is linear. For years it was memory that kept texts short.
 
 # %% [markdown]
@@ -550,12 +621,13 @@ def exponents(kind, sizes, d, forward, training):
 # for ax, (title, curves) in zip(plotting.new_axes(4.4, 3.4, columns=3), panels.items()):
 #     plotting.lines(sizes, curves, "positions n", "GFLOPs" if title == "counted" else "seconds", title, logx=True, logy=True, ax=ax)
 #     meet = [crossing(sizes, curves[kind], curves["recurrent"]) for kind in kinds[:2]]
-#     for n in filter(None, meet):
+#     for n in sorted({round(n) for n in meet if n}):
 #         ax.axvline(n, color="grey", linestyle=":")
+#         ax.annotate(f"{n:,}", (n, 0.02), xycoords=ax.get_xaxis_transform(), xytext=(-4, 0), textcoords="offset points", rotation=90, ha="right", fontsize=8)
 #     print(f"{title:18} recurrence is cheaper from n = {meet[0]:5,.0f} on, from {meet[1]:5,.0f} on where attention is fused")
 
 # %% [markdown]
-# At $n = d$ by count; by the clock at twice that forward, at five times that in training, and with the fused kernel later still. The two layers
+# At $n = d$ by count; by the clock later (the dotted lines), later still in training, and latest with the fused kernel. The two layers
 # turn FLOPs into seconds at different rates. That leads to the next question.
 
 # %% [markdown] tags=["question-14"]
@@ -572,13 +644,15 @@ def exponents(kind, sizes, d, forward, training):
 #     print(f"{kind:22}{flops / 1e9:5.2f} GFLOPs in {1000 * seconds:3.0f} ms: {flops / seconds / 1e9:2.0f} GFLOPs a second; {chain:5,} operations one after the other")
 
 # %% [markdown]
-# The same work, not the same time. And a core is the mild case, for it can only do a few things at once. A GPU can do tens of thousands,
-# and a single recurrent step does not have them. How much of a step has nothing to do with work? A GRU that is
-# *one* number wide has nothing to compute. It takes its steps all the same:
+# The same work, not the same time. And a core is the mild case. Of a step's $6d^2$ multiplications half only need $x$, and are done
+# beforehand for all positions. The other half, 786,432 at $d = 512$, can run at once, enough to fill a GPU. But they need
+# as many weights, all read for a *single* vector. And the next step cannot start before: ten operations here, $n$ times, one after the other.
+#
+# How much of a step has nothing to do with work? A GRU that is *one* number wide has nothing to compute. It takes its steps all the same:
 
 # %% tags=["active-ipynb"]
-# thin = measure({"GRU": make_layer("recurrent", 1)}, [1024], 1)["GRU"]["seconds"][0]
-# wide = measure({"attention": make_layer("self-attention", 256)}, [1024], 256)["attention"]["seconds"][0]
+# thin = median(turns({"GRU": make_layer("recurrent", 1)}, torch.randn(1, 1024, 1), seconds=0.2)["GRU"])
+# wide = median(turns({"attention": make_layer("self-attention", 256)}, torch.randn(1, 1024, 256), seconds=0.5)["attention"])
 # print(f"n = 1,024: a GRU of width 1 needs {1000 * thin:.0f} ms, a whole self-attention of width 256 {1000 * wide:.0f} ms, "
 #       f"for {layer_flops('self-attention', 1024, 256) / layer_flops('recurrent', 1024, 1):,.0f} times the FLOPs")
 
@@ -587,13 +661,15 @@ def exponents(kind, sizes, d, forward, training):
 # batch: many sequences take each step together, and every weight that is read serves them all.
 
 # %% tags=["active-ipynb"]
-# gru, batches = {"GRU": make_layer("recurrent", 512)}, (1, 4, 16, 64)
-# speed = [B * 32 / measure(gru, [32], 512, B=B)["GRU"]["seconds"][0] for B in batches]
-# plotting.lines(batches, {"GRU, d = 512": speed}, "sequences in the batch (n = 32)", "positions a second", logx=True, markers=True)
-# assert speed[-1] > 1.5 * speed[0]
+# layers, batches = {kind: make_layer(kind, 512) for kind in kinds}, (1, 4, 16, 64)
+# took = [turns(layers, torch.randn(B, 32, 512), seconds=0.3) for B in batches]
+# speed = {kind: [B * 32 / median(seconds[kind]) for B, seconds in zip(batches, took)] for kind in kinds}
+# plotting.lines(batches, speed, "sequences in the batch", "positions a second, forward", "d = 512, n = 32", logx=True, logy=True, markers=True)
+# print("; ".join(f"{kind}: {values[0]:,.0f} alone, {values[-1] / values[0]:.1f} times as many in a batch of {batches[-1]}" for kind, values in speed.items()))
+# assert speed["recurrent"][-1] > 1.5 * speed["recurrent"][0]
 
 # %% [markdown]
-# So recurrent networks live on large batches. But long sequences fill the memory, and then the batch must be small: the
+# So recurrent networks live on large batches: the recurrent line climbs most. But long sequences fill the memory, and then the batch must be small: the
 # paper's complaint in Section 1. Within each sequence, $n$ steps remain $n$ steps. (All this is one core. On a GPU the gap should be wider;
 # `tools/complexity.py --device cuda` measures it, we have not.)
 
@@ -608,26 +684,33 @@ def exponents(kind, sizes, d, forward, training):
 # backward pass: one number for each of 12 layers, 12 heads and $n^2$ pairs.
 
 # %% tags=["active-ipynb"]
-# print("       n   microseconds a token: full   fused   within r = 32      weights kept, batch of 32")
+# print("       n   microseconds a token: full            fused   within r = 32      weights kept, batch of 32")
+# before = None
 # for i, n in enumerate(sizes):
 #     full, fused, near = (1e6 * training[kind]["seconds"][i] / n for kind in ("self-attention", "self-attention, fused", "restricted attention"))
-#     print(f"{n:8,}{full:27.0f}{fused:8.0f}{near:16.0f}{32 * 12 * 12 * n**2 * 4 / 2**30:21.1f} GiB")
+#     more = f"(x {full / before:.2f})" if before else ""
+#     print(f"{n:8,}{full:27.0f} {more:8}{fused:8.0f}{near:16.0f}{32 * 12 * 12 * n**2 * 4 / 2**30:21.1f} GiB")
+#     before = full
 
 # %% [markdown]
-# Up to 512 a token costs about the same at any length, because projections dominate. From there on each doubling of $n$
-# nearly doubles the price of *every* token. But time only grows; **memory ends.** At 512 the weights of a batch fit on one GPU of that time, at 2,048 on none.
+# While $n$ is small a token costs about the same at any length, because projections dominate. Then each doubling of $n$
+# multiplies the price of *every* token; in brackets, by how much. A pure square would give 2; the fresh memory from above adds to it.
+# But time only grows; **memory ends.** At 512 the weights of a batch fit on one GPU of that time, at 2,048 on none.
+#
+# How far does one GPU's memory go? We have not tried; we continue the last measurement, by the bytes of a pair of positions for the full table, and by
+# those of a position for the fused kernel:
 
 # %%
-def largest_n(sizes, values, limit):
-    """The n at which values, continued as the power law of their larger half, reach a limit."""
-    return sizes[-1] * (limit / values[-1]) ** (1 / exponent(sizes, values))
+def largest_n(n, value, limit, power):
+    """Where a value that was met at n reaches a limit, if it goes on growing like n^power."""
+    return n * (limit / value) ** (1 / power)
 
 
 # %% tags=["active-ipynb"]
 # for gibibytes in (16, 80):
-#     reach = {kind: largest_n(sizes, training[kind]["bytes"], gibibytes * 2**30) for kind in KINDS if "self" in kind}
-#     print(f"{gibibytes} GiB: one layer of width {d} trains on " + ", ".join(f"{n:,.0f} positions ({kind})" for kind, n in reach.items()))
-# assert reach["self-attention, fused"] > 10 * reach["self-attention"]
+#     reach = [largest_n(sizes[-1], training[kind]["bytes"][-1], gibibytes * 2**30, power) for kind, power in zip(KINDS[:2], (2, 1))]
+#     full, fused = (f"{float(f'{n:.2g}'):,.0f}" for n in reach)                         # two figures
+#     print(f"{gibibytes} GiB, extrapolated: one layer of width {d} trains on {full} positions (full table) or {fused} (fused)")
 
 # %% [markdown]
 # Five times the memory, hardly more than twice the length: that is what a square means. The fused kernel (FlashAttention; Dao et al., 2022)
@@ -638,15 +721,21 @@ def largest_n(sizes, values, limit):
 # ## Is attention just smart brute force? What if we prune?
 #
 # Brute force, yes: all $n^2$ pairs are compared, with no idea beforehand which of them matter, and the blue curves above are the bill. Smart, because a comparison is
-# only an inner product, and all of them together are one matrix product. But most weights of a trained model are near zero. So let each query keep only
-# its `keep` largest, and share them out anew:
+# only an inner product, and all of them together are one matrix product. But are they all needed? Let each query keep only
+# `keep` of its weights, and share them out anew: the largest, those of the nearest positions, or any.
 
 # %%
-def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
-    """`scaled_dot_product_attention` in which each query keeps its `keep` largest weights (or as many at random), made to sum to 1."""
+def pruned_attention(q, k, v, mask=None, keep=4, by="weight"):
+    """`scaled_dot_product_attention` in which each query keeps `keep` keys, whose weights are made to sum to 1.
+
+    by: "weight" keeps the largest weights, "distance" the nearest keys (smallest |i - j|, of two the earlier), "chance" any.
+    """
     order = scaled_dot_product(q, k)
-    if at_random:
+    if by == "chance":
         order = torch.rand_like(order)
+    if by == "distance":
+        i, j = (torch.arange(length, device=q.device) for length in order.shape[-2:])
+        order = torch.zeros_like(order) - (i[:, None] - j - 0.25).abs()
     if mask is not None:
         order = order.masked_fill(~mask, -torch.inf)
     best = order.topk(min(keep, order.shape[-1]), dim=-1).indices
@@ -656,7 +745,7 @@ def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
 
 # %% [markdown]
 # The bundled model (notebook 16 says how it was trained; notebook 10 has the corpus) reads 100 test sentences and scores their translations.
-# All its attention is pruned, in the encoder, in the decoder and between them:
+# First: how many of its weights are near zero?
 
 # %% tags=["active-ipynb"]
 # from unittest.mock import patch
@@ -673,28 +762,49 @@ def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
 # target = pad_sequence([torch.tensor([1, *row, 2]) for row in ids[1]], batch_first=True)
 
 # %% tags=["active-ipynb"]
+# def watched(q, k, v, mask):
+#     output, weights = scaled_dot_product_attention(q, k, v, mask)
+#     seen.append(weights[mask.expand_as(weights)])                                          # those that could be given
+#     return output, weights
+#
+# seen = []
+# with torch.no_grad(), patch("transformer.attention.scaled_dot_product_attention", watched):   # in this block, all attention is this one
+#     for row in range(len(source)):                                                         # one at a time: no padding
+#         model(source[row, source[row] != 0][None], target[row, target[row] != 0][None, :-1])
+# weights, tokens = torch.cat(seen), (source != 0).sum(dim=1).float().mean()
+# print(f"{(weights < 0.01).float().mean():.0%} of {len(weights):,} weights are below 0.01, {(weights < 0.001).float().mean():.0%} below 0.001; "
+#       f"shared out evenly over the {tokens:.0f} tokens of a source each would be {1 / tokens:.2f}")
+
+# %% [markdown]
+# Many are, but far from all. Now prune all attention: in the encoder, in the decoder and between them. (There "nearest" means the same place in the other
+# sentence.)
+
+# %% tags=["active-ipynb"]
 # @torch.no_grad()
 # def loss(attend):
-#     with patch("transformer.attention.scaled_dot_product_attention", attend):          # inside this block, all attention is this one
+#     with patch("transformer.attention.scaled_dot_product_attention", attend):
 #         logits = model(source, target[:, :-1])
 #     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0).item()
 #
 # keeps = [1, 2, 4, 8, 16]
-# pruned = {name: [loss(partial(pruned_attention, keep=keep, at_random=chance)) for keep in keeps]
-#           for name, chance in (("the largest", False), ("at random", True))}
+# pruned = {name: [loss(partial(pruned_attention, keep=keep, by=by)) for keep in keeps]
+#           for name, by in (("the largest", "weight"), ("the nearest", "distance"), ("at random", "chance"))}
 # full = loss(scaled_dot_product_attention)
-# plotting.lines(keeps, pruned, "weights kept for each query", "loss per token (nats)", logx=True, logy=True, markers=True).axhline(full, color="grey", linestyle=":");
+# ax = plotting.lines(keeps, pruned, "weights kept for each query", "loss per token (nats)", logx=True, logy=True, markers=True)
+# ax.axhline(full, color="grey", linestyle=":", label="all kept")
+# ax.legend(fontsize=8);
 
 # %% tags=["active-ipynb"]
-# lost = dict(zip(keeps, (value - full for value in pruned["the largest"])))
-# print(f"loss {full:.4f} with all, {full + lost[4]:.4f} with the 4 largest, {pruned['at random'][2]:.2f} with 4 at random, of "
-#       f"{(source != 0).sum(dim=1).float().mean():.0f} source tokens")
-# assert lost[4] < 0.2 * full < full < pruned["at random"][2]
+# four = {name: values[keeps.index(4)] for name, values in pruned.items()}
+# print(f"loss {full:.4f} with all; with four: " + ", ".join(f"{value:.4f} ({name})" for name, value in four.items()))
+# assert four["the largest"] - full < 0.2 * full < full < min(four["the nearest"], four["at random"])
 
 # %% [markdown]
-# Four weights out of a dozen do nearly the work of all, four at random do not: attention wastes most of what it computes. But to
-# know which four are the largest, all scores had to be computed: **pruning afterwards saves nothing.** To save, one must know beforehand where not to
-# look. That is what restricted attention does (nearby is a good guess), and many successors. Each guess loses something: within $r$, the long way is back.
+# On sentences this short, four weights out of a dozen do nearly the work of all; the nearest four, or four at random, do not. (Long texts may
+# be different; we have none here.) But to know which four are the largest, all scores had to be computed: **pruning afterwards saves nothing.**
+#
+# To save, one must know beforehand where not to look. Restricted attention bets on the nearest. This model never learned to live with that, and
+# loses much; one trained so from the start could pass things on from layer to layer, and the long way would be back.
 
 # %% [markdown]
 # ## Beside Table 1
@@ -703,8 +813,9 @@ def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
 # of operations; and the path, in the paper's formula and as the gradient has it.
 
 # %% tags=["active-ipynb"]
-# said = {"self-attention": ("n^2", "1"), "recurrent": ("n", "n = 129"), "convolution": ("n", "log_k n = 5"),
-#         "dilated convolution": ("n", "log_k n = 5"), "restricted attention": ("n", "n/r = 16")}
+# n = 129
+# said = {"self-attention": ("n^2", "1"), "recurrent": ("n", f"n = {n}"), "convolution": ("n", f"log_3 n = {math.log(n, 3):.1f}"),
+#         "dilated convolution": ("n", f"log_3 n = {math.log(n, 3):.1f}"), "restricted attention": ("n", f"n / window of 17 = {n / 17:.1f}")}
 # print(f"{'':22}  paper  FLOPs  forward  training  memory   chain at n = 16, 512   path at n = 129: paper, gradient")
 # for kind, (work_said, path_said) in said.items():
 #     fit, chain = fits[kind], f"{steps[kind][0]}, {steps[kind][-1]}"
@@ -713,10 +824,12 @@ def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
 # %% [markdown]
 # **What disagreed, and why.**
 #
-# 1. *Self-attention's exponent*: 1.72 by count, as the projections, $8nd^2$, are not in the table; above 2 by the clock, as memory is not.
-# 2. *The crossing*: at $n = d$ by count, at 2 to 10 times $d$ by the clock. Steps that wait cost more than their FLOPs.
-# 3. *The convolution's path*: $\log_k n$ needs gaps, and that many layers. Plain layers take $n/(k-1)$.
-# 4. *Memory*: not in the table. It was the first limit met, and a better kernel removed it without changing a single entry.
+# 1. *Self-attention's exponent*: below 2 by count, as the projections, $8nd^2$, are not in the table; higher by the clock, as fresh memory is not.
+# 2. *The crossing*: at $n = d$ by count, later by the clock. Steps that wait cost more than their FLOPs.
+# 3. *The convolution's path*: $\log_k n$ needs gaps, and that many layers. Plain layers take $(n-1)/(k-1)$.
+# 4. *The restricted path*: about $2n/r$ with the paper's $r$, the whole window (17 positions here, 8 to a side). A layer carries a signal to one side only. Big O
+#    drops the 2.
+# 5. *Memory*: not in the table. It was the first limit met, and a better kernel removed it without changing a single entry.
 
 # %% [markdown]
 # **What held:** linear work where the table says linear, the waiting, and all other paths.
@@ -782,7 +895,7 @@ def pruned_attention(q, k, v, mask=None, keep=4, at_random=False):
 # <details><summary>Solution</summary>
 #
 # `lstm_n, tanh_n = 1024, None`: $8nd^2 + 4n^2d = 16nd^2$ at $n = 2d$. The tanh network has $4nd^2$, less than attention's projections
-# alone. The table's comparison hides that its constants favour attention.
+# alone. The table leaves such constants out, and here they decide.
 # </details>
 
 # %% [markdown]

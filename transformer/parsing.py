@@ -625,7 +625,8 @@ def closing_looks(model, tokenizer, pairs):
 # At most brackets that head looks at "of" or "with", wherever they stand, though few words are one of the two. On them the whole shape depends. We had asked for the place where
 # the bracket stands; this small model, at least, asks for the word that decides. On the left the frame is on a bright place for the short
 # noun phrases, and hardly for the rest.
-#
+
+# %% [markdown]
 # ## Treebanks
 #
 # The paper learns from the Wall Street Journal part of the Penn Treebank, 40,000 sentences, which is not free. Two that are:

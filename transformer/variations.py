@@ -691,6 +691,15 @@ def has_result(e):
 
 
 # %%
+def print_differences(runs):
+    """A line for each row of `compare`."""
+    print("\nminus base (or the row named), over seeds; a difference under two of its deviations is none")
+    for row in compare(runs):
+        print("{:34} {:>2} seeds   PPL {:24} BLEU {:24}".format(row["row"], row["seeds"], *(in_words(row[f]) for f in FIGURES)),
+              "" if row["beside"] == "base" else row["beside"])
+
+
+# %%
 def run_variations(base, rows, seeds, folder, devices, command):
     """Train and score all rows with all seeds, skip what is finished; returns the content of folder/results.json.
 
@@ -719,10 +728,7 @@ def run_variations(base, rows, seeds, folder, devices, command):
             if folder_name(run["row"], run["seed"]) == e.folder.name:
                 print(line_of(run, content["runs"]), flush=True)
     if len(seeds) > 1:
-        print("\nminus base (or the row named), over seeds; a difference under two of its deviations is none")
-        for row in compare(content["runs"]):
-            print("{:34} {:>2} seeds   PPL {:24} BLEU {:24}".format(row["row"], row["seeds"], *(in_words(row[f]) for f in FIGURES)),
-                  "" if row["beside"] == "base" else row["beside"])
+        print_differences(content["runs"])
     return content
 
 
