@@ -72,14 +72,14 @@ def test_throughput_in_parts_where_memory_is_short(monkeypatch):
 
 def test_a_run_is_trained_scored_and_kept(tmp_path):
     gpu.stage("multi30k-no-smoothing", tmp_path / "runs", tmp_path / "out", small=True)
-    kept = read_results(tmp_path / "out")["multi30k-no-smoothing"]
+    kept = read_results(tmp_path / "out")["gpu-multi30k-no-smoothing"]
     assert kept["scores"].keys() == {"test", "test.average-1"} and kept["training"]["epsilon_ls"] == 0.0
     train = commands_of("multi30k-no-smoothing")[0]
     assert kept["command"].removesuffix(", rehearsed") == train.partition(" --folder")[0]
-    before = (tmp_path / "runs" / "multi30k-no-smoothing" / "log.jsonl").read_text()
+    before = (tmp_path / "runs" / "gpu-multi30k-no-smoothing" / "log.jsonl").read_text()
     gpu.stage("multi30k-no-smoothing", tmp_path / "runs", tmp_path / "again", small=True)  # no result yet: goes on
-    assert (tmp_path / "runs" / "multi30k-no-smoothing" / "log.jsonl").read_text() == before
-    assert read_results(tmp_path / "again")["multi30k-no-smoothing"]["updates"] == 2
+    assert (tmp_path / "runs" / "gpu-multi30k-no-smoothing" / "log.jsonl").read_text() == before
+    assert read_results(tmp_path / "again")["gpu-multi30k-no-smoothing"]["updates"] == 2
 
 
 def test_the_estimate_is_the_formula_and_the_file(root):

@@ -26,6 +26,7 @@ from transformer.hardware import (
     SharedCache,
     accelerate,
     autocast,
+    autocast_off,
     choose_device,
     choose_precision,
     compile_stacks,
@@ -37,8 +38,10 @@ from transformer.hardware import (
     packed_linear,
     packed_weights,
     precision_hint,
+    processes,
     projected_loss,
     shared_caches,
+    torch_attention,
     training_flops,
 )
 from transformer.model import Transformer, TransformerConfig
@@ -710,6 +713,33 @@ def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, h
     assert process.returncode != 0 and checkpoint(tmp_path, "run")[1]["update"] < 7
     finish(start(tmp_path, "run", 7, resume=True))
     assert_same(checkpoint(tmp_path, "run"), alone, exactly=True)
+
+
+def test_processes_wait_for_one_that_prepares_a_corpus(monkeypatch):
+    """Longer than the ten minutes that NCCL waits by itself."""
+    asked = {}
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setattr(hardware.distributed, "init_process_group", lambda kind, timeout: asked.update({kind: timeout}))
+    monkeypatch.setattr(hardware.distributed, "barrier", lambda: None)
+    monkeypatch.setattr(hardware.distributed, "destroy_process_group", lambda: None)
+    with processes(torch.device("cpu")):
+        assert asked["gloo"].total_seconds() >= 12 * 3600
+
+
+def test_autocast_is_switched_off_where_there_is_any():
+    for kind in ("mps", "meta", "cpu"):
+        with torch.autocast("cpu", torch.bfloat16), autocast_off(torch.device(kind)):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == (torch.float32 if kind == "cpu" else torch.bfloat16)
+
+
+def test_only_medium_chooses_the_formula(monkeypatch):
+    """The switch stands at "high" once TF32 is allowed, which changes nothing on a CPU."""
+    monkeypatch.setattr(hardware, "scaled_dot_product_attention", None)
+    q = torch.randn(1, 2, 5, 4)
+    for switch in ("highest", "high"):
+        torch.set_float32_matmul_precision(switch)
+        assert torch_attention(q, q, q, None).shape == q.shape
 
 
 def test_every_process_needs_its_share(monkeypatch):

@@ -145,6 +145,12 @@ def test_evaluate(run, files):
     assert "case:mixed" in scores["bleu"]["signature"] and "case:lc" in scores["bleu_lowercased"]["signature"]
 
 
+@pytest.mark.parametrize("count", [0, 9])
+def test_an_average_of_weights_that_were_not_kept(run, files, count):
+    said = complaint("evaluate", "--folder", run, *files, "--average", str(count))
+    assert f"--average {count}: the run in " in said and "has kept " in said
+
+
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
     said = complaint("evaluate", "--folder", run)
     assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import os
 import signal
 import sys
@@ -26,6 +27,7 @@ from transformer.training import (
     catch_interrupt,
     endless_batches,
     load_checkpoint,
+    merit,
     train,
     update_weights,
     validation_loss,
@@ -406,6 +408,15 @@ def test_patience(encoded, figures, expected):
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
     log = train(model_of(), encoded, config, validate=lambda model: next(results), quiet=True)
     assert log[-1]["update"] == expected
+
+
+def test_patience_keeps_the_best_weights(encoded, tmp_path):
+    """Rotation must not delete them while the run waits for something better."""
+    results = iter([{"bleu": math.nan}, {"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 1.0}])
+    config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
+    log = train(model_of(), encoded, config, tmp_path, lambda model: next(results), quiet=True)
+    assert log[-1]["update"] == 15 and max(log, key=merit)["update"] == 9
+    assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [6, 9, 12, 15]
 
 
 def test_patience_survives_a_resume(encoded, tmp_path):

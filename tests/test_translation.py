@@ -1,8 +1,10 @@
 """A run from data to scores: what it learns from, what it plans, what it leaves, what is kept of it."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -40,6 +42,7 @@ from transformer.translation import (
     families_rows,
     files_of,
     hardware_in_words,
+    last_update,
     load,
     load_run,
     markdown_table,
@@ -242,6 +245,46 @@ def test_average_last(finished):
     assert all(torch.equal(p, last[name]) for name, p in model.named_parameters())
 
 
+def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
+    e = load_run(finished)
+    assert last_update(e) is None
+    e.folder, e.training = tmp_path, dataclasses.replace(e.training, patience=1)
+    rows = [{"update": 3, "loss": 1.0, "bleu": 2.0}, {"update": 6, "loss": 0.5, "bleu": 1.0}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert last_update(e) == 3
+    model, _ = load(finished)
+    average_last(model, finished, 2, until=3)
+    first = load_weights(finished / "weights" / "00000003.safetensors")[0]
+    assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
+
+
+def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(finished, files, tmp_path):
+    """Without its checkpoint a run cannot go on, and what it kept must not mix with another's."""
+    shutil.copytree(finished / "weights", tmp_path / "run" / "weights")
+    with pytest.raises(ValueError, match="already holds a run or a model"):
+        translation.begin_folder(experiment(files, tmp_path / "run"), "a test", torch.device("cpu"))
+
+
+def test_what_the_first_process_may_have_to_download(files, tmp_path, monkeypatch):
+    """Only inside `first_goes_ahead`: training pairs, and those that are validated on. And a CPU computes as before."""
+    ahead = []
+
+    @contextlib.contextmanager
+    def first_goes_ahead():
+        ahead.append(True)
+        yield
+        ahead.pop()
+
+    def validator(e, tokenizer, count, watch):
+        assert ahead
+        return lambda model: {"bleu": 1.0}
+
+    monkeypatch.setattr(translation, "first_goes_ahead", first_goes_ahead)
+    monkeypatch.setattr(translation, "allow_tf32", None)
+    e = experiment(files, tmp_path / "run")
+    assert run_experiment(e, "a test", quiet=True, task=translation.Task(validator=validator))
+
+
 def test_a_run_from_before_there_was_a_direction(finished, tmp_path):
     saved = json.loads((finished / "run.json").read_text())
     for name in ("reverse", "commit", "hardware"):
@@ -256,6 +299,11 @@ def test_resume_with_another_direction(finished):
     e.reverse = True
     with pytest.raises(ValueError, match="has reverse False, not True: resume it without that option"):
         check_same_data(e)
+    for changes, said in ((dict(seed=99), "seed"), (dict(batch_tokens=77), "batch tokens")):
+        e = load_run(finished)
+        e.training = dataclasses.replace(e.training, **changes)
+        with pytest.raises(ValueError, match=f"has {said} .*, not {list(changes.values())[0]}: resume it without"):
+            check_same_data(e)
 
 
 # Through the command, with a kill, and with two processes
@@ -449,7 +497,7 @@ def test_multi30k_table():
     assert len(rows) == len(MULTI30K_LITERATURE) + 1             # no weights alone were scored
     assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
     rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in ABLATIONS}})
-    assert ["untied", "2.00", "1.00"] in rows
+    assert ["here, untied", "2.00", "1.00"] in rows
     assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 

@@ -28,7 +28,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from transformer.hardware import (
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from transformer.hardware import (  # noqa: E402
     accelerate,
     allow_tf32,
     choose_device,
@@ -37,9 +39,9 @@ from transformer.hardware import (
     peak_memory,
     training_flops,
 )
-from transformer.model import Transformer
-from transformer.training import Interrupted, train
-from transformer.translation import (
+from transformer.model import Transformer  # noqa: E402
+from transformer.training import Interrupted, train  # noqa: E402
+from transformer.translation import (  # noqa: E402
     RUNS,
     experiment_of,
     git_commit,
@@ -54,7 +56,6 @@ from transformer.translation import (
     write_json,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 STAGES = [*(name for name in RUNS if name.startswith("multi30k")), *PAPER, "tatoeba-en-de", "estimate"]
 DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
@@ -67,8 +68,8 @@ TINY = dict(d_model=16, d_ff=32, N=1, h=2)
 
 
 def result_file(name, out):
-    """Where a stage's result lies: a run under its own name, a measurement as gpu-<name>, the estimate as estimate."""
-    return out / f"{name if name in RUNS or name == 'estimate' else f'gpu-{name}'}.json"
+    """Where a stage's result lies: gpu-<name>, beside what was made on a CPU; the estimate as estimate."""
+    return out / f"{name if name == 'estimate' else f'gpu-{name}'}.json"
 
 
 # 1 and 3: training to the end
@@ -137,6 +138,8 @@ def throughput(name, small, device):
         except torch.cuda.OutOfMemoryError:
             print(f"{here.batch_tokens:,} tokens do not fit: trying half as many, twice an update", flush=True)
             torch.cuda.empty_cache()
+            if device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats()
     else:
         raise ValueError(f"{name} does not fit into this GPU's memory")
     hours = PAPER[name] * speed["seconds_per_update"] / 3600
@@ -191,7 +194,7 @@ def stage(name, folder, out, small):
     else:
         allow_tf32()
         result = (throughput(name, small, device) if name in PAPER
-                  else train_and_score(name, folder / name, small, device))
+                  else train_and_score(name, folder / f"gpu-{name}", small, device))
     write_json(result_file(name, out), result)
     print(f"{name}: {time.monotonic() - started:.0f} s, {result_file(name, out).name}", flush=True)
 

@@ -26,6 +26,7 @@ from transformer.translation import (
     Task,
     average_last,
     evaluate,
+    last_update,
     load,
     load_run,
     prepare_folder,
@@ -267,7 +268,10 @@ def evaluate_command(command):
     elif command.average is not None or command.record is not None:
         raise ValueError("--average and --record need the --folder of a run")
     if command.average is not None:
-        average_last(model, command.folder, command.average)
+        kept = len(list(command.folder.glob("weights/*.safetensors")))
+        if not 1 <= command.average <= kept:
+            raise ValueError(f"--average {command.average}: the run in {command.folder} has kept {kept} weights")
+        average_last(model, command.folder, command.average, last_update(load_run(command.folder)))
         name += f".average-{command.average}"
     started, pairs = time.monotonic(), pairs_to_score(command)
     corpus = command.corpus or command.source_file.name

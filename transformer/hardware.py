@@ -25,6 +25,7 @@ import re
 import time
 import types
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -114,6 +115,11 @@ def autocast(device, precision):
 
 
 # %%
+def autocast_off(device):
+    """Inside this block products are made in the precision of their inputs; where nothing else is done anyway, nothing."""
+    return torch.autocast(device.type, enabled=False) if device.type in ("cpu", "cuda") else nullcontext()
+
+
 def loss_scaler(device, precision):
     """The scale for losses in fp16 (it finds its size by itself); in other precisions it is 1 and does nothing."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
@@ -370,7 +376,7 @@ class ChunkedLoss(torch.autograd.Function):
     def forward(ctx, x, E, gold, epsilon, rows):
         short = (x[:1] @ E[:1].T).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
         total, to_x, to_E = x.new_zeros(()), torch.empty_like(x), torch.zeros_like(E)
-        with torch.autocast(x.device.type, enabled=False):
+        with autocast_off(x.device):
             weight = E.to(short)
             for i in range(0, len(x), rows):
                 part = x[i:i + rows].to(short)
@@ -478,7 +484,7 @@ def torch_attention(q, k, v, mask):
     """
     if q.device.type != "cpu":
         return F.scaled_dot_product_attention(q, k, v, mask)
-    other = q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() != "highest"
+    other = q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() == "medium"
     if other and k.shape[-2] < 256:
         return scaled_dot_product_attention(q, k, v, mask)[0]
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -897,7 +903,8 @@ def processes(device):
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # the first process may prepare a corpus for hours; one that dies is torchrun's business, not this limit's
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=1))
     try:
         yield device
         distributed.barrier()  # leave together
@@ -929,7 +936,7 @@ def without_exchange(module, more):
 
 # %% [markdown]
 # Two processes on this computer, without any GPU (on several machines `torchrun` is started on each, with the address
-# of the first one):
+# of the first one, and a `--folder` on a disk that all of them see):
 #
 # ```
 # torchrun --nproc-per-node 2 -m transformer train --accumulate 2

@@ -454,6 +454,13 @@ def check_share(config):
 # translated, its loss lower.
 
 # %%
+def merit(row):
+    """What makes a row of the log better than another: BLEU where it was measured, otherwise a low loss."""
+    found = row.get("bleu", -row.get("validation_loss", row["loss"]))
+    return -math.inf if math.isnan(found) else found
+
+
+# %%
 def log_row(state, rate, speed, validate, model):
     """Add a row to the log, its loss (nats a target token) and norm averaged since the last; return the row."""
     def mean(values):
@@ -465,9 +472,8 @@ def log_row(state, rate, speed, validate, model):
     if validate is not None:
         model.eval()
         row.update(validate(model))
-    merit = row.get("bleu", -row.get("validation_loss", row["loss"]))
-    better = state["best"] is None or merit > state["best"]
-    state.update(losses=[], norms=[], best=merit if better else state["best"], since_best=0 if better else state["since_best"] + 1)
+    better = state["best"] is None or merit(row) > state["best"]
+    state.update(losses=[], norms=[], best=merit(row) if better else state["best"], since_best=0 if better else state["since_best"] + 1)
     state["log"].append(row)
     return row
 
@@ -534,7 +540,8 @@ def record(run, model, rate, validate, config, folder, bar):
         row = log_row(state, rate, run.meter.read(), validate, model)
         bar.set_postfix(shown(row, next(model.parameters()).device))
         write_events(folder, row)
-        save_state(folder, model, run.optimizer, state, config.keep)
+        waited = state["since_best"] if config.patience else 0  # the weights before that many validations are the best
+        save_state(folder, model, run.optimizer, state, config.keep + waited)
         run.meter.restart()
     elif time.monotonic() - run.saved > 60 * config.save_minutes:
         save_state(folder, model, run.optimizer, state)

@@ -26,6 +26,7 @@ import platform
 import re
 import shlex
 import tempfile
+import time
 from contextlib import contextmanager
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -47,7 +48,7 @@ from transformer.hardware import (
     processes, training_flops)
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, write_file
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
-from transformer.training import Interrupted, TrainingConfig, check_pairs, train, validation_loss
+from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -383,7 +384,7 @@ def parameters_of(c):
 # %%
 def begin_folder(e, command, device, pairs=stream_pairs):
     """Learn the vocabulary of a new run, save it and the settings; ValueError for a folder in use."""
-    if any((e.folder / name).exists() for name in ("checkpoint.safetensors", "model.safetensors")):
+    if any(list(e.folder.glob(name)) for name in ("checkpoint.safetensors", "model.safetensors", "weights/*.safetensors")):
         raise ValueError(f"{e.folder} already holds a run or a model: go on with the run (--resume), "
                          "or name another --folder")
     texts = (text for pair in pairs(e, "train") for text in pair)
@@ -403,12 +404,13 @@ def adopt(e, tokenizer):
 
 # %%
 def check_same_data(e):
-    """ValueError where an experiment resumes a run that was begun with other data."""
+    """ValueError where an experiment resumes a run that was begun with other data, or with other batches."""
     saved = load_run(e.folder)
-    for name in ("corpus", "reverse", "source_file", "target_file"):
-        if getattr(saved, name) != getattr(e, name):
-            raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {getattr(saved, name)}, not "
-                             f"{getattr(e, name)}: resume it without that option, or name another --folder")
+    for name in ("corpus", "reverse", "source_file", "target_file", "seed", "batch_tokens"):
+        there, here = (getattr(run.training if hasattr(run.training, name) else run, name) for run in (saved, e))
+        if there != here:
+            raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
+                             f"{here}: resume it without that option, or name another --folder")
 
 
 # %%
@@ -572,10 +574,15 @@ def fit(model, e, encoded, validate, quiet=False):
 # At the end the weights that were kept are averaged (notebook 15), and that is the model.
 
 # %%
-def average_last(model, folder, count):
-    """Give a model the average of the last `count` weights that the run in folder kept."""
-    paths = sorted((folder / "weights").glob("*.safetensors"))[-count:]
-    load_parameters(model, average_checkpoints(paths), folder)
+def average_last(model, folder, count, until=None):
+    """Give a model the average of the last `count` weights that the run in folder kept, those after update `until` left out."""
+    paths = [path for path in sorted((folder / "weights").glob("*.safetensors")) if until is None or int(path.stem) <= until]
+    load_parameters(model, average_checkpoints(paths[-count:]), folder)
+
+
+def last_update(e):
+    """The update whose weights count as a run's last: that of the best validation where it stops early (`patience`), else None."""
+    return max(read_log(e.folder), key=merit)["update"] if e.training.patience else None
 
 
 # %% [markdown]
@@ -602,10 +609,12 @@ def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
     first of them. Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted after Ctrl-C.
     """
     with processes(choose_device(e.device)) as device:
-        allow_tf32()
+        if device.type == "cuda":
+            allow_tf32()
         tokenizer, encoded = open_run(e, command, device, task.pairs)
         model, first = task.new_model(e, device), process_number() == 0
-        validate = task.validator(e, tokenizer, count, watch)
+        with first_goes_ahead():  # it may have to download what is validated on
+            validate = task.validator(e, tokenizer, count, watch)
         if first:
             print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} "
                   f"parameters\nplan: {plan_of(e, encoded, device)}", flush=True)
@@ -613,7 +622,7 @@ def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
                 print(hint, flush=True)
         fit(model, e, encoded, validate, quiet)
         if first:
-            average_last(model, e.folder, e.training.keep)
+            average_last(model, e.folder, e.training.keep, last_update(e))
             model.save_pretrained(e.folder, tokenizer)
         return first
 
@@ -753,10 +762,11 @@ def score_run(folder, device="cpu", average=None, most=None):
     """
     e, (model, tokenizer), name = load_run(folder), load(folder, device), "test"
     if average is not None:
-        average_last(model, folder, average)
+        average_last(model, folder, average, last_update(e))
         name += f".average-{average}"
-    pairs = list(islice(stream_corpus(e.corpus, "test", e.reverse), most))
+    started, pairs = time.monotonic(), list(islice(stream_corpus(e.corpus, "test", e.reverse), most))
     report = evaluate(model, tokenizer, pairs, *search_of(e.corpus), "en" if e.reverse else "de", e.corpus, name)
+    report["seconds"] = round(time.monotonic() - started, 1)
     write_json(folder / f"scores.{name}.json", {"corpus": e.corpus, "split": "test", **report})
     return report
 
@@ -920,8 +930,11 @@ def markdown_table(columns, rows):
 def multi30k_rows(results):
     """Rows of the Multi30k table: the literature, this project's seeds, the last weights alone, the ablations, De-En."""
     rows = [[name, f"{score:.2f}", "-"] for name, score in MULTI30K_LITERATURE.items()]
-    groups = {"here": (list(SEEDS), "test"), "the last weights, not averaged": (list(SEEDS), "test.average-1"),
-              **{name.removeprefix("multi30k-"): ([name], "test") for name in [*ABLATIONS, "multi30k-de-en-1"]}}
+    groups = {}
+    for place, prefix in (("here", ""), ("here, on a GPU", "gpu-")):
+        seeds = [prefix + name for name in SEEDS]
+        groups |= {place: (seeds, "test"), f"{place}, the last weights, not averaged": (seeds, "test.average-1"),
+                   **{f"{place}, {name.removeprefix('multi30k-')}": ([prefix + name], "test") for name in [*ABLATIONS, "multi30k-de-en-1"]}}
     for label, (names, split) in groups.items():
         found = [results[name] for name in names if name in results]
         row = [spread([figure_of(r, split, score) for r in found]) for score in ("bleu_tokenized_lowercased", "bleu")]
