@@ -733,6 +733,27 @@ def test_autocast_is_switched_off_where_there_is_any():
         assert product.dtype == (torch.float32 if kind == "cpu" else torch.bfloat16)
 
 
+def test_the_projection_learns_even_where_its_input_does_not():
+    x, E = torch.randn(2, 3, 4), torch.randn(9, 4, requires_grad=True)
+    gold = torch.tensor([[3, 4, 0], [5, 6, 7]])
+    logits = (x @ E.T).flatten(0, 1)
+    plain = F.cross_entropy(logits, gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum")
+    (ours,), (expected,) = (torch.autograd.grad(loss, [E]) for loss in (projected_loss(x, E, gold), plain))
+    torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_fast_attention_for_short_weights(kind):
+    heads, x = accelerate(MultiHeadAttention(8, 2).to(kind)), torch.randn(2, 300, 8).to(kind)
+    assert heads(x, x, x).dtype == kind
+
+
+def test_packed_weights_leave_short_inputs_to_torch():
+    linear, x = torch.nn.Linear(512, 512), torch.randn(4, 512)
+    with torch.no_grad(), packed_weights(linear), torch.autocast("cpu", torch.bfloat16):
+        assert torch.allclose(linear(x.bfloat16()).float(), F.linear(x.bfloat16(), linear.weight, linear.bias).float())
+
+
 def test_only_medium_chooses_the_formula(monkeypatch):
     """The switch stands at "high" once TF32 is allowed, which changes nothing on a CPU."""
     monkeypatch.setattr(hardware, "scaled_dot_product_attention", None)

@@ -373,7 +373,7 @@ class ChunkedLoss(torch.autograd.Function):
     """The summed loss of x (n, d_model) projected by E (V, d_model), some rows at a time; see `projected_loss`."""
 
     @staticmethod
-    def forward(ctx, x, E, gold, epsilon, rows):
+    def forward(ctx, x, E, gold, epsilon, rows, wanted):
         short = (x[:1] @ E[:1].T).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
         total, to_x, to_E = x.new_zeros(()), torch.empty_like(x), torch.zeros_like(E)
         with autocast_off(x.device):
@@ -382,7 +382,7 @@ class ChunkedLoss(torch.autograd.Function):
                 part = x[i:i + rows].to(short)
                 loss, gradient = chunk_gradient((part @ weight.T).to(x.dtype), gold[i:i + rows], epsilon)
                 total = total + loss
-                if not ctx.needs_input_grad[0]:  # only the loss is wanted
+                if not wanted:  # only the loss
                     continue
                 gradient = gradient.to(short)
                 to_x[i:i + rows] = gradient @ weight
@@ -396,7 +396,7 @@ class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         to_x, to_E = ctx.saved_tensors
-        return gradient * to_x, gradient * to_E, None, None, None
+        return gradient * to_x, gradient * to_E, None, None, None, None
 
 
 # %%
@@ -407,7 +407,7 @@ def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
     `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included.
     """
     real = gold != pad_id
-    return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E))
+    return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E), torch.is_grad_enabled())
 
 
 def chunk_rows(E):
@@ -489,7 +489,7 @@ def torch_attention(q, k, v, mask):
         return scaled_dot_product_attention(q, k, v, mask)[0]
     wide = torch.promote_types(q.dtype, torch.float32)
     with torch.autocast("cpu", enabled=False):
-        return F.scaled_dot_product_attention(q.to(wide), k.to(wide), v.to(wide), mask)
+        return F.scaled_dot_product_attention(q.to(wide), k.to(wide), v.to(wide), mask).to(q.dtype)
 
 
 # %% [markdown]
@@ -664,11 +664,11 @@ def compile_stacks(model):
 def packed_linear(weight, bias=None, rows=64):
     """The map x (..., n) -> x W^T + b (..., m) with weight (m, n) copied into oneDNN's order, the best for so many rows.
 
-    Without gradients; where one is asked for, it is torch's `F.linear`.
+    Without gradients, and for inputs like the weight; otherwise it is torch's `F.linear`.
     """
     op, b = torch.ops.mkldnn._linear_pointwise, None if bias is None else bias.detach()
     packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
-    return lambda x: F.linear(x, weight, bias) if torch.is_grad_enabled() else op(x, packed, b, "none", [], "")
+    return lambda x: F.linear(x, weight, bias) if torch.is_grad_enabled() or x.dtype != weight.dtype else op(x, packed, b, "none", [], "")
 
 
 # %% [markdown]
