@@ -113,7 +113,7 @@ def output_limit(model, source, extra=50):
 #
 # Take the likeliest token, append it, ask again, until the end mark or the limit. A whole batch goes along at once.
 # With caches (notebook 04) each step computes one new position; the keys and values of earlier ones are kept. A sentence
-# that is done leaves the batch and the caches: nothing is computed for it any more. (`of_source` is for the search after this one.)
+# that is done leaves the batch and the caches: nothing is computed for it any more. (`of_source=False`: the beam search below moves only the caches of what was written.)
 
 # %%
 def select_rows(caches, rows, of_source=True):
@@ -206,7 +206,7 @@ def length_penalty(length, alpha=0.6):
 #   only if it was among the $K$ best of its step.
 # - At the length limit the $K$ best count as finished, ended or not.
 #
-# Each beginning has one extension by the end mark, so the best $2K$ hold $K$ to go on with. The first step starts from the begin
+# Of the extensions of $K$ beginnings at most $K$ end, one each. So among the best $2K$ at least $K$ go on. The first step starts from the begin
 # mark alone.
 
 # %%
@@ -259,7 +259,7 @@ def keep_finished(found, found_scores, tokens, scores, pad_id):
 
 # %% [markdown]
 # When may a sentence stop? Not at the first finished hypothesis: one that is still alive may overtake it. But $\log P$ only falls,
-# and no penalty is larger than that of the longest output allowed. That bounds what a live hypothesis can still reach. The
+# and no penalty is larger than that of the longest output allowed. With $\log P = -4$ now and a largest penalty of 2, a live hypothesis cannot end above $-2$. The
 # paper says "terminate early when possible"; this is the earliest moment that cannot change the result.
 
 # %%
@@ -270,8 +270,8 @@ def can_improve(found_scores, live, limit, alpha):
 
 # %% [markdown]
 # Each hypothesis has a row in the caches. When one goes on in two ways and another dies, the rows must follow: each survivor
-# takes over the past of the one it extends. The source's keys and values are computed once a sentence, in the first step, while
-# it has one hypothesis. They move only when sentences leave or the beam grows: otherwise all rows of a sentence hold the same.
+# takes over the past of the one it extends. The source's keys and values are the same for all
+# hypotheses of a sentence. They are computed in the first step, while there is one, copied when the beam grows, and dropped when the sentence leaves.
 
 # %% [markdown]
 # The search itself; `k` is the number of hypotheses alive, 1 at first, then $K$. Each turn of the loop is one step:
@@ -702,7 +702,7 @@ def tokenized_bleu(hypotheses, references, language="de", resamples=0):
 
 # %% [markdown]
 # **WMT 2014, the paper's own.** Table 2 keeps case, and cuts compounds at their hyphens: "rich-text" counts as three words.
-# The mark around the hyphen says that it was inside a word. The search goes from left to right and never uses a letter
+# The mark around the hyphen says that it was inside a word. The pattern below is matched from left to right and uses no letter
 # twice, so in "a-b-c" only the first hyphen is cut. tensor2tensor's script has the same quirk, and we keep it.
 
 # %%
@@ -733,7 +733,7 @@ def compound_bleu(hypotheses, references, language="de", resamples=0):
 
 # %% [markdown]
 # One pair, three scores, far apart. Quotes of another shape are errors to the first and to the last; the second makes them all alike,
-# and forgives a capital, too. Splitting compounds makes easy words: each hyphen counts as one, and is nearly always right.
+# and forgives a capital, too. Splitting compounds makes easy words: each hyphen becomes a word of its own, and is nearly always right.
 # So a number without its convention says little. On real test sets the gap is a few points: a fit over many checkpoints (NVIDIA's) puts
 # sacreBLEU at 0.978 times the paper's count, so its 28.4 is about 27.7.
 

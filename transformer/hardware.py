@@ -10,8 +10,8 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/11_hardware.ipynb)
 #
 # The paper trained on eight P100 GPUs (Section 5.2). You may have one GPU, a laptop, or a session in Colab. This notebook
-# finds out what there is, counts the arithmetic that a Transformer needs, computes how long a run will take, and makes the
-# three changes that pay most without touching the model's mathematics.
+# finds out what there is, counts the arithmetic that a Transformer needs, computes how long a run will take, and makes those
+# changes that pay most without touching the model's mathematics.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -137,7 +137,7 @@ def allow_tf32():
 
 
 # %% [markdown]
-# A CPU, too, has more than one way to multiply in fp32. Torch's own is one library, oneDNN another, and torch takes the other
+# A CPU, too, has more than one way to multiply in fp32. One is the library that torch was built with (MKL or OpenBLAS), oneDNN another, and torch takes the other
 # where its switch stands at "medium". On some CPUs oneDNN is faster and as exact; on others it uses short numbers inside.
 # So it is asked for (`--precision medium`), and measured in [notebook 20](20_speed.ipynb).
 
@@ -219,7 +219,7 @@ def training_flops(c, S, T):
 #
 # ## How fast is this machine?
 #
-# Multiply two large matrices and look at the clock. That is as fast as it gets; a model reaches a part of it.
+# Multiply two large matrices and look at the clock. Hardly anything gets closer to what the machine can do; a model reaches a part of it.
 
 # %%
 def matmul_rate(device, precision="fp32", n=None, rounds=5):

@@ -102,7 +102,7 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # $$m \leftarrow \beta_1 m + (1-\beta_1) g, \qquad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \qquad
 # \theta \leftarrow \theta - rate \cdot \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}$$
 #
-# So a weight moves about as far as the rate says, however large its gradients are. Both means start at zero and are too small at
+# So while a weight's gradients point the same way, it moves about as far as the rate says, however large they are; gradients of changing sign cancel in $m$. Both means start at zero and are too small at
 # first; the divisions by $1-\beta^t$ put that right.
 
 # %%
@@ -120,7 +120,8 @@ def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=
 
 
 # %% [markdown]
-# Ten steps of this beside torch's own Adam, at float64, on the way to the bottom of a valley:
+# Ten steps of this beside torch's own Adam, in float64. Five weights $\theta_i$ start at 0 and look for the lowest point of $\sum_i (\theta_i - i)^4$. The gradient of such a
+# term is $4(\theta_i - i)^3$:
 
 # %% tags=["active-ipynb"]
 # theirs = torch.zeros(5, dtype=torch.float64, requires_grad=True)
@@ -160,7 +161,7 @@ def set_learning_rate(optimizer, rate):
 # ## What $\beta_2 = 0.98$ does
 #
 # $\beta_2$ says how long $v$ remembers: about $1 / (1 - \beta_2)$ updates, so 50 in the paper and 1,000 with the usual
-# 0.999. While gradients keep their size, every step is as long as the rate. When they change, $v$ must catch up. Here
+# 0.999. While gradients keep their size and sign, every step is as long as the rate. When they change, $v$ must catch up. Here
 # they shrink to a tenth after 300 updates, as they do when a model has learned the easy part:
 
 # %%
@@ -241,13 +242,13 @@ def train_with_rates(model, loss_of, rates):
 # %% [markdown]
 # Left, at a sixteenth of the rate, all three learn, and the rise only costs time. Right, at the paper's rate, the post-norm model
 # without the rise is thrown off in its first updates. Its loss settles at $\ln 10 = 2.3$, which is guessing, and it never
-# recovers. With the rise it learns to copy perfectly. Pre-norm survives without. (It starts lower because its residual path
-# carries the input unchanged to the top, where a tied matrix copies it: notebook 06.)
+# recovers. With the rise it learns to copy perfectly. Pre-norm survives without. (It starts lower: its residual path
+# carries the input unchanged to the top. There the output matrix is the embedding matrix, so each word scores highest with itself, and copying is the task.)
 
 # %% [markdown]
 # So in this small case warm-up does not make learning better in itself. It makes a high rate possible for a deep post-norm stack,
-# and a high rate is what learns fast. Three seeds gave the same picture. Xiong et al. (2020) trace the cause to the
-# large gradients near the output of a fresh post-norm stack.
+# and a high rate is what learns fast. Three seeds gave the same picture. Xiong et al. (2020) explain why:
+# before any training, a post-norm stack has its largest gradients in the layers near the output, and a high rate then changes these too much.
 
 # %% [markdown]
 # ## Exercises

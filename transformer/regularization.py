@@ -246,8 +246,8 @@ def confident_logits(p, V):
 # smoothing: perplexity 4.67, BLEU 25.3. With 0.1: 4.92 and 25.8. With 0.2: 5.47 and 25.7.
 
 # %% [markdown]
-# BLEU looks only at which words come out. A model that is not too sure of one continuation leaves others in the race
-# for beam search (notebook 15), and pays less for being wrong. The paper reports this effect; it does not prove a cause.
+# BLEU looks only at which words come out. A model that is not too sure of one word leaves others a chance: notebook 15 compares whole sentences,
+# and one that begins with the second-best word may win. The paper reports this effect; it does not prove a cause.
 
 # %% [markdown]
 # ## Checks
@@ -262,8 +262,8 @@ def confident_logits(p, V):
 # assert logits.grad[~real].eq(0).all() and logits.grad[real].ne(0).all()
 
 # %% [markdown]
-# **The loop's loss is the same.** For speed, training takes the loss that never holds all logits at once
-# ([notebook 11](11_hardware.ipynb)). With the identity as projection it gives the same:
+# **The loop's loss is the same.** To save memory and time, training takes a loss that never holds all logits at once
+# ([notebook 11](11_hardware.ipynb)). It multiplies vectors by an output matrix itself. With the identity as that matrix the vectors are the logits, and both losses must agree:
 
 # %% tags=["active-ipynb"]
 # assert abs(projected_loss(logits, torch.eye(8).double(), gold) - label_smoothing_loss(logits, gold, reduction="sum")) < 1e-9

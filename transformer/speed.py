@@ -10,7 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/20_speed.ipynb)
 #
 # The modules of Section 3 read as the paper does. [Notebook 11](11_hardware.ipynb) made a finished model faster without touching
-# them. Was it worth it? Here every lever is measured alone, on your machine. Then the whole is set beside torch's own
+# them. Was it worth it? Here one lever after the other is pulled, on your machine. Then the whole is set beside torch's own
 # Transformer, Hugging Face's Marian and CTranslate2, on the same work and in the same minutes. On the way your model moves into CTranslate2, which is made for serving.
 
 # %% tags=["active-ipynb"]
@@ -556,7 +556,7 @@ def rows_of(rates):
 
 # %%
 def precisions(device):
-    """Matmul precisions to compare: on a GPU products are bf16 anyway."""
+    """Matmul precisions to compare: on a GPU products are short anyway."""
     return ("highest", "medium") if device.type == "cpu" else ("highest",)
 
 
@@ -663,7 +663,7 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 
 # %% [markdown]
 # The bars depend on sizes and machine. In the recorded run further down, with 10,000 types and larger batches, the loss in chunks gives a factor of 1.6, bf16
-# and similar lengths 1.4 each, and the rest less than 1.1. In a run some hours before, similar lengths gave 2.0: such figures shake. With more types the loss in chunks gains; with longer sentences attention does
+# and similar lengths 1.4 each, attention and dropout (with the norms) less than 1.1 each, and fused Adam seemed to lose a twentieth. Such figures shake. With more types the loss in chunks gains; with longer sentences attention does
 # (part "attention"). Where the CPU has no instructions for bf16, the last lever makes things worse: that is why nothing here is taken for granted, and
 # `transformer train` only gives a hint.
 
@@ -1035,7 +1035,8 @@ def circumstances(b, device):
 # `torch.nn.Transformer` for the base model, 2.5 times for a medium one, 2.3 times for a small one, and greedy search 10 times (torch's module keeps no keys and
 # values). Marian keeps them: there it is 1.15 times, and with a beam 1.5 times, level with CTranslate2. Training the base model takes 0.70 times the memory of
 # torch's module, counted above the start. Rounds of one system differ by a tenth and more, so smaller differences say nothing.
-#
+
+# %% [markdown]
 # Those are the favourable figures. Without dropout, which this package draws faster, the three are 1.2, 2.0 and 1.9 times; with batches of similar length on both sides,
 # 1.3, 1.7 and 1.9. And on this CPU torch's own fp32 products are nearly as fast as oneDNN's ("products", above), so "medium" brings little.
 #

@@ -429,7 +429,7 @@ def count_update(state, loss, norm):
     state["skipped_in_a_row"] += 1
     if state["skipped_in_a_row"] >= MOST_SKIPPED:
         raise Diverged(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th update in a row: training "
-                       "has diverged. The checkpoint is from before; start again with a smaller factor, a longer warmup, "
+                       "has diverged. What was saved is from before; start again with a smaller factor, a longer warmup, "
                        "or a clip of 1")
 
 
