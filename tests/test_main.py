@@ -151,6 +151,18 @@ def test_an_average_of_weights_that_were_not_kept(run, files, count):
     assert f"--average {count}: the run in " in said and "has kept " in said
 
 
+@pytest.mark.parametrize("corpus, options, expected", [
+    ("multi30k", [], (4, 1.6)), ("multi30k", ["--alpha", "0"], (4, 0.0)), ("tatoeba", ["--beam", "2"], (2, 0.6))])
+def test_translations_are_searched_as_suits_the_corpus(trained, tmp_path, monkeypatch, corpus, options, expected):
+    folder, asked = tmp_path / "run", []
+    shutil.copytree(trained, folder)
+    saved = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**saved, "corpus": corpus}))
+    monkeypatch.setattr(decoding, "translate", lambda model, tokenizer, lines, *search: asked.append(search) or lines)
+    assert call("translate", "Hello.", "--folder", folder, *options).out == "Hello.\n"
+    assert asked == [expected]
+
+
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
     said = complaint("evaluate", "--folder", run)
     assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said
