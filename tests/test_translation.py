@@ -498,6 +498,9 @@ def test_multi30k_table():
     assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
     rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in ABLATIONS}})
     assert ["here, untied", "2.00", "1.00"] in rows
+    for corpus, shown in (("multi30k", True), ("bundled", False)):
+        rows = multi30k_rows({**results, "this run": {**result(7.0, 8.0), "corpus": corpus}})
+        assert (rows[-1] == ["this run", "8.00", "7.00"]) == shown
     assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 

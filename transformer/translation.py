@@ -649,7 +649,7 @@ def read_log(folder):
 
 # %% tags=["active-ipynb"]
 # shown = display("the curves come with the first validation", display_id=True)
-# run_experiment(e, "notebook 16", count=20, watch=draw, quiet=True)
+# run_experiment(e, "notebook 16", count=20 if device.type == "cpu" else 200, watch=draw, quiet=True)
 # draw(e.folder)
 
 # %% [markdown]
@@ -772,6 +772,13 @@ def score_run(folder, device="cpu", average=None, most=None):
 
 
 # %% [markdown]
+# On a CPU, fifty sentences of the test set are enough to see how far this page's run came; with a GPU it is scored on all of them, and stands in the tables below.
+
+# %% tags=["active-ipynb"]
+# scored = score_run(e.folder, device, most=50 if device.type == "cpu" else None)
+# print(f"this run, {e.corpus}, {scored['sentences']:,} test sentences: BLEU {scored['bleu']['score']}, chrF {scored['chrf']['score']}")
+
+# %% [markdown]
 # ## Results that are kept
 #
 # Longer runs are made with commands, and what they gave is kept in `data/runs/`, one file a run: settings, hardware, minutes, a short
@@ -879,7 +886,7 @@ def missing(results):
 
 
 # %% tags=["active-ipynb"]
-# results = read_results()
+# results = {**read_results(), "this run": record(e.folder)}
 # for name, r in results.items():
 #     print(f"{name}: {r['command']}, {r['minutes']:.0f} minutes, {r['hardware']}, commit {r['commit']}")
 # print(missing(results))
@@ -935,6 +942,8 @@ def multi30k_rows(results):
         seeds = [prefix + name for name in SEEDS]
         groups |= {place: (seeds, "test"), f"{place}, the last weights, not averaged": (seeds, "test.average-1"),
                    **{f"{place}, {name.removeprefix('multi30k-')}": ([prefix + name], "test") for name in [*ABLATIONS, "multi30k-de-en-1"]}}
+    if results.get("this run", {}).get("corpus") == "multi30k":
+        groups["this run"] = ["this run"], "test"
     for label, (names, split) in groups.items():
         found = [results[name] for name in names if name in results]
         row = [spread([figure_of(r, split, score) for r in found]) for score in ("bleu_tokenized_lowercased", "bleu")]
