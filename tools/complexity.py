@@ -7,7 +7,7 @@
 One sequence, float32, on a CPU one thread. Memory once; then three passes over all sizes, forward and with the backward
 pass, so that a bad minute of the machine spoils one pass of many sizes and not all that is known of one. In a pass the
 layers take turns at each size for a second, once at least; the median of all turns counts. Each pass is printed. All
-takes some nine minutes on one core; n = 8,192 needs 8 GB of memory.
+takes seven to nine minutes on one core; n = 8,192 needs 8 GB of memory.
 """
 
 import argparse

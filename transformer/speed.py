@@ -1040,8 +1040,8 @@ def circumstances(b, device):
 # Those are the favourable figures. Without dropout, which this package draws faster, the three are 1.2, 2.0 and 1.9 times; with batches of similar length on both sides,
 # 1.3, 1.7 and 1.9. And on this CPU torch's own fp32 products are nearly as fast as oneDNN's ("products", above), so "medium" brings little.
 #
-# What surprised us: before the hypotheses of a sentence shared a cache (notebook 11), the beam was 1.2 times as fast as Marian's, and
-# CTranslate2 was a third ahead.
+# What surprised us: in a beam search, what costs is not only the products but moving things about. Only since the hypotheses of a sentence share a cache (notebook 11) is it level
+# with CTranslate2.
 
 # %% [markdown]
 # ## Exercises

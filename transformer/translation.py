@@ -1119,7 +1119,7 @@ def families_rows(result, splits):
 # one step, from any distance (09).
 
 # %% [markdown]
-# It is not *better* here. On Multi30k three families lie within a margin of each other (1.6 BLEU either way, notebook 15), the Transformer last of them. Does that contradict
+# It is not *better* here. On Multi30k, with one seed each, the margins of three families overlap (1.6 BLEU either way, notebook 15), and the Transformer is last of them. Does that contradict
 # the paper? The scales are too far apart to say: theirs is a model thirty to fifty times as large that sees hundreds to
 # thousands of times as many tokens. But the curves show one thing: the Transformer begins slowest, and is still catching up when its time is over. On Multi30k these
 # 2,000 updates cut it off in the middle of its climb. Four times as many bring a Transformer of this size to 40 BLEU (the table further up). What they would bring the
