@@ -43,6 +43,7 @@ from transformer.hardware import (
     shared_caches,
     torch_attention,
     training_flops,
+    wait_for,
 )
 from transformer.model import Transformer, TransformerConfig
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
@@ -724,6 +725,48 @@ def test_processes_wait_for_one_that_prepares_a_corpus(monkeypatch):
     monkeypatch.setattr(hardware.distributed, "destroy_process_group", lambda: None)
     with processes(torch.device("cpu")):
         assert asked["gloo"].total_seconds() >= 12 * 3600
+
+
+def test_an_error_in_one_of_several_gpus_is_not_kept_waiting(monkeypatch):
+    """NCCL's clean end waits for all processes, and the others wait for this one: after an error it is left out."""
+    ended = []
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(hardware.torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(hardware.distributed, "init_process_group", lambda kind, timeout: None)
+    monkeypatch.setattr(hardware.distributed, "barrier", lambda: None)
+    monkeypatch.setattr(hardware.distributed, "destroy_process_group", lambda: ended.append(True))
+    with pytest.raises(OSError, match="disk full"), processes(torch.device("cuda")):
+        raise OSError("disk full")
+    assert not ended
+    with processes(torch.device("cuda")) as device:
+        assert device == torch.device("cuda", 1)
+    assert ended
+
+
+def test_each_of_several_processes_asks_for_its_own_gpu(monkeypatch):
+    asked = []
+
+    def empty(size, device):
+        asked.append(device)
+        return torch.zeros(size)
+
+    monkeypatch.setattr(hardware.torch, "empty", empty)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    choose_device("cuda")
+    choose_device("cuda:1")
+    monkeypatch.delenv("LOCAL_RANK")
+    choose_device("cuda")
+    assert asked == ["cuda:3", "cuda:1", "cuda"]
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_gpu_is_waited_for_by_its_own_name(kind, monkeypatch):
+    waited = []
+    monkeypatch.setattr(hardware.torch.cuda, "synchronize", waited.append)
+    monkeypatch.setattr(hardware.torch.mps, "synchronize", lambda: waited.append("mps"))
+    wait_for(torch.device(kind, 2) if kind == "cuda" else torch.device(kind))
+    wait_for(torch.device("cpu"))
+    assert waited == [torch.device("cuda", 2) if kind == "cuda" else "mps"]
 
 
 def test_autocast_is_switched_off_where_there_is_any():

@@ -304,6 +304,15 @@ def test_a_command_line_that_cannot_be_read(arguments):
 
 # Wrong options
 
+def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path):
+    def full(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 4 GiB")
+
+    monkeypatch.setattr(command_line, "train_command", full)
+    assert complaint("train", "--folder", tmp_path).startswith("the GPU's memory is too small for this: half of ")
+
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, "),
     (["evaluate", "--split", "exam"], "bundled has no split 'exam': choose one of train, validation, test, hard"),

@@ -225,6 +225,55 @@ def test_a_process_of_its_own(monkeypatch, capsys):
     assert "status -9. out of memory" in capsys.readouterr().err
 
 
+def test_the_fast_way_learns_what_the_plain_way_learns():
+    """In double precision, with the same entries dropped, fifty updates lead to the same weights."""
+    c = TransformerConfig(**{**SIZES, "P_drop": 0.3, "eos_id": 2})
+    batches, systems = speed.draw_batches(c.vocab_size, 60, 50, CPU), []
+    for name in ("plain", "fast"):
+        torch.manual_seed(5)
+        system = speed.TRAINED[name](c).double().prepare()
+        speed.accelerate(system.model, [nn.Dropout])
+        for number, batch in enumerate(batches):
+            system.seed, system.rate = number, 1e-3
+            torch.manual_seed(number)
+            system.update(batch, speed.real_tokens(batch))
+        systems.append(system)
+    plain, fast = (dict(system.model.named_parameters()) for system in systems)
+    assert all(torch.allclose(plain[name], fast[name], rtol=0, atol=1e-7) for name in plain)
+    torch.manual_seed(5)
+    fresh = speed.TRAINED["fast"](c).double().model.embedding.weight
+    assert not torch.allclose(fast["embedding.weight"], fresh, atol=1e-3)
+
+
+def test_all_ways_learn_from_the_same():
+    """After a few updates, before roundings have grown, all stand where plain does: same batches, same dropout."""
+    plain, *ways = speed.bundled_learning(quick=True)
+    assert [row["way"] for row in ways] == list(speed.WAYS)[1:] and len(set(plain["losses"])) == len(plain["losses"])
+    for row in ways:
+        assert row["losses"] == pytest.approx(plain["losses"], abs=2e-2 if row["way"] == "fast, bf16" else 2e-4)
+
+
+def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, capsys):
+    """And the parts after it are measured all the same."""
+    def measure(b, part):
+        if part == "T1":
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return [{"route": "torch", "gflops_per_second": 1.0}]
+
+    monkeypatch.setattr(speed, "measure", measure)
+    path = tmp_path / "bench.json"
+    speed.run_bench(speed.Bench(("T1", "products"), quick=True, device="cpu", record=path))
+    assert list(json.loads(path.read_text())["parts"]) == ["products"]
+    assert "T1 is left out: it does not fit into this GPU's memory" in capsys.readouterr().out
+
+
+def test_the_longest_part_only_where_it_is_named(monkeypatch):
+    asked = []
+    monkeypatch.setattr(speed, "measure", lambda b, part: asked.append(part) or [{"row": 1}])
+    speed.run_bench(speed.Bench(device="cpu"))
+    assert asked == ["T1", "T2", "small", "T3", "T4", "levers", "memory", "attention", "products"]
+
+
 def test_what_is_written(tmp_path, monkeypatch, capsys):
     """The parts that were asked for, with everything needed to judge them; memory and attention run elsewhere."""
     figures = {"system": "fast", "peak_gib": 1.0, "above_start_gib": 0.5}

@@ -37,6 +37,7 @@ from transformer.variations import (
     beside_in_percent,
     beside_the_paper,
     by_length,
+    by_share,
     choose,
     compare,
     devices_for,
@@ -55,6 +56,7 @@ from transformer.variations import (
     run_variations,
     sample,
     scaled,
+    schedule_grid,
     spreads,
     take_out,
     taken_out,
@@ -145,7 +147,7 @@ def test_three_matrices_are_all_left_out():
     ("P_drop=0.0", dict(P_drop=0.0)),
     ("epsilon_ls=0.2", dict(epsilon_ls=0.2)), ("positions=learned", dict(positions="learned")),
     ("big", dict(d_model=192, d_ff=768, h=16, P_drop=0.3, updates=4500)),
-    ("small,part=4", dict(d_model=48, d_ff=192, part=4)), ("without=W_V", dict(without="W_V")),
+    ("narrow,every=4", dict(d_model=48, d_ff=192, every=4)), ("without=W_V", dict(without="W_V")),
     ("positions=learned,longest=12", dict(positions="learned", longest=12))])
 def test_scaled(name, expected):
     base = replace(SMALL, training=replace(SMALL.training, updates=1500))
@@ -325,11 +327,11 @@ def with_base(done, tmp_path):
 
 def test_sample(base):
     everything = list(sample(base, "train"))
-    assert list(sample(replace(base, part=4), "train")) == everything[::4]
+    assert list(sample(replace(base, every=4), "train")) == everything[::4]
     short = list(sample(replace(base, longest=6), "train"))
     assert short == [(s, t) for s, t in everything if len(s.split()) < 7 and len(t.split()) < 7]
     assert 0 < len(short) < len(everything)
-    assert list(sample(replace(base, part=4, longest=2), "validation")) == list(sample(base, "validation"))
+    assert list(sample(replace(base, every=4, longest=2), "validation")) == list(sample(base, "validation"))
 
 
 def test_a_run_and_its_result(base, tmp_path):
@@ -388,7 +390,7 @@ def test_all_rows_of_a_seed_come_first_and_none_twice(base, done, here, tmp_path
     first, second = ([run["perplexity"] for run in results["runs"] if run["row"] == row] for row in ("base", "h=1"))
     lines = done.out.splitlines()
     assert f"{second[0] - first[0]:+.2f}" in lines[3] and len(lines) == 9
-    expected = f"{mean(second) - mean(first):+.2f} ±"
+    expected = f"{mean(second) - mean(first):+.2f}, few runs"
     assert lines[-1].startswith("h=1") and "2 seeds" in lines[-1] and expected in lines[-1]
     assert not list(done.folder.glob("*/checkpoint.safetensors"))
     assert not list(done.folder.glob("*/weights/*.safetensors"))
@@ -547,7 +549,7 @@ def test_choose():
     assert choose() == TABLE_3 == choose(["base", "A", "B", "C", "D", "E", "big"])
     assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
     assert len(choose(["schedule"])) == 15 and len(choose(["data"])) == 12 and len(choose(["length"])) == 3
-    assert [row.name for row in choose(["small,part=8"])] == ["base", "small,part=8", "base,part=8"]
+    assert [row.name for row in choose(["narrow,every=8"])] == ["base", "narrow,every=8", "base,every=8"]
     assert len(choose(["simple"])) == 4 and choose(["base"]) == [TABLE_3[0]]
     with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
         choose(["A", "F"])
@@ -596,7 +598,7 @@ def test_a_row_has_its_own_deviation_or_the_median():
     values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.1, 9.9], "c": [7.0, 7.5, 6.5], "d": [3.0]}
     own = [statistics.stdev(values[row]) for row in "abc"]
     assert spreads(values) == {"a": own[0], "b": 0.5, "c": 0.5, "d": 0.5} and own[0] > own[2] == 0.5
-    assert spreads({"a": [1.0], "d": [3.0]}) == {}
+    assert spreads({"a": [1.0, 1.1], "d": [3.0]}) == {}  # two runs may agree by chance
 
 
 @pytest.mark.parametrize("values, verdict", [
@@ -607,28 +609,31 @@ def test_a_difference_under_two_deviations_is_none(values, verdict):
     assert own == pytest.approx((1 / 2 + 0.36 / 3) ** 0.5)
 
 
-def runs_of(row, perplexity, bleu, step=0.5**0.5):
-    """Two runs of a row, with a deviation of sqrt(2) step."""
+def runs_of(row, perplexity, bleu, deviation=1.5**0.5):
+    """Three runs of a row; with the usual deviation that of the difference of two rows is 1."""
     common = dict(group=BY_NAME[row].group, row=row, changes=BY_NAME[row].changes)
-    return [dict(common, perplexity=perplexity + d, bleu=bleu + d) for d in (-step, step)]
+    return [dict(common, perplexity=perplexity + d, bleu=bleu + d) for d in (-deviation, 0, deviation)]
 
 
 def test_every_row_is_compared():
-    """By hand: a deviation of 1 for each figure, two seeds a row; perplexity only where the sentences are the same."""
-    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,part=4", 30.0, 12.0),
-            *runs_of("small,part=4", 34.0, 13.0), *runs_of("small,part=1", 11.0, 20.0)]
+    """By hand: each difference has a deviation of 1, three seeds a row; perplexity only of the same sentences."""
+    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=4", 30.0, 12.0),
+            *runs_of("narrow,every=4", 34.0, 13.0), *runs_of("narrow,every=1", 11.0, 20.0)]
     wide, few, small, all_pairs = compare(runs)
     assert all_pairs["perplexity"][0] == pytest.approx(1.0)  # of the same sentences as base
-    assert (wide["row"], wide["seeds"], wide["beside"]) == ("d_ff=4096", 2, "base")
+    assert (wide["row"], wide["seeds"], wide["beside"]) == ("d_ff=4096", 3, "base")
     assert wide["perplexity"] == (pytest.approx(-3.0), pytest.approx(1.0), "less")
     assert wide["bleu"] == (pytest.approx(1.5), pytest.approx(1.0), "none")
     assert few["perplexity"] is None and few["bleu"] == (pytest.approx(-8.0), pytest.approx(1.0), "less")
-    assert small["beside"] == "base,part=4" and small["bleu"][0] == pytest.approx(1.0)
+    assert small["beside"] == "base,every=4" and small["bleu"][0] == pytest.approx(1.0)
     assert small["perplexity"] == (pytest.approx(4.0), pytest.approx(1.0), "more")
     assert in_words(wide["perplexity"]) == "-3.00 ± 1.00, less" and in_words(None) == "-"
-    assert all(row["bleu"] is None for row in compare(runs[::2]))  # one seed of each
-    assert compare(runs[2:])[0]["bleu"] is None  # no base
-    assert [row[3:] for row in further_rows(runs)][1] == ["+4.00 ± 1.00, more", "+1.00 ± 1.00, none"]
+    once = compare(runs[::3])
+    assert all(row["bleu"][2] == "few runs" and math.isnan(row["bleu"][1]) for row in once)
+    assert in_words(once[0]["bleu"]) == "+1.50, few runs"
+    assert compare(runs[3:])[0]["bleu"] is None  # no base
+    assert [row[3:] for row in further_rows(runs, "data")][1] == ["+4.00 ± 1.00, more", "+1.00 ± 1.00, none"]
+    assert further_rows(runs, "schedule") == []
 
 
 def test_a_wild_row_leaves_the_others_alone():
@@ -641,12 +646,15 @@ def test_beside_the_paper():
     rows = ("base", 30.0), ("N=2", 28.0), ("P_drop=0.2", 33.0), ("h=16", 33.0), ("without=W_V", 29.0)
     runs = [run for row, bleu in rows for run in runs_of(row, 9.0, bleu, 0.1)]
     depth, dropout, heads = beside_the_paper(runs)
-    assert depth == ["N=2", 2, "+0.00 ± 0.14, none", "+1.19", "none", "-2.00 ± 0.14, less", "-2.1", "same way"]
+    assert depth == ["N=2", 3, "+0.00 ± 0.08, none", "+1.19", "none", "-2.00 ± 0.08, less", "-2.1", "same way"]
     assert dropout[-2:] == ["-0.3", "reversed"] and heads[-2:] == ["+0.0", "only here"]
     drawn = beside_in_percent(runs, "bleu")
     assert list(drawn) == ["N=2", "P_drop=0.2", "h=16"]
-    assert drawn["N=2"] == pytest.approx((-200 / 30, 20 * 2**0.5 / 30, 100 * (23.7 / 25.8 - 1)))
+    assert drawn["N=2"] == pytest.approx((-200 / 30, 20 * (2 / 3)**0.5 / 30, 100 * (23.7 / 25.8 - 1)))
     assert direction(None, 1.0) == "-" and beside_in_percent([], "bleu") == {}
+    seen = (0.5, 0.1, "more")
+    assert direction(seen, -0.01, "perplexity") == "only here" and direction(seen, -0.06, "perplexity") == "reversed"
+    assert direction(seen, -0.1) == "only here" and direction((0.5, math.nan, "few runs"), 1.0) == "few runs"
 
 
 def test_what_is_shown_of_a_result_file():
@@ -657,6 +665,34 @@ def test_what_is_shown_of_a_result_file():
     assert result_rows(runs) == [["base", 2, "1,500", "3.0", "8.0", "0.78", "11.00 ± 1.41", "20.50 ± 0.71"]]
     assert by_length(runs) == [["base", "11.00 ± 1.41", "20.50 ± 0.71", "1.00 ± 0.00", "2.00 ± 0.00"]]
     assert by_length([{}]) == []
+    other = [dict(run, row="other", long=dict(perplexity=2.0, bleu=15.0)) for run in runs]
+    assert by_length([*runs, *other])[2] == [
+        "the second minus the first", "+0.00, few runs", "-5.50, few runs", "+0.00, few runs", "+0.00, few runs"]
+
+
+def test_the_schedule_as_a_grid():
+    """By hand; a row that diverged has 0, there is no grid until all rows have run, warm-ups are scaled."""
+    rows = [row for row in QUESTIONS if row.group == "schedule"]
+    runs = [dict(row=name, bleu=bleu) for bleu, name in enumerate(["base", *(row.name for row in rows[:-1])], 10)]
+    result = {"base": {"training": {"warmup": 400}}, "runs": runs, "diverged": []}
+    assert schedule_grid(result) is None
+    grid, factors, warmups = schedule_grid({**result, "diverged": [dict(row=rows[-1].name)]})
+    assert factors == [0.25, 0.5, 1.0, 2.0, 4.0] and warmups == [100, 400, 1200]
+    assert grid == [[11, 12, 13], [14, 15, 16], [17, 10, 18], [19, 20, 21], [22, 23, 0]]
+
+
+def test_scores_by_share_of_the_sentences():
+    runs = [dict(row="base", bleu=20), dict(row="base", bleu=22), dict(row="narrow,every=8", bleu=7)]
+    found = by_share(runs)
+    assert found["base"][3] == 21 and found["narrow"][0] == 7 and math.isnan(found["wide"][2])
+
+
+def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
+    """A run killed between its first weights and its first checkpoint begins anew."""
+    e = trial_of(TABLE_3[0], base, 1, tmp_path)
+    (e.folder / "weights").mkdir(parents=True)
+    (e.folder / "weights" / "00000001.safetensors").write_bytes(b"half")
+    assert run_trial(e, "")["updates"] == e.training.updates
     assert over_seeds([1.0]) == "1.00"
 
 

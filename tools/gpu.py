@@ -17,6 +17,7 @@ process of its own; --jobs 4 trains four of Multi30k's models at a time (their m
 """
 
 import argparse
+import gc
 import subprocess
 import sys
 import tempfile
@@ -137,9 +138,10 @@ def throughput(name, small, device):
             break
         except torch.cuda.OutOfMemoryError:
             print(f"{here.batch_tokens:,} tokens do not fit: trying half as many, twice an update", flush=True)
-            torch.cuda.empty_cache()
-            if device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats()
+        gc.collect()  # here, where the exception is gone and holds nothing any more
+        torch.cuda.empty_cache()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
     else:
         raise ValueError(f"{name} does not fit into this GPU's memory")
     hours = PAPER[name] * speed["seconds_per_update"] / 3600
@@ -258,7 +260,9 @@ def main():
             return
         todo = [name for name in names if arguments.names or not there[name]]
         if not arguments.small and todo != ["estimate"] and choose_device().type == "cpu":
-            sys.exit("there is no GPU here: --small rehearses everything on a CPU, and the stage estimate needs none")
+            old = f" (this torch wants CUDA {torch.version.cuda}: is the driver too old?)" if torch.version.cuda else ""
+            sys.exit(f"there is no GPU here{old}: --small rehearses everything on a CPU, "
+                     "and the stage estimate needs none")
         left = run_stages(todo, arguments)
         print(f"{len(todo) - len(left)} of {len(todo)} stages done" + (f"; to do: {', '.join(left)}" if left else ""))
         sys.exit(bool(left))

@@ -12,6 +12,7 @@ from operator import or_
 from pathlib import Path
 from typing import Annotated, Literal
 
+import torch
 import tyro
 
 from transformer.data import TREEBANKS
@@ -507,6 +508,9 @@ def main():
                       "then run the command again" if error.strerror else str(error)))
     except (Interrupted, ModuleNotFoundError, ValueError) as error:
         sys.exit(fail(str(error)))
+    except torch.cuda.OutOfMemoryError:
+        sys.exit(fail("the GPU's memory is too small for this: half of --batch-tokens and twice --accumulate keep the "
+                      "updates as large"))
     except KeyboardInterrupt:
         sys.exit(fail("stopped by Ctrl-C; nothing that was saved is lost"))
 

@@ -454,7 +454,7 @@ def work(layer, x, training=False):
     if training:
         torch.autograd.grad(y.sum(), [x, *layer.parameters()])
     if x.is_cuda:
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(x.device)
 
 
 # %%

@@ -62,6 +62,8 @@ def choose_device(name="auto"):
     try:
         if name.split(":")[0] not in ("cpu", "cuda", "mps"):
             raise ValueError
+        if name == "cuda" and "LOCAL_RANK" in os.environ:  # each of torchrun's processes has a GPU of its own
+            name = f"cuda:{os.environ['LOCAL_RANK']}"
         return torch.empty(1, device=name).device
     except (RuntimeError, AssertionError, ValueError):
         raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, or leave it at auto") from None
@@ -94,6 +96,7 @@ def choose_device(name="auto"):
 # you see whether yours gains by it.
 
 # %%
+# what products multiply; "medium" is explained below
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "medium": torch.float32}
 
 
@@ -116,7 +119,7 @@ def autocast(device, precision):
 
 # %%
 def autocast_off(device):
-    """Inside this block products are made in the precision of their inputs; where nothing else is done anyway, nothing."""
+    """Inside this block autocast is off, and products keep the precision of their inputs; on mps there is nothing to switch off."""
     return torch.autocast(device.type, enabled=False) if device.type in ("cpu", "cuda") else nullcontext()
 
 
@@ -126,8 +129,8 @@ def loss_scaler(device, precision):
 
 
 # %% [markdown]
-# One more switch. On GPUs since 2020 even an fp32 product can drop digits inside (**TF32**, 10 bits instead of 23), several
-# times faster. For training that is enough, and only CUDA is touched.
+# One more switch. On NVIDIA's GPUs since 2020 even an fp32 product can round its inputs (**TF32**: 10 bits after the point
+# instead of 23) and be several times as fast. That is enough for training, and the commands switch it on:
 
 # %%
 def allow_tf32():
@@ -137,9 +140,10 @@ def allow_tf32():
 
 
 # %% [markdown]
-# A CPU, too, has more than one way to multiply in fp32. One is the library that torch was built with (MKL or OpenBLAS), oneDNN another, and torch takes the other
-# where its switch stands at "medium". On some CPUs oneDNN is faster and as exact; on others it uses short numbers inside.
-# So it is asked for (`--precision medium`), and measured in [notebook 20](20_speed.ipynb).
+# A CPU, too, has more than one library for fp32 products: the one that torch was built with (MKL or OpenBLAS), and oneDNN.
+# Torch takes the first, and after `torch.set_float32_matmul_precision("medium")` the second. On some CPUs oneDNN is faster and
+# as exact; on others it rounds to bf16 inside. So it is off unless asked for (`--precision medium`);
+# [notebook 20](20_speed.ipynb) measures it.
 
 # %%
 @contextmanager
@@ -239,8 +243,10 @@ def matmul_rate(device, precision="fp32", n=None, rounds=5):
 
 def wait_for(device):
     """Wait until a GPU has done what it was given: it works while Python goes on."""
-    if device.type != "cpu":
-        getattr(torch, device.type).synchronize()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
 
 
 # %% tags=["active-ipynb"]
@@ -249,7 +255,8 @@ def wait_for(device):
 
 # %% [markdown]
 # Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. Which kind is
-# yours? Where the next cell advises another precision, training gains by it; the training command gives the same advice.
+# yours? `precision_hint` multiplies each way, and says so where another precision is at least 1.5 times as fast. Training gains
+# less than products do (notebook 20), but it is worth a try; `transformer train` prints the same hint.
 
 # %%
 def precision_hint(device, precision="auto"):
@@ -290,7 +297,7 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=0.4, length=30)
 
 # %% [markdown]
 # A CPU would need many months, or years. For eight P100 we get 0.36 days, and the paper's own figure is 12 hours: our guess of
-# 40% is a little too high. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
+# 40% is too high, and 29% would fit. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
 # rate. Ours count the products alone:
 
 # %% tags=["active-ipynb"]
@@ -426,9 +433,12 @@ def chunk_rows(E):
 # %% [markdown]
 # ## One product instead of three, and attention without a table
 #
+# From here to "Several processes" the same model is made faster and smaller. Nothing later needs the details:
+# `accelerate(model)` switches attention, dropout and norms over, and each step has a check.
+#
 # In self-attention, queries, keys and values are three products with the same input. Laid side by side the three matrices
-# are one, and one large product is quicker than three small ones. And torch has a *kernel* (a program for one operation),
-# known as *flash attention* (Dao et al., 2022), that never writes the whole table of weights. Both change nothing in the
+# are one, and one large product is quicker than three small ones. And torch has *kernels* (a kernel is a program for one
+# operation) of the kind called *flash attention* (Dao et al., 2022), which never write the whole table of weights. Both change nothing in the
 # result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
 #
 # A kernel is not always quicker. With torch 2.13 on a CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
@@ -534,9 +544,9 @@ def fast_dropout(self, x):
 # print(f"zero: {(dropped == 0).float().mean():.4f}, the others: {dropped.max():.4f}, mean: {dropped.mean():.4f}")
 
 # %% [markdown]
-# ## A norm that goes back from its output
+# ## LayerNorm's gradient from its output
 #
-# To find gradients, autograd keeps what goes *into* each operation until the way back. What goes into a LayerNorm is the sum $x + y$ of a path and its
+# To find gradients, autograd keeps what goes *into* each operation until the backward pass. What goes into a LayerNorm is the sum $x + y$ of a path and its
 # sub-layer, which nobody needs again. What comes out, $z = g \odot n + b$, is kept anyway: it goes into the next matrix. And
 # from $z$ the normalised vector can be recovered, $n = (z - b) / g$. That is all the gradient asks for, besides one number a row:
 # the $1/\sqrt{\sigma^2 + \epsilon}$ by which the row was multiplied. So the sum need not be kept.
@@ -580,18 +590,18 @@ def fast_residual(self, x, sublayer):
 
 
 # %% tags=["active-ipynb"]
-# def kept_for_the_way_back(module, x):
+# def saved_for_backward(module, x):
 #     kept = {}
 #     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.setdefault(t.data_ptr(), t), lambda t: t):
 #         module(x)
 #     return sum(t.nbytes for t in kept.values()) / 2**20
 #
 # vectors, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4, P_drop=0.0))
-# plain = kept_for_the_way_back(layer, vectors)
+# plain = saved_for_backward(layer, vectors)
 # for residual in layer.residuals:
 #     residual.forward = types.MethodType(fast_residual, residual)
-# print(f"kept for the way back: plain {plain:.1f} MiB, with norms that go back from their output {kept_for_the_way_back(layer, vectors):.1f} MiB")
-# assert kept_for_the_way_back(layer, vectors) < plain
+# print(f"saved for the backward pass: plain {plain:.1f} MiB, with AddNorm {saved_for_backward(layer, vectors):.1f} MiB")
+# assert saved_for_backward(layer, vectors) < plain
 
 # %%
 FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout, Residual: fast_residual}
@@ -603,6 +613,9 @@ def accelerate(model, kinds=tuple(FASTER)):
     kinds: the classes to switch, some or all of `FASTER`. Dropout drops other entries than before, as with another seed.
     Returns the model.
     """
+    # Torch 2.13 would take cuDNN's kernel on an H100. It plans anew for every shape of batch, and its gradients with a mask
+    # can be NaN (pytorch issue 196678). This is a switch of the whole process.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     for module in model.modules():
         if type(module) in kinds:
             module.forward = types.MethodType(FASTER[type(module)], module)
@@ -733,12 +746,15 @@ def packed_weights(model):
 # %% [markdown]
 # ## Hypotheses that share a cache
 #
-# A beam search (notebook 15) copies its caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it
-# extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, a profile showed almost half of the time in these copies.
+# A beam search (notebook 15) keeps the $K$ best unfinished translations of each sentence, its *hypotheses*. Each is a row of the batch, with its
+# part of the key/value caches (notebook 04). At every step some are dropped and others go on in two ways, so rows are picked anew.
+# (On a first reading, go on to "Several processes".)
+#
+# That copies the caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, a profile showed almost half of the time in these copies.
 #
 # But why move anything? A sentence's hypotheses can write side by side into *one* cache. What a hypothesis must not see, the words of the others, is
 # hidden from it by a mask; and when hypotheses change places, only masks move. Attention then scores more keys than it needs, which
-# is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the memory is full. The keys and values of the source, the same for all
+# is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the tensor is full. The keys and values of the source, the same for all
 # hypotheses of a sentence, are there only once.
 
 # %%
@@ -876,6 +892,20 @@ def shared_caches(model):
 
 
 # %% [markdown]
+# What a hypothesis is asked is the same either way. Three of each sentence, after one step that they share, and one of their own:
+
+# %% tags=["active-ipynb"]
+# rows, new = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([5, 6, 7, 5, 6, 7])[:, None]
+# with torch.no_grad(), shared_caches(model):
+#     caches, memory, seen = model.new_caches(), model.encode(tokens[:2]), torch.ones(2, 1, 1, 30, dtype=torch.bool)
+#     model.decode(tokens[:2, :1], memory, seen, caches)
+#     for cache in sum(caches, ()):
+#         cache.select(rows)
+#     shared = model.decode(new, memory[rows], seen[rows], caches)
+#     plain = model.decode(torch.cat([tokens[:2, :1][rows], new], dim=1), memory[rows], seen[rows])[:, -1:]
+# assert torch.allclose(shared, plain, atol=1e-4)
+
+# %% [markdown]
 # ## Several processes
 #
 # The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and averaged the gradients before
@@ -906,12 +936,15 @@ def processes(device):
         torch.cuda.set_device(device)
     # the first process may prepare a corpus for hours; one that dies is torchrun's business, not this limit's
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=1))
+    together = False
     try:
         yield device
         distributed.barrier()  # leave together
+        together = True
     finally:
-        time.sleep(0.3)  # with torch 2.3 the next line could wait for ever: most likely for a Gloo thread that still holds a tensor
-        distributed.destroy_process_group()
+        if together or device.type != "cuda":  # NCCL would wait here for the others, and they for this one; so torchrun ends them
+            time.sleep(0.3)  # with torch 2.3 the next line could wait for ever: most likely for a Gloo thread that still holds a tensor
+            distributed.destroy_process_group()
 
 
 # %%
@@ -927,7 +960,10 @@ def sum_over_processes(number, device):
 # %%
 def copies_in_step(module):
     """A module whose gradients are averaged over all processes after each backward pass; alone, the module itself."""
-    return torch.nn.parallel.DistributedDataParallel(module) if process_count() > 1 else module
+    if process_count() == 1:
+        return module
+    # the only buffer, the table of sines, is the same everywhere
+    return torch.nn.parallel.DistributedDataParallel(module, broadcast_buffers=False, gradient_as_bucket_view=True)
 
 
 def without_exchange(module, more):
@@ -943,7 +979,7 @@ def without_exchange(module, more):
 # torchrun --nproc-per-node 2 -m transformer train --accumulate 2
 # ```
 #
-# `--accumulate` is the number of batches whose gradients make one update; the processes share them out. So the number of
+# `--accumulate` is the number of batches whose gradients make one update; the processes share them out (it must be a multiple of their number). So the number of
 # processes changes the time, and not the result: the tests compare two processes with one, after several updates, to nine digits.
 
 # %% [markdown]
@@ -960,7 +996,7 @@ def without_exchange(module, more):
 # assert torch.allclose(sum(halves) / sum(count), whole) and not torch.allclose((halves[0] / count[0] + halves[1] / count[1]) / 2, whole)
 
 # %% [markdown]
-# **What is switched over comes back the same:** recording attention, or decoding with a cache, takes the plain way.
+# **An accelerated model still decodes with a cache:** there it takes the plain way.
 
 # %% tags=["active-ipynb"]
 # with torch.no_grad():

@@ -79,7 +79,7 @@ class Tree:
 
 # %% [markdown]
 # All that follows goes through a tree in the same order, from left to right. A list of what is still to come takes the place of recursion:
-# an untrained model may well open a thousand brackets. (Only `tidy`, for the trees of people, calls itself.)
+# an untrained model may well open a thousand brackets. (Only `tidy` calls itself: it is for the trees of annotators, which are never deep.)
 
 # %%
 def walk(tree):
@@ -143,7 +143,7 @@ def read_trees(text):
 # ## What a treebank adds
 #
 # People who annotate write down more than this. A label carries a function (`NP-SBJ`, the subject). A leaf `-NONE-` marks the place where
-# something is understood or has moved away from. And the whole stands in one more bracket without a label. Parsers are trained and scored
+# something is understood or has moved away from, and equal numbers (`NP-SBJ-1` and `*-1`) link what moved with that place. And the whole stands in one more bracket without a label. Parsers are trained and scored
 # without all that. A constituent that held nothing but such places goes, too.
 
 # %%
@@ -205,7 +205,7 @@ def read_back(text, leaves):
     def close():
         label, parts = stack.pop()
         stack[-1][1].extend([Tree(label, tuple(parts))] if parts else [])
-        return not parts
+        return not parts  # dropping a constituent without words is a repair
 
     for symbol in text.split(" "):
         if symbol == LEAF and used < len(leaves):
@@ -245,8 +245,8 @@ def read_back(text, leaves):
 # %% [markdown]
 # ## Bracket F1
 #
-# How right is a tree? Each constituent is a label over a span of words. **Recall** is the share of the gold tree's constituents that the
-# parser found, with label and both ends; **precision** the share of the parser's that are in the gold tree; **F1** is their harmonic mean.
+# How right is a tree? The annotators' tree is called the **gold** tree. Each constituent is a label over a span of words. **Recall** is the share of
+# the gold tree's constituents that the parser found, with label and both ends; **precision** the share of the parser's that are in the gold tree; **F1** is their harmonic mean.
 #
 # The program that everybody counts with is EVALB (Sekine and Collins). Its conventions matter: leaves do not count; punctuation is taken
 # out before spans are compared; some labels count as equal. A parameter file sets them. `COLLINS` is the usual one, the other that of the sample
@@ -385,7 +385,8 @@ def summary(rows):
 
 # %% [markdown]
 # **EVALB's own sample** has 24 sentences, with all that can go wrong: other words, words too many, empty lines, no outer bracket, functions, `-NONE-`. A test compares
-# every figure of every row, and both summaries, with the result that comes along; all are equal.
+# every figure of every row, and both summaries, with the result that comes along; all are equal. (The sample is not part of this project; without it
+# the test says that it is skipped.)
 
 # %% [markdown]
 # ## Pairs to learn from
@@ -537,8 +538,8 @@ def closings(symbols):
 
 
 # %% [markdown]
-# A row of the weights is the step that **writes** a symbol, and a column what can be **read** there: the begin mark, then the symbols before it. Weights are between tokens. Where
-# a symbol or word is several tokens, its column is the sum of theirs, and its row that of its first token.
+# In the pictures below a row is a symbol that is being **written**, and a column something that is **read** there: the begin mark or an earlier symbol (left), or
+# a word (right). Weights are between tokens; where a symbol or word is several, its column is the sum of theirs, and its row that of its first token.
 
 # %%
 @torch.no_grad()
@@ -593,10 +594,10 @@ def closing_looks(model, tokenizer, pairs):
 # print(f"the opening bracket is the last one before in {looks['nearest']:.0%} of cases")
 
 # %% [markdown]
-# Each figure is the share of closing brackets at which that head's largest weight lies on the place named above. No head of this one layer finds opening brackets better than the
-# guess: who looks for an opening bracket must know how deep it stands, and that takes a layer below. Cross-attention does not look at the last word inside either, and only
-# in a quarter of cases at the next word, which would say whether the phrase goes on. Then where? Here is one sentence; rows are the closing brackets, left the head that finds
-# most opening brackets (each framed where it stands), right the one that looks most at the last word inside or the next:
+# Each figure is the share of closing brackets at which that head's largest weight lies on the place named above. No head finds opening brackets better than the
+# guess "the last one opened". Perhaps one layer is too few: how deep a bracket stands would have to be counted in a layer below. Cross-attention hardly ever looks at the last word
+# inside, and only in a quarter of cases at the next word, which would say whether the phrase goes on. Where does it look instead? Here is one sentence. Rows are closing
+# brackets; left the head that finds most opening brackets (each framed where it stands), right the one that looks most at the last word inside or the next:
 
 # %% tags=["active-ipynb"]
 # written, own = linearize(found), looks["its opening bracket"].argmax().item()
@@ -622,9 +623,8 @@ def closing_looks(model, tokenizer, pairs):
 #     f'{count / looked_at.total():.0%} look most at "{word}" ({standing[word] / standing.total():.0%} of the words)' for word, count in looked_at.most_common(4)))
 
 # %% [markdown]
-# At most brackets that head looks at "of" or "with", wherever they stand, though few words are one of the two. On them the whole shape depends. We had asked for the place where
-# the bracket stands; this small model, at least, asks for the word that decides. On the left the frame is on a bright place for the short
-# noun phrases, and hardly for the rest.
+# At most closing brackets that head looks most at "of" or "with", wherever they stand, though few words are one of the two. These two decide the shape of the whole tree. We had asked
+# for a place; this small model, at least, looks at the words that decide. On the left the frame is on a bright place for the short noun phrases, and hardly for the rest.
 
 # %% [markdown]
 # ## Treebanks
@@ -661,7 +661,7 @@ def table_4_rows(results):
 
 # %% [markdown]
 # The commands: train, parse the test sentences with the paper's beam of 21 (`--beam 4` is quicker), keep the result. On a CPU each takes hours.
-# With a GPU, the paper's size:
+# With a GPU, the paper's depth and width and its 16,000 types (the rest it does not state for parsing; these settings are ours, and untried):
 #
 # ```
 # transformer train --corpus treebank_craft

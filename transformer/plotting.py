@@ -161,7 +161,7 @@ def bars(heights, xlabel="", ylabel="", title="", ax=None):
 
 
 def differences(rows, xlabel, label, other, ax=None):
-    """Differences from zero with their reach: rows maps a name to (value, reach, another's value); from the top down."""
+    """Differences from zero with their reach (nan: not known): rows maps a name to (value, reach, another's value); from the top down."""
     ax = new_axes(5, 0.3 * len(rows) + 1) if ax is None else ax
     places = range(len(rows))
     values, reach, others = zip(*rows.values())
@@ -174,7 +174,7 @@ def differences(rows, xlabel, label, other, ax=None):
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8)
     say(ax, "Differences", "", f"{xlabel}, {label}, and {other}: " + "; ".join(
-        f"{name} {value:+.3g} ± {far:.2g} and {theirs:+.3g}" for name, (value, far, theirs) in rows.items()) + ".")
+        f"{name} {value:+.3g} ± {far:.2g} and {theirs:+.3g}".replace(" ± nan", "") for name, (value, far, theirs) in rows.items()) + ".")
     return ax
 
 

@@ -108,32 +108,33 @@ TABLE_3 = [
 
 # %% tags=["active-ipynb"]
 # base = TABLE_3[0]
-# lines = [[row.group, row.name, row.perplexity, row.bleu, f"{row.perplexity - base.perplexity:+.2f}", f"{row.bleu - base.bleu:+.1f}"] for row in TABLE_3]
+# lines = [[row.group, row.name, f"{row.perplexity:.2f}", row.bleu, f"{row.perplexity - base.perplexity:+.2f}", f"{row.bleu - base.bleu:+.1f}"] for row in TABLE_3]
 # display(Markdown(markdown_table(["group", "row", "PPL", "BLEU", "PPL, minus base", "BLEU, minus base"], lines)))
 
 # %% [markdown]
-# What the paper found, then. Depth matters most: two layers instead of six cost 2.1 BLEU. Narrow layers or no dropout cost more than one. One
-# head costs 0.9, and 32 heads 0.4: there is a best number between. Learned positions change nothing. Wider layers help a little. And label smoothing
-# makes perplexity worse and BLEU better. One run each: nobody knows how far two runs of *one* row lie apart. That is why seeds come in below.
+# What the paper found, then. Two layers instead of six cost 2.1 BLEU, the most of any row; eight gain none. A width of 256, or no dropout, costs more
+# than one. One head costs 0.9, and 32 heads 0.4: the best number lies between. Keys of 16 cost 0.7. More width helps a little, learned positions change
+# almost nothing. And label smoothing of 0.1 makes perplexity worse, and BLEU better by 0.5. One run each: nobody knows how far two runs of *one* row lie apart.
+# That is why seeds come in below.
 #
 # Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
 # the paper's; three sizes of model on a half, a quarter and an eighth of the sentences; both kinds of positions, trained on short
 # sentences only; and a model with a part taken out. What one head alone does is the row h=1.
 
 # %%
-SIZES = {"small": dict(d_model=256, d_ff=1024), "base": dict(), "large": dict(d_model=1024, d_ff=4096)}
+SIZES = {"narrow": dict(d_model=256, d_ff=1024), "base": dict(), "wide": dict(d_model=1024, d_ff=4096)}
 QUESTIONS = [
     *(Row("schedule", f"factor={factor:g},warmup={warmup}", dict(factor=factor, warmup=warmup))
       for factor in (0.25, 0.5, 1.0, 2.0, 4.0) for warmup in (1000, 4000, 12_000) if (factor, warmup) != (1.0, 4000)),
-    *(Row("data", f"{name},part={part}", dict(**sizes, part=part), beside=f"base,part={part}" if sizes and part > 1 else "base")
-      for name, sizes in SIZES.items() for part in (8, 4, 2, 1) if sizes or part > 1),
+    *(Row("data", f"{name},every={every}", dict(**sizes, every=every), beside=f"base,every={every}" if sizes and every > 1 else "base")
+      for name, sizes in SIZES.items() for every in (8, 4, 2, 1) if sizes or every > 1),
     Row("length", "positions=sinusoidal,longest=12", dict(positions="sinusoidal", longest=12)),
     Row("length", "positions=learned,longest=12", dict(positions="learned", longest=12), beside="positions=sinusoidal,longest=12"),
     *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
 ]
 
 # %% [markdown]
-# `part=8` takes every eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
+# `every=8` takes every eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
 # the settings of model and training there are three of a run.
 
 # %%
@@ -141,7 +142,7 @@ QUESTIONS = [
 class Trial(Experiment):
     """An `Experiment` with what these variations change besides: the training pairs, and parts of the model."""
 
-    part: int = 1  # train on every part-th pair of the corpus
+    every: int = 1  # train on every so-manieth pair of the corpus
     longest: int | None = None  # and only on pairs of at most so many words
     without: str | None = None  # W_V, softmax or residual: what is taken out of the model
 
@@ -161,8 +162,9 @@ LARGE = Trial(
 # %% [markdown]
 # For Table 3 the paper did not average weights (Section 6.2), so only the last are kept: `keep=1`.
 #
-# `PAPER` is the paper's base model. Training it twenty times is out of reach here, so there is a small base as well (and a larger one
-# for a GPU). **Deviation: a smaller base, another corpus.**
+# `PAPER` is the paper's base model. Training it twenty times is out of reach here. `SMALL` has about an eightieth of its parameters outside the
+# embeddings, and 1,500 updates, so that three seeds of every row fit on a CPU; `LARGE` is for a GPU. **Deviation: a smaller base, another corpus, far
+# fewer updates.**
 #
 # A field may belong to the model, to its training, or to the trial itself. A name that none of them has is refused.
 
@@ -243,7 +245,7 @@ def vocabulary_that_fits(row):
 # assert fits["big"][1] < 37_000
 
 # %% [markdown]
-# One vocabulary of about 41,100 types (or 37,000 types and some 4,100 further vectors of width $d_{model}$) brings every row to the paper's number but one. The paper
+# One vocabulary of about 41,100 types (or 37,000 types and some 4,100 further vectors of width $d_{model}$) brings every row except big to the paper's number. The paper
 # speaks of "about 37,000", and does not say what else it counts. **Big fits no such vocabulary**: with 37,000 it already has one million too many. It may
 # have been counted otherwise; the paper does not tell.
 
@@ -253,6 +255,9 @@ def vocabulary_that_fits(row):
 # A row of Table 3 is an idea ("half as many layers"), and an idea can be applied to a base of another size. One rule does it: **a number is
 # multiplied by what the field's base value is here, divided by what it is in the paper.** With $d_{model} = 96$ for 512, a row's 1,024
 # becomes 192. Rates, which both bases share, stay as they are, and so do words like "learned".
+#
+# Each field is scaled by itself, so proportions between fields differ. Warm-up takes 27% of the updates here, and 4% in the paper; 32 heads have 3 numbers
+# each, not 16. Where a row does otherwise than in the paper, look here first.
 
 # %%
 def setting(e, name):
@@ -305,8 +310,9 @@ def outside_embeddings(c):
 # ## A part taken out
 #
 # Three of the readers' variations are no setting of the model. Without $W_V$ a head averages slices of the vectors themselves. Without the
-# softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a layer's
-# input is lost. These models compute the plain way, not the faster one of notebook 11, so their minutes do not compare.
+# softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a sub-layer's
+# input reaches the next one only through the sub-layer. These models compute the plain way, not the faster one of notebook 11, so their minutes do not
+# compare. (And `transformer evaluate` would put the part back: they are scored here.)
 
 # %%
 def attend_without_softmax(self, query, key, value, mask=None, cache=None):
@@ -362,9 +368,9 @@ def short_enough(pair, longest):
 
 # %%
 def sample(e, split):
-    """Yield the pairs of a `Trial`'s split; of training every part-th one, and only what is short enough."""
+    """Yield the pairs of a `Trial`'s split; of training every so-manieth one (`every`), and only what is short enough."""
     for number, pair in enumerate(stream_pairs(e, split)):
-        if split != "train" or number % e.part == 0 and short_enough(pair, e.longest):
+        if split != "train" or number % e.every == 0 and short_enough(pair, e.longest):
             yield pair
 
 
@@ -376,7 +382,7 @@ def loss_validator(e, tokenizer, count=200, watch=None):
 
 
 # %% [markdown]
-# What Table 3 reports: perplexity per token, and BLEU of real translations. **Deviation: they are greedy** (the paper used its beam of four). All rows
+# What Table 3 reports: perplexity per token, and BLEU of the model's own translations. **Deviation: they are greedy** (the paper used its beam of four). All rows
 # of Table 3 have the same vocabulary, so their perplexities compare. A model trained on fewer sentences has a vocabulary of its own, so against base its BLEU
 # alone compares.
 
@@ -423,6 +429,9 @@ def run_trial(e, command):
     """Train a `Trial` in e.folder, or go on, and score it; returns what is kept. Raises as `run_experiment` does."""
     cpu = time.process_time()
     e = replace(e, resume=(e.folder / "checkpoint.safetensors").is_file())
+    if not e.resume:
+        for path in e.folder.glob("weights/*.safetensors"):  # of a run that was killed before its first checkpoint
+            path.unlink()
     if e.resume:
         adopt(e, Tokenizer.load(e.folder / "tokenizer.json"))
     with redirect_stdout(None):
@@ -593,16 +602,19 @@ def collect(folder, base, command):
 #
 # $$\sqrt{s_1^2 / n_1 + s_2^2 / n_2} .$$
 #
-# **A difference under two of these is called none.** For three seeds each and $s = 0.3$ BLEU that is $2 \cdot 0.24$: half a BLEU point.
-# (Of forty differences one or two pass by chance, even so.)
+# **A difference under two of these is called none**: there may be none, or one too small for so few runs. For three seeds each and $s = 0.3$ BLEU two of
+# them are $2 \cdot 0.24$: half a BLEU point. Until some row has three runs nothing is judged.
+#
+# Of forty such differences about two pass by chance. And they are not independent: all are measured from the same runs of base, so a lucky base shifts every row
+# at once. Nor does $s$ know of other validation sentences: it is about seeds alone.
 
 # %%
 FIGURES = ("perplexity", "bleu")
 
 
 def spreads(values):
-    """{row: standard deviation of one run}, from {row: a figure of each of its runs}: its own, at least the median; {} where no row has two."""
-    own = {name: stdev(some) for name, some in values.items() if len(some) > 1}
+    """{row: standard deviation of one run}, from {row: a figure of each of its runs}: its own, at least the median; {} where no row has three."""
+    own = {name: stdev(some) for name, some in values.items() if len(some) > 2}
     return {name: max(own.get(name, 0), median(own.values())) for name in values} if own else {}
 
 
@@ -610,9 +622,11 @@ def spreads(values):
 def difference(values, others, s, s_others):
     """(mean difference, its deviation, "more", "less" or "none") of two rows' figures; s: the deviations of one run of each.
 
-    A difference under two of its deviations is none.
+    A difference under two of its deviations is none. Where s is not known, neither is the deviation (nan), and the verdict is "few runs".
     """
     found = mean(values) - mean(others)
+    if s is None:
+        return found, math.nan, "few runs"
     own = math.hypot(s / math.sqrt(len(values)), s_others / math.sqrt(len(others)))
     return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
 
@@ -620,7 +634,7 @@ def difference(values, others, s, s_others):
 # %%
 def comparable(run, other, figure):
     """True where two runs' figures compare: perplexity only with the same vocabulary, so trained on the same sentences."""
-    return figure == "bleu" or all(run["changes"].get(name, whole) == other["changes"].get(name, whole) for name, whole in (("part", 1), ("longest", None)))
+    return figure == "bleu" or all(run["changes"].get(name, whole) == other["changes"].get(name, whole) for name, whole in (("every", 1), ("longest", None)))
 
 
 # %%
@@ -636,8 +650,7 @@ def by_row(runs):
 def compare(runs):
     """Every row of runs but base, beside the row it is compared with: [{"group", "row", "beside", "seeds", "perplexity", "bleu"}, ...].
 
-    The last two are (difference, its deviation, verdict), see `difference`; None where they do not compare, or where there
-    is no such row, or no row with two seeds yet.
+    The last two are (difference, its deviation, verdict), see `difference`; None where they do not compare, or where there is no such row yet.
     """
     rows, beside = by_row(runs), {row.name: row.beside for row in [*TABLE_3, *QUESTIONS]}
     values = {figure: {name: [run[figure] for run in own] for name, own in rows.items()} for figure in FIGURES}
@@ -645,8 +658,8 @@ def compare(runs):
     for name, own in rows.items():
         other, row = beside[name], {"group": own[0]["group"], "row": name, "beside": beside[name], "seeds": len(own)}
         for figure in FIGURES:
-            there = s[figure] and other in rows and comparable(own[0], rows[other][0], figure)
-            row[figure] = difference(*(values[figure][r] for r in (name, other)), *(s[figure][r] for r in (name, other))) if there else None
+            there = other in rows and comparable(own[0], rows[other][0], figure)
+            row[figure] = difference(*(values[figure][r] for r in (name, other)), *(s[figure].get(r) for r in (name, other))) if there else None
         if name != "base":
             found.append(row)
     return found
@@ -654,18 +667,19 @@ def compare(runs):
 
 # %%
 def in_words(compared):
-    """A difference of `compare` as text: "+0.51 ± 0.20, more"."""
-    return "-" if compared is None else "{:+.2f} ± {:.2f}, {}".format(*compared)
+    """A difference of `compare` as text: "+0.51 ± 0.20, more", or "+0.51, few runs"."""
+    return "-" if compared is None else "{:+.2f} ± {:.2f}, {}".format(*compared).replace(" ± nan", "")
 
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
+# # three rows, one that agrees by chance and a wild one; then four rows beside base, from clearly less to clearly more
 # made_up = spreads({"base": [20, 21, 22], "lucky": [25, 25, 25], "wild": [15, 30, 18]})
 # print({row: round(s, 2) for row, s in made_up.items()})
 # print([difference([x, x, x], [20, 21, 22], 1, 1)[2] for x in (18, 20, 22, 23)])
 
 # %% [markdown]
-# And the command: all rows of all seeds, what is finished left out, a line for each run.
+# And the command: the chosen rows with all seeds, what is finished left out, a line for each run.
 
 # %%
 COLUMNS = "{:34} {:>4} {:>8} {:>8} {:>8} {:>7} {:>12} {:>12}"
@@ -733,7 +747,7 @@ def run_variations(base, rows, seeds, folder, devices, command):
 
 
 # %% [markdown]
-# ## What we found
+# ## Results in small
 #
 # Every row that was recorded: how long it was trained, and what came out, mean and deviation over seeds.
 
@@ -753,27 +767,36 @@ def result_rows(runs):
 
 
 # %% tags=["active-ipynb"]
-# results = {path.name: json.loads(path.read_text(encoding="utf8")) for path in sorted((data_folder() / "runs").glob("variations*.json"))}
-# for name, result in results.items():
-#     print(f"{name}: {result['command']}, {result['corpus']}, {result['runs'][0]['hardware']}")
+# def show_runs(result):
+#     print(f"{result['command']}, {result['corpus']}, {', '.join(sorted({run['hardware'] for run in result['runs']}))}")
 #     for run in result["diverged"]:
-#         print(f"diverged: {run['row']}, seed {run['seed']}")
-#     display(Markdown(markdown_table(["row", "seeds", "updates", "epochs", "minutes", "parameters", "PPL", "BLEU"], result_rows(result["runs"]))))
+#         print(f"diverged: {run['row']}, seed {run['seed']}; its row's mean is that of the other seeds")
+#     display(Markdown(markdown_table(["row", "seeds", "updates", "epochs", "minutes", "parameters outside the embeddings, M", "PPL", "BLEU"],
+#                                     result_rows(result["runs"]))))
+#
+# paths = sorted((data_folder() / "runs").glob("variations*.json"))
+# results = [json.loads(path.read_text(encoding="utf8")) for path in paths]
+# for result in results:
+#     show_runs(result)
 # if not results:
 #     print("Nothing recorded yet: transformer variations --corpus multi30k --record data/runs/variations.json")
 
 # %% [markdown]
-# Beside the paper's Table 3, as differences from base. "Same way": here and there the row is better than base, or worse. "Reversed": one is better, the other worse.
+# Beside the paper's Table 3, as differences from base. **Same way**: better than base here and there, or worse. **Reversed**: better in one, worse in
+# the other. **Only here**: in the paper hardly a difference (0.1 BLEU, 0.05 of perplexity or less). **None**: less than two deviations here.
 # The two bases are not alike, neither in size nor in their corpus, so it is the direction that compares, not the height.
 
 # %%
-def direction(compared, paper):
-    """Whether a difference of `compare` goes the same way as the paper's: "same way", "reversed", "only here", "none", or "-"."""
+HARDLY = {"perplexity": 0.05, "bleu": 0.1}  # differences of the paper, one run a row, that may be chance
+
+
+def direction(compared, paper, figure="bleu"):
+    """Whether a difference of `compare` goes the same way as the paper's: "same way", "reversed", "only here", "none", "few runs" or "-"."""
     if compared is None:
         return "-"
-    if compared[2] == "none":
-        return "none"
-    return "same way" if compared[0] * paper > 0 else "reversed" if paper else "only here"
+    if compared[2] in ("none", "few runs"):
+        return compared[2]
+    return "only here" if abs(paper) <= HARDLY[figure] else "same way" if compared[0] * paper > 0 else "reversed"
 
 
 # %%
@@ -784,7 +807,7 @@ def beside_the_paper(runs):
         line = [row["row"], row["seeds"]]
         for figure, form in (("perplexity", "+.2f"), ("bleu", "+.1f")):
             theirs = round(getattr(paper[row["row"]], figure) - getattr(base, figure), 2)
-            line += [in_words(row[figure]), format(theirs, form), direction(row[figure], theirs)]
+            line += [in_words(row[figure]), format(theirs, form), direction(row[figure], theirs, figure)]
         found.append(line)
     return found
 
@@ -798,7 +821,7 @@ def beside_in_percent(runs, figure):
 
 
 # %% tags=["active-ipynb"]
-# for result in results.values():
+# for result in results:
 #     if lines := beside_the_paper(result["runs"]):
 #         display(Markdown(markdown_table(["row", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
 #     if beside_in_percent(result["runs"], "bleu"):
@@ -806,48 +829,95 @@ def beside_in_percent(runs, figure):
 #             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, difference from base in %", "here, ± 2 deviations", "the paper", ax=ax)
 
 # %% [markdown]
-# The other groups, each beside the row it should be compared with:
+# ### What readers ask
+#
+# The other groups, each row beside the one it should be compared with.
 
 # %%
-def further_rows(runs):
-    """Lines (row, beside, seeds, perplexity, BLEU) for what is not in Table 3."""
+def further_rows(runs, group):
+    """Lines (row, beside, seeds, perplexity, BLEU) of a group that is not in Table 3."""
     return [[row["row"], row["beside"], row["seeds"], *(in_words(row[figure]) for figure in FIGURES)]
-            for row in compare(runs) if row["group"] in {other.group for other in QUESTIONS}]
-
-
-# %%
-def by_length(runs):
-    """Lines (row, BLEU of short sentences, of long ones, perplexity of both) of the rows with `longest`."""
-    return [[name, *(over_seeds([run[part][figure] for run in own]) for figure in reversed(FIGURES) for part in ("short", "long"))]
-            for name, own in by_row(run for run in runs if "long" in run).items()]
+            for row in compare(runs) if row["group"] == group]
 
 
 # %% tags=["active-ipynb"]
-# for result in results.values():
-#     if lines := further_rows(result["runs"]):
-#         display(Markdown(markdown_table(["row", "minus", "seeds", "PPL", "BLEU"], lines)))
+# def show_group(group):
+#     for result in results:
+#         if lines := further_rows(result["runs"], group):
+#             display(Markdown(markdown_table(["row", "compared with", "seeds", "PPL, difference", "BLEU, difference"], lines)))
+
+# %% [markdown]
+# **Positions on longer sentences than any in training.** Both kinds are trained on pairs of at most twelve words, and translate short and long ones:
+
+# %%
+def by_length(runs):
+    """Lines (row, BLEU of short sentences, of long ones, perplexity of both) of the rows with `longest`, and what the second is above the first."""
+    rows = by_row(run for run in runs if "long" in run)
+    columns = [(part, figure) for figure in reversed(FIGURES) for part in ("short", "long")]
+    values = {name: [[run[part][figure] for run in own] for part, figure in columns] for name, own in rows.items()}
+    lines = [[name, *map(over_seeds, some)] for name, some in values.items()]
+    for first, second in list(zip(values, list(values)[1:]))[:1]:
+        s = [spreads({name: some[i] for name, some in values.items()}) for i in range(len(columns))]
+        lines.append(["the second minus the first", *(in_words(difference(b, a, own.get(second), own.get(first)))
+                                                      for a, b, own in zip(values[first], values[second], s))])
+    return lines
+
+
+# %% tags=["active-ipynb"]
+# for result in results:
 #     if lines := by_length(result["runs"]):
 #         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
 
 # %% [markdown]
-# In pictures: mean BLEU over the schedule, and over the share of the sentences that a model was trained on.
+# **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU:
+
+# %%
+def schedule_grid(result, factors=(0.25, 0.5, 1.0, 2.0, 4.0), warmups=(1000, 4000, 12_000)):
+    """Mean BLEU of each factor (row) and warm-up (column; 0 where all runs diverged), and the warm-ups in updates here; None until all have run."""
+    scores = {run["row"]: 0.0 for run in result["diverged"]}
+    scores |= {name: mean(run["bleu"] for run in own) for name, own in by_row(result["runs"]).items()}
+    names = [["base" if (factor, warmup) == (1.0, 4000) else f"factor={factor:g},warmup={warmup}" for warmup in warmups] for factor in factors]
+    if not {name for row in names for name in row} <= scores.keys():
+        return None
+    own = result["base"]["training"]["warmup"] / PAPER.training.warmup
+    return [[scores[name] for name in row] for row in names], list(factors), [round(warmup * own) for warmup in warmups]
+
 
 # %% tags=["active-ipynb"]
-# factors, warmups, parts = (0.25, 0.5, 1.0, 2.0, 4.0), (1000, 4000, 12_000), (8, 4, 2, 1)
-# for result in results.values():
-#     scores = {name: mean(run["bleu"] for run in own) for name, own in by_row(result["runs"]).items()}
-#     scores["factor=1,warmup=4000"] = scores["base,part=1"] = scores.get("base", math.nan)
-#     if {row.name for row in QUESTIONS if row.group == "schedule"} <= scores.keys():
-#         grid = [[scores[f"factor={factor:g},warmup={warmup}"] for warmup in warmups] for factor in factors]
-#         plotting.heatmap(grid, [scaled(dict(warmup=warmup), SMALL)["warmup"] for warmup in warmups], factors, "BLEU", values=True, cell=0.6,
-#                          column_label="updates of warm-up", row_label="factor")
-#     if {row.name for row in QUESTIONS if row.group == "data"} <= scores.keys():
-#         plotting.lines([1 / part for part in parts], {name: [scores[f"{name},part={part}"] for part in parts] for name in SIZES},
-#                        "share of the training pairs", "BLEU", logx=True, markers=True)
+# show_group("schedule")
+# for result in results:
+#     if grid := schedule_grid(result):
+#         grid, factors, warmups = grid
+#         plotting.heatmap(grid, warmups, factors, "BLEU", values=True, cell=0.6, column_label="updates of warm-up", row_label="factor")
 
 # %% [markdown]
-# `transformer variations --corpus multi30k --workers 2` does all of this. `--rows A B` runs two groups, `--rows schedule` another one,
-# `--seeds 1` one seed; Ctrl-C stops, and the same command goes on. On a machine with several GPUs each takes a run.
+# **How much data?** Every run has the same number of updates, so on an eighth of the pairs each is seen eight times as often. This
+# shows what new sentences are worth at this budget, and not where a model that is trained to its end has enough of them.
+
+# %%
+def by_share(runs, everies=(8, 4, 2, 1)):
+    """{size: mean BLEU on an eighth, a quarter, a half and all pairs}, nan where there is none."""
+    scores = {name: mean(run["bleu"] for run in own) for name, own in by_row(runs).items()}
+    scores["base,every=1"] = scores.get("base", math.nan)
+    return {size: [scores.get(f"{size},every={every}", math.nan) for every in everies] for size in SIZES}
+
+
+# %% tags=["active-ipynb"]
+# show_group("data")
+# for result in results:
+#     if "data" in {run["group"] for run in result["runs"]}:
+#         plotting.lines([1 / every for every in (8, 4, 2, 1)], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
+
+# %% [markdown]
+# **Parts that could be dropped**, on the bundled corpus, whose sentences are simple:
+
+# %% tags=["active-ipynb"]
+# show_group("simple")
+
+# %% [markdown]
+# `transformer variations --corpus multi30k --workers 2` trains Table 3. `--rows A B` runs two groups, `--rows schedule length data` those of the readers,
+# `--rows simple --corpus bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
+# takes a run.
 #
 # ## Checks
 #
