@@ -484,7 +484,7 @@ def test_damaged_weights(arguments, name, damage, run):
     said = complaint(*arguments, "--folder", run)
     assert name in said
     expected = {"missing": "no file .*: train a model there first, or name another folder",
-                "another configuration": "of another configuration: .*; use the config|holds weights but no training"}
+                "another configuration": "model do not fit: .*; use the config|holds weights but no training"}
     assert re.search(expected.get(damage, r"is not a whole safetensors file \(.*\): copy it again"), said), said
     assert contents(run) == before
 

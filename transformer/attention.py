@@ -11,7 +11,7 @@
 #
 # A Transformer has one way for words to exchange information: attention. Each position asks a question, every
 # position offers an answer with a label on it, and what comes back is a mixture of the answers whose labels fit best.
-# This notebook builds that, from three numbers on paper to several heads with masks and a cache (Sections 3.2.1 to 3.2.3).
+# This notebook builds that, step by step, up to several heads with masks and a cache (Sections 3.2.1 to 3.2.3).
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -228,8 +228,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # diagonal). Scaling keeps the choice soft. The additive score starts almost even, because its small network has
 # learned nothing yet. In the last panel the keys come from another sequence of five vectors: cross-attention.
 #
-# The paper prefers dot products because they are one matrix product. What does that save? For each number of the dot product
-# the additive score computes $d_{hidden}$, here 64, and a tanh of each. On a CPU it takes at least that many times as long:
+# The paper prefers dot products because they are one matrix product. What does that save? For one score both do about as
+# much arithmetic, some 64 steps. But the additive score has to write out 64 numbers for every pair of query and key, and take a tanh of each, while a
+# matrix product keeps only the sum, and processors are built for matrix products. On a CPU:
 
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
@@ -274,7 +275,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
 # shrinks as keys get wider; with the scale it stays.
 #
-# And why **softmax**? It makes shares: positive, adding up to 1, so that the output stays as large as one value however
+# And why **softmax**? It makes shares: positive, adding up to 1, so that the output is never larger than the largest value, however
 # many keys there are. It is smooth, so it can be learned. And it can come as close to "take exactly that one" as it
 # likes, by making one score larger than the rest. Dividing by the plain sum could give negative shares, and divide by 0.
 
@@ -296,7 +297,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # print(f"mean squared error: best fixed weights {fixed_error:.3f}, weights from content {content_error:.5f}")
 
 # %% tags=["active-ipynb"]
-# assert fixed_error > 0.8 * answer.var().item()        # no fixed weights do better than guessing the mean
+# assert fixed_error > 0.8 * answer.var().item()        # the best fixed weights hardly beat always guessing the mean
 # assert content_error < 0.05 * fixed_error
 
 # %% [markdown]
@@ -308,9 +309,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # ## If the token vectors themselves were Q, K and V, would anything be learned?
 #
 # Then each score would be $x_i \cdot x_j$. Nothing in it can be trained, except the vectors themselves. Two things are
-# wrong with it: scores are symmetric, so "its" looks at "cat" as much as "cat" at "its"; and a vector fits itself best,
-# so everything looks at itself. $W_Q$ and $W_K$ break both. A task: six kinds of token stand in random order, and each
-# must fetch the content of the next kind (0 from 1, ..., 5 from 0). We fit $W_Q$, $W_K$, or nothing.
+# wrong with it: scores are symmetric, so "its" scores "cat" exactly as "cat" scores "its"; and a vector usually fits itself best,
+# so nearly everything looks at itself. $W_Q$ and $W_K$ break both. A task: six kinds of token stand in random order, and each
+# must fetch the content of the next kind (0 from 1, ..., 5 from 0). We compare attention without matrices and with trained $W_Q$ and $W_K$.
 
 # %% tags=["active-ipynb"]
 # kinds = torch.stack([torch.randperm(6) for _ in range(500)])
@@ -374,7 +375,7 @@ def causal_mask(T, device=None):
 #
 # When the decoder writes a translation word by word, the keys and values of earlier words never change, because
 # nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
-# The paper does not mention it; every implementation does it. The module keeps two kinds: one that grows (self-attention)
+# The paper does not mention it; nearly every implementation that is made for use does it. The module keeps two kinds: one that grows (self-attention)
 # and one that is filled once (attention over the encoder's output). Their axis h is for the heads that come next.
 
 # %%

@@ -56,7 +56,7 @@ def one_hot_product(tokens, weight):
 # %% [markdown]
 # The other way round, the product of a vector with every row of $E$ gives $V$ scores, the *logits*: how well does each
 # type fit? So the same matrix serves at the top, transposed. The paper uses it three times: for the source, for the
-# target, and for the logits (Press and Wolf, 2017, had tied the last two). That is possible because both languages share one vocabulary (notebook 10).
+# target, and for the logits (as Press and Wolf, 2017, had tried in recurrent models). That is possible because both languages share one vocabulary (notebook 10).
 #
 # At the bottom, rows are multiplied by $\sqrt{d_{model}}$. We see below why.
 
@@ -98,7 +98,7 @@ class Embedding(nn.Module):
 # %% [markdown]
 # Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same vector
 # in both sentences: a look-up knows no context. The last line sends the vectors straight
-# back to the top: each token's own row fits best. An untrained tied model is a copying machine, to begin with.
+# back to the top: each token's own row fits best. With nothing between bottom and top, tied embeddings copy their input.
 #
 # A token that does not exist gets a sentence instead of a crash somewhere deep inside:
 
@@ -178,7 +178,7 @@ def softmax(logits):
 # %% [markdown]
 # ## What sharing saves
 #
-# The paper's vocabulary has about 37,000 types, its base model 63.0 million parameters. Training with Adam keeps four
+# The paper's vocabulary has about 37,000 types; with it we count 63.0 million parameters in the base model (notebook 08; the paper says 65). Training with Adam keeps four
 # numbers for each, of four bytes: the weight, its gradient, and two averages (notebook 12).
 
 # %% tags=["active-ipynb"]
@@ -239,7 +239,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # Replace `...` and run the cell; it stays silent when you are right.
 #
 # The gradient of the loss $-\log p_{gold}$ with respect to the logits $z$ has a simple form. Write it with `softmax(z)`
-# and `F.one_hot(gold, 4)`. (Should one score go up or down when the right answer is another?)
+# and `F.one_hot(gold, 4)`. (A hint: which scores should go up, and which down?)
 
 # %% tags=["active-ipynb"]
 # z, gold = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 3, 1])       # three predictions among four types

@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/05_feed_forward.ipynb)
 #
-# Attention fetches information from other positions; it hardly changes what it fetches. The second sub-layer does
-# that: a small network with one hidden layer, applied to every position by itself (Section 3.3). It is four lines of code and two
+# Attention fetches information from other positions; it hardly changes what it fetches. Changing it is the work of the
+# second sub-layer: a small network with one hidden layer, applied to every position by itself (Section 3.3). It is four lines of code and two
 # thirds of an encoder layer's parameters. This notebook looks at what "position-wise" means, and at what the hidden units do.
 
 # %% tags=["active-ipynb"]
@@ -183,8 +183,8 @@ def active_share(network, x):
 # %% [markdown]
 # Before training a unit is as likely on as off: about half of them. Training lowers the share a little here: a unit comes to answer
 # to fewer words. In large trained models it falls to a few percent (Li et al., 2023). One way to read
-# the network fits this (Geva et al., 2021): each row of $W_1$ is a pattern, each column of $W_2$ what to add to the vector where
-# the pattern is found.
+# the network fits this (Geva et al., 2021): each hidden unit has a pattern (its column of $W_1$ in equation 2), and something to add to the
+# vector where the pattern is found (its row of $W_2$).
 
 # %% [markdown]
 # ## Checks

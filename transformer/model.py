@@ -175,8 +175,8 @@ def decoder_layer(c):
 
 
 # %% [markdown]
-# A post-norm layer ends with a normalization, so the stack needs none. A pre-norm stack does: its last sum would
-# otherwise leave unnormalized.
+# A post-norm layer ends with a normalization, so the stack needs none. A pre-norm stack does: otherwise its last sum
+# would never be normalised.
 
 # %%
 def stacks(c):
@@ -192,14 +192,14 @@ def stacks(c):
 # **Deviation: the paper does not say how weights are initialised.** Here matrices start with Glorot's uniform rule
 # ("Xavier"), which keeps the size of a signal about the same on the way up and of its gradient on the way down. $W_Q$, $W_K$
 # and $W_V$ start smaller by $\sqrt{2}$, as in torch's own layer, where the rule sees all three as one tall matrix. In
-# our trials the model began to align words sooner with this than without. Biases start at zero, and embeddings at
+# a few trials, which were not recorded, the model began to align words sooner with this than without. Biases start at zero, and embeddings at
 # variance $1/d_{model}$, as notebook 06 set them.
 
 # %%
 def initialize(model):
     """Xavier-uniform matrices, those of queries, keys and values divided by sqrt(2), and zero biases.
 
-    Embeddings keep N(0, 1 / d_model). The paper names no scheme; this is that of torch's own layers.
+    Embeddings keep N(0, 1 / d_model). The paper names no scheme; the matrices follow `torch.nn.Transformer`.
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
@@ -276,7 +276,7 @@ class EncoderDecoder(nn.Module):
 # print(f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, log V + 1/2 = {math.log(1000) + 0.5:.2f}")
 
 # %% [markdown]
-# The memory has one vector a source token, the logits one score a type for each target token. The logits start with a variance near
+# The memory has one vector for each source token. The logits have, for each target token, one score for every type. They start with a variance near
 # 1, because the last layer's output is normalised and embeddings have variance $1/d_{model}$. For independent
 # Gaussian scores of variance 1 the expected loss is about $\log V + 1/2$: hardly worse than guessing all types alike. That is
 # a good place to start from, and a good thing to look at in any new model.
@@ -298,7 +298,7 @@ class EncoderDecoder(nn.Module):
 # assert torch.equal(model(source, changed)[:, :20], logits[:, :20]) and (difference[20:] > 0).all()
 
 # %% [markdown]
-# **Notice padding.** With nine tokens of padding on either side of the model the logits stay the same:
+# **Be changed by padding.** With nine tokens of padding after the source, and nine after the target, the logits stay the same:
 
 # %% tags=["active-ipynb"]
 # padded = [F.pad(tokens, (0, 9), value=config.pad_id) for tokens in (source, target)]
@@ -307,7 +307,7 @@ class EncoderDecoder(nn.Module):
 # assert difference < 1e-5
 
 # %% [markdown]
-# **Notice its neighbours.** A sentence alone gives what it gives in a batch (silence means yes):
+# **Be changed by the other sentences of the batch.** A sentence alone gives what it gives in a batch (silence means yes):
 
 # %% tags=["active-ipynb"]
 # alone = torch.cat([model(source[i:i + 1], target[i:i + 1]) for i in range(8)])
@@ -317,8 +317,8 @@ class EncoderDecoder(nn.Module):
 # ## Sentences vary in length. Where is the variable size, if the weights are fixed?
 #
 # In what is computed, not in what is learned. Every learned matrix works on one token's vector at a time ($W_Q$, $W_1$,
-# the embedding) and does not know how many there are. The only thing that grows is the table of attention weights, and that
-# is not a parameter: it is made anew from each input, one number for each pair of tokens. Softmax and the weighted sum
+# the embedding) and does not know how many there are. What grows is what passes through: one vector for each token, and a
+# table of attention weights with one number for each pair of tokens. Neither is a parameter: both are made anew from each input. Softmax and the weighted sum
 # take any number of keys. Here are the same weights on 3 tokens and on 300:
 
 # %% tags=["active-ipynb"]
@@ -333,8 +333,8 @@ class EncoderDecoder(nn.Module):
 #     assert torch.allclose(table.sum(dim=-1), torch.ones(1, 4, n), atol=1e-5)
 
 # %% [markdown]
-# The table of attention has $n \times n$ entries for each of four heads; the learned numbers are the same. The limit is the table of
-# positions (and memory). Past it comes one sentence, as it does for a token that does not exist:
+# The table of attention has $n \times n$ entries for each of four heads; the learned numbers are the same. The limits are the table of
+# positions and the computer's memory. Past the first comes one sentence, as it does for a token that does not exist:
 
 # %% tags=["active-ipynb"]
 # for wrong in (torch.full((1, 401), 5), torch.tensor([[5, 1000]])):
@@ -395,7 +395,7 @@ def count_parameters(model):
 # %% [markdown]
 # ## To a folder and back
 #
-# These five functions are about files, nothing else; they can be skipped at a first reading.
+# These five functions save and load; they can be skipped at a first reading.
 #
 # A model that took a day to train should not be lost to a full disk. So nothing is written over an old file: the new
 # one gets a temporary name first, and takes the old one's place when it is complete.
@@ -451,8 +451,8 @@ def load_parameters(model, tensors, where):
     for name in sorted(own.keys() | tensors.keys()):
         if name not in own or name not in tensors or own[name].shape != tensors[name].shape:
             here, there = (tuple(t[name].shape) if name in t else "nothing" for t in (own, tensors))
-            raise ValueError(f"{where} is of another configuration: {name} is {there} in the file and {here} in the "
-                             "model; use the config.json saved beside it")
+            raise ValueError(f"{where} and the model do not fit: {name} is {there} in the file and {here} in the model; "
+                             "use the config.json that was saved with these weights")
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(tensors[name])
@@ -472,7 +472,7 @@ def load_config(path):
 # %% [markdown]
 # ## The Transformer
 #
-# The class that everybody imports is the encoder-decoder above and two things its users need: a folder to be saved in, and
+# The class that everybody imports adds to the encoder-decoder above two things its users need: a folder to be saved in, and
 # caches ([notebook 04](04_attention.ipynb)) for writing a translation one token at a time. Each decoder layer has two:
 # one grows with the tokens it has written, one holds the keys and values of the memory.
 
@@ -540,13 +540,13 @@ class Transformer(EncoderDecoder):
 #         print("-", str(error).replace(str(folder), "folder"))
 
 # %% [markdown]
-# Each says which file, what is wrong with it and what to do.
+# Each names a file, and says what does not fit and what to do.
 
 # %% [markdown]
 # ## It learns
 #
 # Enough of random weights. Here is a language with thirteen types: three marks and ten digits as words. The task is to
-# say a number backwards. It is easy to describe, and impossible without knowing positions and without looking at the source.
+# say a number backwards. It is easy to describe, and impossible without knowing positions, or without looking at the source.
 
 # %% tags=["active-ipynb"]
 # words = ["<pad>", "<s>", "</s>", "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -578,7 +578,7 @@ class Transformer(EncoderDecoder):
 # plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", logy=True);
 
 # %% [markdown]
-# The loss starts above $\log 13 \approx 2.6$, guessing, and falls far below. Now let it speak: give it a source and
+# The loss starts above $\log 13 \approx 2.6$, the loss of guessing all types alike, and falls far below. Now let it speak: give it a source and
 # the start mark, take the most probable token, give that back to it, and so on.
 
 # %% tags=["active-ipynb"]

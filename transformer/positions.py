@@ -195,7 +195,7 @@ def shift_matrix(k, d_model):
 #
 # The paper adds, it does not concatenate: the width stays $d_{model}$. Both parts can still be told apart, because a
 # model may use different directions for each. This is also why [notebook 06](06_embeddings.ipynb) multiplies embeddings by
-# $\sqrt{d_{model}}$: then they have the same size as the sines.
+# $\sqrt{d_{model}}$: then they have about the same size as the sines.
 #
 # A table has an end. Past it there must be a clear error, not a wrong row. `start` is for writing word by word: the
 # newest word alone comes in, and stands at position `start`.
@@ -273,7 +273,7 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # The check passed: sentences of 20 words give a gradient to the first 20 rows only. That is the weakness. Rows past the longest
 # sentence of training are never touched and stay random. The sines are defined everywhere. Whether a model makes good use of
-# sines it has not met is another question: row E of Table 3 asks it.
+# positions it has not met in training is another question, which the paper leaves open; [notebook 17](17_variations.ipynb) asks it.
 
 # %% [markdown]
 # ## Checks

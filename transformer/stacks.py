@@ -62,8 +62,8 @@ from torch import nn
 # %% [markdown]
 # ## Layer normalization
 #
-# Sums grow. LayerNorm brings a vector back to a standard size: subtract its mean, divide by its standard deviation,
-# then let two learned vectors, a gain $g$ and a bias $b$, choose another size where that helps. For one vector $x$ of $d$ numbers
+# Every sub-layer adds something to each vector, and sums grow. LayerNorm brings a vector back to a standard size: subtract its mean, divide by its standard deviation,
+# then let two learned vectors, a gain $g$ and a bias $b$, choose another size and mean where that helps. For one vector $x$ of $d$ numbers
 #
 # $$\mathrm{LayerNorm}(x) = g \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b, \qquad
 # \mu = \frac{1}{d}\sum_i x_i, \quad \sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2$$
@@ -190,8 +190,8 @@ class Residual(nn.Module):
 
 # %% [markdown]
 # Two measurements at every height before training: how large are the vectors, and how large is the gradient that
-# arrives there from the top? Then each tower is trained for 80 steps on a simple wish: put out the 32 input numbers in
-# another, fixed order. (The loops stand in `transformer/experiments.py`, as does `Floor`, a wrapper and its sub-layer in one.)
+# arrives there from the top? Then each tower gets one matrix on top, and is trained for 80 steps on a simple task: put out the 32
+# input numbers in another, fixed order. The matrix could do it alone if it could see the input. (The loops stand in `transformer/experiments.py`, as does `Floor`, a wrapper and its sub-layer in one.)
 
 # %% tags=["active-ipynb"]
 # sizes, gradients, losses = {}, {}, {}
@@ -213,9 +213,9 @@ class Residual(nn.Module):
 # assert min(no_path, only_norm) > 0.94 and max(post_norm, pre_norm) < 0.9
 
 # %% [markdown]
-# Left, from the top (height 16) down: without a path the gradient fades by orders of magnitude; with one it arrives. Middle: the
-# same for the signal on its way up. LayerNorm alone keeps both at a good size (its line in the middle lies under post-norm's). Yet
-# (right) nothing is learned: both towers without a path stay near an error of 1, that of always answering 0. What arrives at
+# Left, from the top (height 16) down: with neither path nor LayerNorm the gradient fades by orders of magnitude; with either it arrives. Middle: the
+# same for the signal on its way up. (LayerNorm's line in the middle lies under post-norm's.) Yet
+# (right) LayerNorm alone does not help: in 80 steps both towers without a path stay near an error of 1, that of always answering 0. What arrives at
 # the top has been mixed 16 times and hardly says any more what came in. The path keeps the input readable, and both towers with
 # a path learn.
 
@@ -224,9 +224,9 @@ class Residual(nn.Module):
 #
 # In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
 # shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
-# addition, and gradients add up on the way down. So pre-norm's error starts higher, and it gets one more LayerNorm at
-# its top; but it learns faster. This is how Xiong et al. (2020) explain that post-norm needs a slow start, the warm-up
-# of notebook 12. With it, the paper's order trains well.
+# addition, and gradients add up on the way down. So in the right picture pre-norm's error starts higher, but it
+# learns faster. (A real pre-norm stack gets one more LayerNorm at its top; the tower here has none.) Xiong et al. (2020) show why post-norm needs a slow
+# start, the warm-up of notebook 12: before any training its gradients are largest near the output. With the warm-up, the paper's order trains well.
 
 # %% [markdown]
 # ## The encoder's layer
@@ -361,7 +361,7 @@ class Decoder(nn.Module):
 
 # %% [markdown]
 # Seven source words, five target words, two sentences: the memory has one vector for each source word, the output one for each target
-# word, all 512 wide. The two lengths never meet in one shape, because attention takes any number of either.
+# word, all 512 wide. The two lengths may differ, because attention takes any number of queries and any number of keys.
 
 # %% [markdown]
 # ## Checks
@@ -376,7 +376,7 @@ class Decoder(nn.Module):
 # assert all(torch.allclose(a, b, rtol=0, atol=1e-9) for a, b in pairs)
 
 # %% [markdown]
-# **A tower is its layers in order**, and post-norm leaves every vector with mean 0 and variance 1. That a whole layer,
+# **A tower is its layers in order**, and before training post-norm leaves every vector with mean 0 and variance 1. That a whole layer,
 # with real attention inside, equals torch's own `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer` is
 # checked in `tests/test_stacks.py`.
 
