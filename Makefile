@@ -1,19 +1,21 @@
-# `make demo` and `make test` need nothing but Python 3.11 or newer: they make a .venv here and fill it.
+# `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
 .PHONY: help demo test lab sync notebooks site bundled stamp gpu bench mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
-	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo $$p && break; done)
 # torchtext's last release has wheels for these two and no newer one
 PYTHON_OLDEST ?= $(shell for p in python3.11 python3.12 python3 $(PYTHON); do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
+# exact versions; CONSTRAINTS= takes the newest that fit
+CONSTRAINTS ?= -c constraints.txt
 # test processes side by side; each computes with one thread
 JOBS ?= 2
 PYTEST = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
 
 help:  ## what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.installed  ## a Transformer learns to translate, in about four minutes (results in runs/demo/)
 	.venv/bin/transformer demo
@@ -64,7 +66,7 @@ clean:  ## remove both environments
 	@$(PYTHON) -m venv .venv || { \
 	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
-	@.venv/bin/python -m pip install --quiet -c constraints.txt -e '.[notebooks,test,site,bench]'
+	@.venv/bin/python -m pip install --quiet $(CONSTRAINTS) -e '.[notebooks,test,site,bench]'
 	@touch $@
 
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt

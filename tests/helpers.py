@@ -1,7 +1,11 @@
 """What tests of several layers share: inputs with gradients, at float64, and the comparison that goes with them."""
 
+import signal
+
 import torch
 from torch.nn.utils.rnn import pad_sequence
+
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no SIGKILL
 
 SENTENCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
 

@@ -14,6 +14,7 @@ from copy import deepcopy
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import KILL
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
@@ -703,7 +704,7 @@ def test_two_processes_give_the_weights_of_one(tmp_path, alone):
         torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, KILL])
 def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, how):
     process = start(tmp_path, "run", 7, pause=0.15)
     path, deadline = tmp_path / "run" / "checkpoint.safetensors", time.monotonic() + 60

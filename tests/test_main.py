@@ -134,10 +134,31 @@ def test_resume_takes_the_original_command_too(run, files, trained):
     assert (run / "model.safetensors").read_bytes() != (trained / "model.safetensors").read_bytes()
 
 
+def test_a_run_remembers_how_it_went_on(run, files):
+    """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
+    for updates in ("7", "9"):
+        assert call("train", "--resume", "--folder", run, *files, *SIZES, *SPEED, "--updates", updates).status == 0
+    saved = json.loads((run / "run.json").read_text())
+    assert saved["training"]["updates"] == 9
+    assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True]
+    assert all(again["hardware"] and again["commit"] for again in saved["resumed"])
+    assert call("evaluate", "--folder", run, *files).status == 0
+    kept = translation.record(run)
+    assert kept["resumed"] == saved["resumed"] and kept["updates"] == 9 and kept["corpus"] == "own.en"
+
+
+def test_a_trial_of_another_search_leaves_the_scores_alone(run, files):
+    """Nor does a file of the name of a split."""
+    for options in ([], ["--alpha", "0"], ["--beam", "1"]):
+        assert call("evaluate", "--folder", run, *files, *options).status == 0
+    assert sorted(path.name for path in run.glob("scores.*")) == [
+        "scores.files.own.beam-1-alpha-0.6.json", "scores.files.own.beam-4-alpha-0.json", "scores.files.own.json"]
+
+
 def test_evaluate(run, files):
     done = call("evaluate", "--folder", run, *files, "--beam", "2")
     scores = json.loads(done.out)
-    assert done.status == 0 and scores == json.loads((run / "scores.own.json").read_text())
+    assert done.status == 0 and scores == json.loads((run / "scores.files.own.beam-2-alpha-0.6.json").read_text())
     assert scores["sentences"] == 60 and scores["beam"] == 2 and scores["language"] == "de"
     names = {"bleu", "bleu_lowercased", "bleu_tokenized_lowercased", "chrf"}
     assert names <= scores.keys() and "bleu_compounds_split" not in scores
@@ -440,7 +461,7 @@ def test_a_full_disk(run, files, monkeypatch):
     before = contents(run)
     monkeypatch.setattr(command_line, "write_json", full)
     said = complaint_at_the_end(call("evaluate", "--folder", run, *files, "--beam", "1"))
-    assert re.fullmatch(r"transformer: \S*scores.own.json cannot be used \(.*\): see what is there, then .*", said)
+    assert re.fullmatch(r"transformer: \S*scores.files.own\S* cannot be used \(.*\): see what is there, then .*", said)
     assert contents(run) == before
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from helpers import close
+from helpers import KILL, close
 
 import transformer.__main__ as command_line
 from transformer import hardware, translation, variations
@@ -432,7 +432,7 @@ def test_a_row_that_diverged_is_a_result(base, here, with_base):
 
 def test_a_process_that_dies(base, tmp_path, monkeypatch):
     """Killed for its memory, say: a sentence. Stopped by us: nothing, it goes on next time."""
-    monkeypatch.setattr(variations, "in_processes", lambda trials, *_: zip(trials, (-signal.SIGKILL, -signal.SIGTERM)))
+    monkeypatch.setattr(variations, "in_processes", lambda trials, *_: zip(trials, (-KILL, -signal.SIGTERM)))
     for e in (trial_of(row, base, 1, tmp_path) for row in choose(["h=1"])):
         e.folder.mkdir()
     results, _ = run_rows(base, ["h=1"], (1,), tmp_path)

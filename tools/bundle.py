@@ -1,6 +1,6 @@
 """Make the model that comes with the package: the demo's recipe, trained twice as long, in half precision.
 
-python tools/bundle.py [--run runs/bundled] [--folder data/models/bundled]    (about 15 minutes on two CPU cores)
+python tools/bundle.py [--run runs/bundled] [--folder data/models/bundled]    (about an hour of one CPU core)
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 python tools/pairs.py pair 04_attention     make the pair from whichever side exists
 python tools/pairs.py sync [04 ...]         the newer side of each pair, or of those named, wins; metadata is tidied
-python tools/pairs.py stale                 name the notebooks whose code changed since their last execution
+python tools/pairs.py stale                 name the notebooks whose code or shown results changed since they ran
 python tools/pairs.py execute [04 ...]      execute those, or the ones named (--all: every one)
 """
 
@@ -125,7 +125,7 @@ def sync(root=ROOT, names=()):
 
 
 def code_hash(notebook):
-    """A hash of the code that a notebook runs: its cells, and the modules they import, directly or not."""
+    """A hash of the code that a notebook runs (its cells, the modules they import) and of the results that it shows."""
 
     def code(text):
         return "\n".join(line.rstrip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
@@ -143,7 +143,10 @@ def code_hash(notebook):
         if name not in seen and path.exists():
             seen[name] = code(path.read_text(encoding="utf8"))
             waiting |= imported(seen[name])
-    return hashlib.sha256("\n".join([text, *(seen[name] for name in sorted(seen))]).encode()).hexdigest()[:16]
+    shows = '"runs"' in text or "read_results" in text
+    results = sorted((folder.parent / "data" / "runs").glob("*.json")) if shows else []
+    whole = [text, *(seen[name] for name in sorted(seen)), *(path.read_text(encoding="utf8") for path in results)]
+    return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
 
 
 def is_stale(notebook):

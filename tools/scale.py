@@ -16,7 +16,6 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -48,6 +47,8 @@ class Watch:
             self.samples.append([done, *memory()])
 
     def report(self):
+        import resource  # not on Windows, which imports this file for its other functions
+
         seconds, cpu = time.monotonic() - self.start, time.process_time() - self.cpu
         return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
                 "pairs_per_second": round(self.total / seconds),

@@ -296,15 +296,18 @@ def complete(command):
     run = run or Experiment()
     reverse = command.reverse or run.reverse
     command.language = command.language or ("en" if reverse else "de")
-    choose_search(command, None if command.source_file else command.corpus or run.corpus)
+    corpus = command.corpus or run.corpus
+    choose_search(command, corpus)
+    usual = (command.beam, command.alpha) == search_of(corpus)
+    suffix = "" if usual else f".beam-{command.beam}-alpha-{command.alpha:g}"  # a trial leaves the run's scores alone
     if command.source_file is not None:
-        return command.source_file.stem
+        return f"files.{command.source_file.stem}{suffix}"
     command.reverse = reverse
     if command.corpus is None and run.source_file:
         raise ValueError(f"the model in {command.folder} was trained on your own files: name those to score it on with "
                          "--source-file and --target-file")
-    command.corpus = command.corpus or run.corpus
-    return command.split if command.corpus == run.corpus else f"{command.corpus}.{command.split}"
+    command.corpus = corpus
+    return (command.split if corpus == run.corpus else f"{corpus}.{command.split}") + suffix
 
 
 def choose_search(command, corpus, n_best=1):
@@ -495,6 +498,8 @@ def export_command(command):
 def main():
     """Run a command; a mistake in the input gives one sentence on standard error and exit status 2."""
     command = None
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf8")  # so that a file of translations can be read again, on Windows, too
     try:
         command = parse(sys.argv[1:])
         run = {Train: train_command, Evaluate: evaluate_command, Translate: translate_command,

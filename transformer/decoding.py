@@ -39,6 +39,7 @@ from transformer.model import load_weights
 # %% tags=["active-ipynb"]
 # import itertools
 # import math
+# import random
 # import tempfile
 # import time
 # from collections import Counter
@@ -113,7 +114,8 @@ def output_limit(model, source, extra=50):
 #
 # Take the likeliest token, append it, ask again, until the end mark or the limit. A whole batch goes along at once.
 # With caches (notebook 04) each step computes one new position; the keys and values of earlier ones are kept. A sentence
-# that is done leaves the batch and the caches: nothing is computed for it any more. (`of_source=False`: the beam search below moves only the caches of what was written.)
+# that is done leaves the batch and the caches: nothing is computed for it any more. Each layer has two caches, `own` for the words written so far and
+# `cross` for the source. `select_rows` keeps the rows that go on; with `of_source=False`, which beam search uses, those of the source stay as they are.
 
 # %%
 def select_rows(caches, rows, of_source=True):
@@ -356,7 +358,7 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # assert [words[token] for token in best.tokens] == ["a", "cat", "</s>"] and abs(math.exp(best.score) - 0.32) < 1e-6
 
 # %% [markdown]
-# With $\alpha = 0$ the score is $\log P$, so its exponential is the probability: 0.32 for "a cat", which two beams are enough
+# With $\alpha = 0$ the score is $\log P$, so its exponential is the probability: 0.32 for "a cat", which a beam of two is enough
 # to find, then 0.24 and twice 0.18.
 
 # %% [markdown]
@@ -428,8 +430,9 @@ def check_sentences(encoded, max_positions):
 
 # %% [markdown]
 # How many sentences fit into a batch? What fills the memory is the caches: of each hypothesis the source, and as many
-# tokens as an output may have. That sum is bounded, before the search begins, by `batch_tokens`. On a CPU the weights are laid out for the
-# processor meanwhile, and the hypotheses of a sentence share one cache: notebook 11 has both, and neither changes more than roundings.
+# tokens as an output may have. That sum is bounded, before the search begins, by `batch_tokens`. On a CPU two things make the search
+# faster: for its duration the weights are stored in an order that suits the processor, and the hypotheses of a sentence share one cache. Both are explained in notebook 11, and change
+# results by roundings only.
 
 # %%
 def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
@@ -515,8 +518,8 @@ def translate_n_best(model, tokenizer, sentences, n_best=4, beam=4, alpha=0.6, e
 
 # %% [markdown]
 # They resemble each other, as the entries of an n-best list usually do: a word or an ending is different. The score says how much the model
-# prefers the first. Between entries of equal length the difference, times the length penalty, is the logarithm of how many times
-# likelier it is.
+# prefers the first. For two entries of equal length, multiply the difference of their scores by the length penalty and take the
+# exponential: so many times likelier is the first.
 
 # %% [markdown]
 # ## Averaging checkpoints
@@ -770,7 +773,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 
 
 # %% tags=["active-ipynb"]
-# hard = read_bundled("hard")[:400]
+# hard = random.Random(0).sample(read_bundled("hard"), 400)
 # gold = [example.target for example in hard]
 # bundled_outputs = translate(bundled, bundled_tokenizer, [example.source for example in hard])
 # for name, score in scores(bundled_outputs, gold).items():
@@ -791,7 +794,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 
 # %% [markdown]
 # Roughly, four times the sentences halve the margin. Two systems whose intervals overlap may still differ: the test for that
-# resamples both **together** (sacreBLEU has it). But a difference far inside the margin is no result.
+# resamples both **together** (sacreBLEU has it). Without that test a difference inside the margin is no result.
 
 # %% [markdown]
 # ## What the length penalty does to a real model
@@ -810,7 +813,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 # penalty that is too large turns the search over: a longer output wins whatever it says, and the model talks until the limit.
 # $\alpha$ is a setting like others: choose it on validation data, as the paper did with its beam and its 0.6.
 #
-# And is a larger beam always better? It costs in proportion to its size:
+# And is a larger beam always better? It costs time, if less than in proportion to its size:
 
 # %% tags=["active-ipynb"]
 # for beam in (1, 2, 4, 8, 16):

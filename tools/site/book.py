@@ -87,7 +87,7 @@ LOOK_UP = """**Look up**
 
 - [Readers' questions](questions.md): each with the place where a cell measures the answer
 - [Results](results.md): every run that is kept, with its command and its hardware
-- [Three ways to use it](use.md): read, run in Colab, import; the command line
+- [Ways to use it](use.md): read, run in Colab, import; the command line
 - [Where it differs from the paper](deviations.md)
 - [The package](api/index.md): every class and function
 """
@@ -343,7 +343,7 @@ def stage(source):
     for name in ("notebooks", "api", "data"):
         (source / name).mkdir(parents=True)
     pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
-             "use": "# Three ways to use it\n\n" + relink(parts["Three ways to use it"], "", url),
+             "use": "# Ways to use it\n\n" + relink(parts["Ways to use it"], "", url),
              "deviations": "# Where it differs from the paper\n\n" + relink(parts["Deviation ledger"], "", url),
              "results": results_page(source / "pictures", url)}
     for name, text in pages.items():
