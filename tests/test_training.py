@@ -337,6 +337,19 @@ def test_checkpoint_of_another_configuration(encoded, run, changes, match):
         train(model_of(config), encoded, BRIEF, run, resume=True, quiet=True)
 
 
+def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
+    """Its weights would be mixed with the new ones, and the newest by number kept."""
+    train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path, quiet=True)
+    with pytest.raises(ValueError, match="already holds a run: go on with it .resume=True., or name another folder"):
+        train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path, quiet=True)
+
+
+def test_any_seed_will_do(encoded):
+    for seed in (0, 2**40, 20261122123456789):
+        log = train(model_of(), encoded, TrainingConfig(updates=1, batch_tokens=40, seed=seed), quiet=True)
+        assert log[-1]["update"] == 1
+
+
 def test_nothing_to_resume(encoded, tmp_path):
     with pytest.raises(FileNotFoundError, match="checkpoint.safetensors"):
         train(model_of(), encoded, BRIEF, tmp_path, resume=True, quiet=True)

@@ -30,6 +30,7 @@ import os
 import random
 import re
 import shutil
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -41,6 +42,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from filelock import FileLock
 
 from transformer.model import write_file
 
@@ -113,8 +115,9 @@ def stream_lines(path):
         try:
             text = line.decode("utf8")
         except UnicodeDecodeError:
+            encoding = "utf16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
             raise ValueError(f"{path}, line {number}, is not UTF-8: convert the file, for example with "
-                             "iconv -f latin1 -t utf8") from None
+                             f"iconv -f {encoding} -t utf8") from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -158,7 +161,8 @@ def read_parallel(source_file, target_file):
 
 # %% [markdown]
 # The first pair of files is read as meant. The second holds an "ö" in an older encoding; the message says where, and
-# what to do. The command `transformer train` (notebook 16) takes such files as `--source-file` and `--target-file`.
+# what to do. The command `transformer train` (notebook 16) takes such files as `--source-file` and `--target-file`. An empty line is kept, as a sentence without
+# words; remove such pairs from your files first.
 
 # %% [markdown]
 # ## The bundled corpus
@@ -271,25 +275,20 @@ def read_bundled(split):
 # ## Corpora with an address
 #
 # This section is about files, and can be skipped at a first reading, up to "Splits that do not leak". Real corpora are
-# downloaded when they are first asked for. A registry knows every file: its address and its **checksum** (SHA-256: 64
+# downloaded when they are first asked for. A registry knows every file: its address and, but for WMT 2014's training text, its **checksum** (SHA-256: 64
 # digits computed from all its bytes; MD5 is an older kind). The checksum is what makes a result repeatable: a file that
 # changed since, or half arrived, has another one, and is refused.
 
 # %%
 @dataclass(frozen=True)
 class File:
-    """Where a file of a corpus comes from, and how to know that it is whole.
+    """Where a file of a corpus comes from, and how to know that it is whole."""
 
-    url is its address or, with member, that of a .tgz archive that holds it under that name; md5 is the archive's.
-    sha256 is of the file's bytes; of a member, of its text; of a treebank's .tar.gz, of the texts in it. lines: with a
-    member, only so many lines are taken of it; without sha256, how many there must be.
-    """
-
-    url: str
-    sha256: str | None = None
-    lines: int | None = None
-    member: str | None = None
-    md5: str | None = None
+    url: str  # its address, or with member that of the .tgz archive that holds it
+    sha256: str | None = None  # of its bytes; with member, of the text in it
+    lines: int | None = None  # with member: take only so many; without sha256: how many there must be
+    member: str | None = None  # its name inside the archive
+    md5: str | None = None  # of the archive
 
 
 # %%
@@ -430,8 +429,11 @@ def damage(path, entry):
     """What is wrong with a downloaded or mirrored file according to its registry entry; None where nothing is."""
     if entry.member is not None:  # its text counts: compressed bytes differ from machine to machine
         text = hashlib.sha256()
-        for line in (craft_texts(path).values() if Path(path).name.endswith(".tar.gz") else byte_lines(path)):
-            text.update(line)
+        try:
+            for line in (craft_texts(path).values() if Path(path).name.endswith(".tar.gz") else byte_lines(path)):
+                text.update(line)
+        except ValueError:
+            return "it is cut off"
         return None if text.hexdigest() == entry.sha256 else "the SHA-256 of its text is not the registered one"
     if entry.sha256 is not None:
         return None if sha256_of(path) == entry.sha256 else "its SHA-256 is not the registered one"
@@ -454,7 +456,10 @@ def corpus_file(name, file):
     mirror = os.environ.get("TRANSFORMER_MIRROR")
     path = Path(mirror, file) if mirror and Path(mirror, file).is_file() else download_folder() / file
     if not path.is_file():
-        download(name, file)
+        download_folder().mkdir(parents=True, exist_ok=True)
+        with FileLock(path.parent.with_name(f".{path.parent.name}.lock")):  # of several processes one fetches, and the others wait
+            if not path.is_file():
+                download(name, file)
     wrong = damage(path, FILES[file])
     if wrong:
         raise ValueError(f"{path} is damaged ({wrong}): delete it and run the command again")
@@ -565,7 +570,7 @@ def download(name, file):
     notice = path.parent / f"licence-{name}.txt"
     text = f"{name}\nlicence: {CORPORA[name].licence}\ncite: {CORPORA[name].citation}\n"
     if not notice.is_file():
-        print(text, end="")
+        print(text, end="", file=sys.stderr)
     try:
         if entry.member is None:
             fetch_whole(entry.url, path, lambda part: damage(part, entry))
@@ -581,6 +586,9 @@ def download(name, file):
         raise OSError(f"could not download the corpus {name} from {entry.url} ({reason}): check the network, "
                       "or set TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; "
                       "--corpus bundled always works") from None
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say by itself which file it was
+        raise
     write_file(notice, lambda temporary: temporary.write_text(text, encoding="utf8"))
 
 
@@ -597,9 +605,8 @@ def md5_damage(path, entry):
 #
 # A test is worth something only if its sentences were not trained on. In Tatoeba's one file the same English sentence stands
 # on several lines with different translations. Drawing *lines* for the test would leave copies of many in training. So
-# sentences are put into groups: two lines belong together if their English sides are equal, or their German sides,
-# apart from case, punctuation and spaces; and whoever belongs with one of a group belongs to it. (In the code each line
-# points to another of its group; the pointers end at the group's leader.)
+# lines are put into groups. Two lines are in one group if their English sides are equal, or their German sides; case, punctuation and spaces do not count. This carries on: if A goes
+# with B and B with C, all three are one group. (In the code each line points to another of its group; following the pointers leads to the group's leader.)
 
 # %%
 def fold(text):
@@ -733,7 +740,7 @@ def stream_trees(path, split):
 
 # %% [markdown]
 # The words of a sentence stand in the innermost brackets, each behind its part of speech. A bracket in the text is
-# written `-LRB-` or `-RRB-`; `-NONE-` marks places where a word is only thought, and those are left out.
+# written `-LRB-` or `-RRB-`; `-NONE-` marks where a word is understood but not written; those are left out.
 
 # %%
 LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
@@ -860,7 +867,7 @@ def read_corpus(name, split, reverse=False):
 # "an" is most frequent (in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare to
 # get a symbol of its own, and stays "land" + "s"; so would "mans" become "m" + "an" + "s", although it never occurred.
 #
-# The paper shares **one vocabulary** of about 37,000 types between both languages. That allows one embedding matrix
+# The paper shares **one vocabulary** of about 37,000 types between both languages. (A *type* is an entry of the vocabulary, a *token* one occurrence of it in a text.) That allows one embedding matrix
 # for both, and names and numbers are the same tokens on both sides.
 
 # %% [markdown]
@@ -1085,8 +1092,8 @@ def collate(encoded, pad_id=0):
 
 # %% [markdown]
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
-# the answer is the input moved by one. In the shorter row what is left out is padding. So its end mark goes in, but the
-# answers from there on are padding, which is not counted.
+# the answer is the input moved by one. The decoder's input leaves out the last token. In the longer row that is the end mark. In the
+# shorter row it is padding, so its end mark is read like any token; the answers from there on are padding, which is not counted.
 
 # %% [markdown]
 # ## A corpus on disk
@@ -1178,11 +1185,12 @@ class EncodedPairs:
 
 # %% [markdown]
 # A folder is made under a temporary name and then renamed, so that nobody meets half of one. Its `about.json` keeps the
-# checksums of both files and a **key**, computed from what the ids depend on: the text, the tokenizer, the direction.
-# Who asks for the same again gets the folder that is there.
+# checksums of both files and a **key**, computed from what the ids depend on: the files, the tokenizer, the direction, and a number that
+# is raised when the code reads files differently. Who asks for the same again gets the folder that is there. Everything in `encoded/` may be deleted at any time; it is made again.
 
 # %%
 ENCODED_FILES = ("tokens.bin", "offsets.bin")
+READING = 1  # to be raised whenever the same files give other sentences: `detokenize`, a corpus's cut, `hold_out`, how lines are read
 
 
 def read_about(folder, key):
@@ -1210,15 +1218,16 @@ def encode_to_folder(tokenizer, pairs, folder, key, longest=None):
     """
     folder = Path(folder)
     if not folder.exists():
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
         temporary.mkdir(parents=True, exist_ok=True)
         try:
             about = write_encoded(tokenizer, pairs, temporary, longest)
             about |= {"key": key, "sha256": {name: sha256_of(temporary / name) for name in ENCODED_FILES}}
             (temporary / "about.json").write_text(json.dumps(about, indent=1), encoding="utf8")
             os.rename(temporary, folder)
-        except OSError:
+        except OSError as error:
             if not folder.exists():  # otherwise another process was quicker
+                error.filename = error.filename or str(folder)
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -1231,7 +1240,7 @@ def prepare(tokenizer, pairs, files, name, *settings):
 
     settings: whatever else the ids depend on; the last is `longest`, see `encode_to_folder`.
     """
-    text = json.dumps([1, tokenizer.bpe.to_str(), *map(sha256_of, files), *settings])  # 1: the form of the folder
+    text = json.dumps([1, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), *settings])  # 1: the form of the folder
     key = hashlib.sha256(text.encode()).hexdigest()
     return encode_to_folder(tokenizer, pairs, download_folder() / "encoded" / f"{name}-{key[:16]}", key, settings[-1])
 
@@ -1253,7 +1262,7 @@ def prepare_corpus(tokenizer, name, split, reverse=False, longest=None):
 # print("as Python lists:", f"{sum(sys.getsizeof(side) for pair in encoded for side in pair):,} bytes and more")
 
 # %% [markdown]
-# On disk a token takes 2 bytes and a pair 16 for its places; lists take five times as much, their numbers not counted.
+# On disk a token takes 2 bytes, and a pair 16 more for its two offsets. Lists take five times as much, even without the number objects that they point to.
 #
 # **The folder holds what `encode_pairs` returns, and is not made twice.**
 
@@ -1270,8 +1279,8 @@ def prepare_corpus(tokenizer, name, split, reverse=False, longest=None):
 # short ones, and its gradient would count ten times the words. Counting tokens makes batches alike.
 #
 # Section 5.1 puts sentences of about the same length together, about 25,000 source tokens and as many target tokens a
-# batch. The paper does not say whether padding counts. Here it does, because places cost memory and time whether or
-# not they are padding: the number of sentences times the longest sentence of either side is at most `batch_tokens`.
+# batch. The paper does not say whether padding counts. Here it does: a batch is a table of *places*, each a token or padding, and
+# every place costs memory and time. So the number of sentences times the longest sentence of either side is at most `batch_tokens`.
 
 # %% [markdown]
 # A pair has two lengths, and a batch pads both sides. Sorting by one leaves the other mixed. So pairs are ordered by
@@ -1298,8 +1307,8 @@ def similar_order(source, target, chance):
 # Source/target lengths of every twentieth pair, in three stretches: neighbours are alike.
 #
 # Where to cut this order into batches? Filling each up before the next begins is not best: a batch that ends a little
-# earlier can save the next one much padding. Finding the best cuts is a shortest-path problem. Places for cuts are
-# stations along a line; a batch is a ride from one to a later one; it costs its places, plus a fixed *price*.
+# earlier can save the next one much padding. Finding the best cuts is a shortest-path problem. Points where a cut is possible are
+# stations along a line. A batch is a ride from one station to a later one. It costs the places in its two tables, plus a fixed *price*.
 # With a high price the cheapest route has few batches, and full ones; with a low price many, with little padding.
 
 # %%
@@ -1340,7 +1349,7 @@ def best_cuts(source, target, batch_tokens, price):
 
 
 # %% [markdown]
-# What price? Batches should be as full as possible, so it begins high: a whole batch. Only where more than 5% of the
+# What price? Batches should be as full as possible, so it begins high, at `batch_tokens` places. Only where more than 5% of the
 # places would be padding does it fall, by half each time, but not below `LEAST_PRICE` places: a batch must save that
 # much to be worth starting.
 
@@ -1474,7 +1483,7 @@ def padding_share(encoded, batches):
 # **Memory does not grow with the corpus.** `python tools/scale.py` writes 4.5 million pairs with the grammar, as many as
 # the paper's corpus has, and a tenth of that; encodes both ("prepare"); and builds every batch of an epoch of each, at 25,000
 # tokens ("iterate"). The small one is also encoded into lists ("as_list"). Memory: "all" is what the system counts for the
-# process; "its own" leaves out pages of files, those of the program among them.
+# process; "its own" is that without pages that are only copies of files: the corpus, and the program itself.
 
 # %% tags=["active-ipynb"]
 # path = data_folder() / "runs" / "scale.json"

@@ -145,7 +145,7 @@ def adam(model):
     except (RuntimeError, ValueError):  # no fused kernel for this device in this torch
         optimizer = torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9)
     for p in parameters:
-        if p.device.type == "cpu":  # now: averages made in the first update would lie scattered in memory that every update uses again
+        if p.device.type == "cpu":  # made now, side by side: made in the first update they would lie scattered in memory
             optimizer.state[p] = {"step": torch.zeros((), dtype=torch.float32), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
     return optimizer
 

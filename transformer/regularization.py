@@ -157,7 +157,7 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 # assert torch.allclose(rows.sum(dim=1), torch.ones(3))
 
 # %% [markdown]
-# Columns are types; type 3 is gold, type 0 padding. With 8 types the two differ visibly (0.0125 and 0.0167, rounded here), with
+# Columns are types; type 3 is gold, type 0 padding. With 8 types the two differ visibly (0.0125 and 0.0167; the picture rounds to 0.01 and 0.02), with
 # the paper's 37,000 hardly: the gold type gets 0.9000027 instead of 0.9, each of the others 0.005% less. What the variant does
 # break is equality with the formula, and with torch. Torch's `cross_entropy` follows Szegedy, so the loss is one call. Padding
 # is left out, and "mean" is a mean over real tokens.
@@ -191,7 +191,7 @@ def cross_entropy_with_targets(logits, targets):
 # print(f"loss {loss:.4f}, formula {by_formula.mean():.4f}, with V - 2 {variant.mean():.4f}")
 
 # %% [markdown]
-# The first two agree. The third is another loss. The section "Checks" holds this to many digits.
+# The first two agree. The third is another loss. The section "Checks" holds this to six digits.
 
 # %% [markdown]
 # ## How low can the loss go?

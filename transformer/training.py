@@ -11,7 +11,7 @@
 #
 # Everything is in place: a model, batches, an optimizer with its schedule, a smoothed loss. This notebook puts them into one
 # loop (Section 5), and adds what a run of several hours needs: a log, validation on sentences not trained on, checkpoints,
-# and a way to stop and go on later that leaves no trace in the result.
+# and a way to stop, and to go on later as if nothing had happened.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -98,7 +98,7 @@ class TrainingConfig:
     save_minutes: float = 10.0  # minutes, at most, that a killed run loses
     keep: int = 5  # weights kept, and averaged at the end
     patience: int | None = None  # stop after so many validations without a better one
-    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"  # auto: bf16 or fp16 on a GPU; medium: fp32 by oneDNN on a CPU
+    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"  # auto: bf16 or fp16 on a GPU; medium: fp32 by oneDNN on a CPU (notebook 11)
     seed: int = 2017  # decides the order of the batches, and dropout
     __post_init__ = check_settings
 
@@ -157,8 +157,8 @@ def check_pairs(encoded, max_positions):
 # %% [markdown]
 # ## What training makes small
 #
-# Model and loss as one module: token ids go in, a number comes out. Whatever must see both (short numbers, copies in
-# several processes) is wrapped around it. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
+# Model and loss as one module: token ids go in, a number comes out. What concerns both, short numbers and copies
+# in several processes (notebook 11), is wrapped around this module. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
 
 # %%
 class Objective(nn.Module):
@@ -189,7 +189,7 @@ class Objective(nn.Module):
 # %%
 def batch_seed(seed, update, number):
     """The seed for dropout in one batch (counted within its update) of one update."""
-    return (seed * 1_000_003 + update) * 1009 + number
+    return ((seed * 1_000_003 + update) * 1009 + number) % 2**63
 
 
 # %%
@@ -507,7 +507,7 @@ def shown(row, device):
 # %%
 @dataclass
 class Run:
-    """A model in training: what is made small, what makes it small, how fast, and how far it has come."""
+    """A run in memory: the loss with its model, the optimizer, the loss scaler, the speed meter, and how far it has come."""
 
     objective: nn.Module
     optimizer: torch.optim.Optimizer
@@ -519,8 +519,10 @@ class Run:
 
 # %%
 def begin(model, config, folder, resume):
-    """A `Run` at its start, or with resume=True where folder's checkpoint.safetensors left it."""
+    """A `Run` at its start, or with resume=True where folder's checkpoint.safetensors left it; ValueError for a folder with another run."""
     check_share(config)
+    if folder is not None and not resume and (Path(folder) / "checkpoint.safetensors").is_file():
+        raise ValueError(f"{folder} already holds a run: go on with it (resume=True), or name another folder")
     device = next(model.parameters()).device
     precision = choose_precision(device, config.precision)
     optimizer, scaler = adam(model), loss_scaler(device, precision)
@@ -553,7 +555,7 @@ def record(run, model, rate, validate, config, folder, bar):
 # %% [markdown]
 # And the loop: batches; rate from the schedule; forward, loss, backward, clip, step (all in `update_weights`); count; every so
 # often log and save. What `validate` measures is the caller's business: any function from a model to a dict of figures.
-# A Ctrl-C leaves the inner loop after a whole update; what comes after the loop saves. Of several processes, the first
+# A Ctrl-C ends the loop after a whole update; what comes after it saves. Of several processes, the first
 # one validates, logs and saves, and the others wait for it.
 
 # %%
@@ -617,7 +619,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
 #
-# Because without the mask training looks better than ever, and nothing is learned. The decoder is asked for token $t + 1$ while
+# Because without the mask training looks just as good, and nothing is learned. The decoder is asked for token $t + 1$ while
 # the whole target, token $t + 1$ included, lies before it. With the mask it must work the answer out. Without it, it copies.
 #
 # A toy language makes it visible: five words, translated by reversing their order and replacing each by its partner in the
@@ -673,7 +675,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # %% [markdown]
 # ## Checks
 #
-# **Going on equals never stopping, bit for bit.** One run of seven updates goes through. Another is stopped by Ctrl-C in the
+# **On a CPU, going on equals never stopping, bit for bit.** (A GPU may add in another order each time; there the last digits can differ.) One run of seven updates goes through. Another is stopped by Ctrl-C in the
 # middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model with other
 # random weights. The data of an epoch, three batches, ends in between.
 

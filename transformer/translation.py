@@ -420,7 +420,9 @@ def check_same_data(e):
 
 # %%
 def note_resumed(e, command, device):
-    """Write into run.json how a run goes on: its settings from here, and by which command, code and hardware."""
+    """Write into run.json how a resumed run went on: its settings from there, and by which command, code and hardware."""
+    if not e.resume or process_number() > 0:
+        return
     saved, now = read_settings(e.folder), settings_of(e, command, device)
     again = {name: now[name] for name in ("command", "commit", "hardware")}
     write_json(e.folder / "run.json", {**saved, "training": now["training"], "resumed": [*saved.get("resumed", []), again]})
@@ -468,8 +470,6 @@ def open_run(e, command, device, pairs=stream_pairs):
     with first_goes_ahead():
         if e.resume:
             check_same_data(e)
-            if process_number() == 0:
-                note_resumed(e, command, device)
         elif process_number() == 0:
             begin_folder(e, command, device, pairs)
         if process_number() > 0:
@@ -635,7 +635,12 @@ def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
                   f"parameters\nplan: {plan_of(e, encoded, device)}", flush=True)
             if hint := precision_hint(device, e.training.precision):
                 print(hint, flush=True)
-        fit(model, e, encoded, validate, quiet)
+        try:
+            fit(model, e, encoded, validate, quiet)
+        except Interrupted:
+            note_resumed(e, command, device)
+            raise
+        note_resumed(e, command, device)
         if first:
             average_last(model, e.folder, e.training.keep, last_update(e))
             model.save_pretrained(e.folder, tokenizer)

@@ -142,7 +142,7 @@ QUESTIONS = [
 class Trial(Experiment):
     """An `Experiment` with what these variations change besides: the training pairs, and parts of the model."""
 
-    every: int = 1  # train on every so-manieth pair of the corpus
+    every: int = 1  # train on every n-th pair of the corpus
     longest: int | None = None  # and only on pairs of at most so many words
     without: str | None = None  # W_V, softmax or residual: what is taken out of the model
 
@@ -368,7 +368,7 @@ def short_enough(pair, longest):
 
 # %%
 def sample(e, split):
-    """Yield the pairs of a `Trial`'s split; of training every so-manieth one (`every`), and only what is short enough."""
+    """Yield the pairs of a `Trial`'s split; of training every n-th one (`every`), and only what is short enough."""
     for number, pair in enumerate(stream_pairs(e, split)):
         if split != "train" or number % e.every == 0 and short_enough(pair, e.longest):
             yield pair
