@@ -440,7 +440,8 @@ def chunk_rows(E):
 # are one, and one large product is quicker than three small ones. And torch has *kernels* (a kernel is a program for one
 # operation) of the kind called *flash attention* (Dao et al., 2022), which never write the whole table of weights. Both change nothing in the
 # result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
-#
+
+# %% [markdown]
 # A kernel is not always quicker. With torch 2.13 on a CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
 # up to twice in bf16. So at "medium" and in bf16 the formula is used below 256 keys.
 
@@ -751,7 +752,8 @@ def packed_weights(model):
 # (On a first reading, go on to "Several processes".)
 #
 # That copies the caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, a profile showed almost half of the time in these copies.
-#
+
+# %% [markdown]
 # But why move anything? A sentence's hypotheses can write side by side into *one* cache. What a hypothesis must not see, the words of the others, is
 # hidden from it by a mask; and when hypotheses change places, only masks move. Attention then scores more keys than it needs, which
 # is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the tensor is full. The keys and values of the source, the same for all

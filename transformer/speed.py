@@ -1077,11 +1077,13 @@ def circumstances(b, device):
 # - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times. **Beam search** is 1.5 times
 #   as fast as Marian's. CTranslate2 is a little slower than we are in greedy search, and 1.2 times as fast with a beam.
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
-#
+
+# %% [markdown]
 # Part of the gain in training is cheaper dropout: without any, the three are 1.2, 2.0 and 2.2 times; with dropout and no padding on either side, 1.4, 1.9 and 1.8. Rounds of
 # one system differ by a quarter, in places by half, and the last lines above (each system's FLOPs a second on real tokens, as a part of the fastest fp32 route in
 # "products") suffer from that, too: when the products were measured the machine had slowed down, so these parts are too large.
-#
+
+# %% [markdown]
 # Why not more? "medium" speeds our training up by a tenth to a quarter, does nothing for torch's module, and slows our beam search, which lays out its weights by itself. What remains is
 # the products. A profile of greedy search shows most of its time in them, near the fastest rate of the table, and much of the rest in reading keys and values from memory. On a CPU where torch's own
 # products are slow beside oneDNN's, the distances are larger.

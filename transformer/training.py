@@ -586,8 +586,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
             if first:
                 record(run, model, rate, validate, config, folder, bar)
     if sum_over_processes(bool(notes), device) and not finished(state, config):
-        if first:
-            save_state(folder, model, run.optimizer, state)
+        save_state(folder if first else None, model, run.optimizer, state)
         sum_over_processes(0, device)  # wait: when one process leaves, torchrun stops the others, saving or not
         raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
     return state["log"]

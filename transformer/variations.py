@@ -114,7 +114,10 @@ TABLE_3 = [
 # %% [markdown]
 # What the paper found, then. Two layers instead of six cost 2.1 BLEU, the most of any row; eight gain none. A width of 256, or no dropout, costs more
 # than one. One head costs 0.9, and 32 heads 0.4: the best number lies between. Keys of 16 cost 0.7. More width helps a little, learned positions change
-# almost nothing. And label smoothing of 0.1 makes perplexity worse, and BLEU better by 0.5. One run each: nobody knows how far two runs of *one* row lie apart.
+# almost nothing. And label smoothing of 0.1 makes perplexity worse, and BLEU better by 0.5.
+
+# %% [markdown]
+# One run each: nobody knows how far two runs of *one* row lie apart.
 # That is why seeds come in below.
 #
 # Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
@@ -604,7 +607,8 @@ def collect(folder, base, command):
 #
 # **A difference under two of these is called none**: there may be none, or one too small for so few runs. For three seeds each and $s = 0.3$ BLEU two of
 # them are $2 \cdot 0.24$: half a BLEU point. Until some row has three runs nothing is judged.
-#
+
+# %% [markdown]
 # Of forty such differences about two pass by chance. And they are not independent: all are measured from the same runs of base, so a lucky base shifts every row
 # at once. Nor does $s$ know of other validation sentences: it is about seeds alone.
 
