@@ -693,6 +693,11 @@ def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
     (e.folder / "weights").mkdir(parents=True)
     (e.folder / "weights" / "00000001.safetensors").write_bytes(b"half")
     assert run_trial(e, "")["updates"] == e.training.updates
+    (e.folder / "checkpoint.safetensors").unlink()  # beside a model weights are somebody's, and stay
+    before = sorted((e.folder / "weights").iterdir())
+    with pytest.raises(ValueError, match="already holds a run or a model"):
+        run_trial(e, "")
+    assert before and sorted((e.folder / "weights").iterdir()) == before
     assert over_seeds([1.0]) == "1.00"
 
 

@@ -894,7 +894,7 @@ def shared_caches(model):
 
 
 # %% [markdown]
-# What a hypothesis is asked is the same either way. Three of each sentence, after one step that they share, and one of their own:
+# The answers stay the same. Here are three hypotheses of each of two sentences, after one step that they share and one of their own:
 
 # %% tags=["active-ipynb"]
 # rows, new = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([5, 6, 7, 5, 6, 7])[:, None]

@@ -703,7 +703,7 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 # assert (apart["fast"] - plain)[:10].abs().max() < 1e-4
 
 # %% [markdown]
-# For some thirty updates all three agree to six digits. Then the distances climb by powers of ten, that of the moved weight, too, until the runs differ as two seeds do. Training at
+# For some thirty updates all three agree to six digits. Then the distances climb by powers of ten, that of the moved weight, too, and stay at some hundredths. Training at
 # a high rate magnifies any difference, however small. So whether the fast way's last loss *equals* the plain one's is no sensible question. (In double precision the two
 # ways stay together over fifty gentle updates, to seven digits; that is among the tests.) What can be asked is whether it is as good on average.
 #
@@ -740,7 +740,7 @@ def measure_learning(c, training, validation, updates, seeds=(1, 2, 3, 4, 5, 6))
 
 
 # %% [markdown]
-# That takes an hour of a core, so it is a command: `transformer bench learning`. In the recorded run plain ends at 0.891, and the fast ways at 0.891 (fp32), 0.910 (medium) and
+# That takes most of an hour of a core, so it is a command: `transformer bench learning`. In the recorded run plain ends at 0.891, and the fast ways at 0.891 (fp32), 0.910 (medium) and
 # 0.894 (bf16). Runs of plain that differ only in their seed lie up to 0.078 apart, so the mean of six is known to about 0.012: no way differs from plain by more than chance does.
 # Six seeds are none too many: of the first three alone one would have said that "medium" learns less.
 
@@ -1073,9 +1073,9 @@ def circumstances(b, device):
 # %% [markdown]
 # Was it worth it? On the two threads of `bench.json`, with dropout, and each system at whichever of "highest" and "medium" was faster for it:
 #
-# - **Training** is 1.5 times as fast as with `torch.nn.Transformer` for T1, 1.8 times for T2, 2.6 times for "small"; over Marian 1.3, 2.0 and 2.4 times.
-# - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times. **Beam search** is 1.5 times
-#   as fast as Marian's. CTranslate2 is a little slower than we are in greedy search, and 1.2 times as fast with a beam.
+# - **Training** is 1.5 times as fast as with `torch.nn.Transformer` for T1, 1.8 times for T2, 2.7 times for "small"; over Marian 1.3, 2.0 and 2.3 times.
+# - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times (0.96 to 1.3 in single rounds). **Beam search**
+#   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (0.95 to 1.15 times, and 0.7 to 1.3 with a beam).
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
 
 # %% [markdown]
@@ -1084,11 +1084,11 @@ def circumstances(b, device):
 # "products") suffer from that, too: when the products were measured the machine had slowed down, so these parts are too large.
 
 # %% [markdown]
-# Why not more? "medium" speeds our training up by a tenth to a quarter, does nothing for torch's module, and slows our beam search, which lays out its weights by itself. What remains is
+# Why not more? "medium" speeds our training up by a tenth to a quarter, and slows torch's module and our beam search, which lays out its weights by itself. What remains is
 # the products. A profile of greedy search shows most of its time in them, near the fastest rate of the table, and much of the rest in reading keys and values from memory. On a CPU where torch's own
 # products are slow beside oneDNN's, the distances are larger.
 #
-# What surprised us: in a beam search copying costs as much as multiplying. The plain package, which copies its caches and packs no weights, reaches
+# What surprised us: in a beam search copying costs, too. The plain package, which copies its caches and packs no weights, reaches
 # two thirds of CTranslate2's speed in beam search.
 
 # %% [markdown]

@@ -432,7 +432,7 @@ def run_trial(e, command):
     """Train a `Trial` in e.folder, or go on, and score it; returns what is kept. Raises as `run_experiment` does."""
     cpu = time.process_time()
     e = replace(e, resume=(e.folder / "checkpoint.safetensors").is_file())
-    if not e.resume:
+    if not e.resume and not (e.folder / "model.safetensors").is_file():
         for path in e.folder.glob("weights/*.safetensors"):  # of a run that was killed before its first checkpoint
             path.unlink()
     if e.resume:
