@@ -147,7 +147,7 @@ def test_three_matrices_are_all_left_out():
     ("P_drop=0.0", dict(P_drop=0.0)),
     ("epsilon_ls=0.2", dict(epsilon_ls=0.2)), ("positions=learned", dict(positions="learned")),
     ("big", dict(d_model=192, d_ff=768, h=16, P_drop=0.3, updates=4500)),
-    ("narrow,every=4", dict(d_model=48, d_ff=192, every=4)), ("without=W_V", dict(without="W_V")),
+    ("narrow,every=3", dict(d_model=48, d_ff=192, every=3)), ("without=W_V", dict(without="W_V")),
     ("positions=learned,longest=12", dict(positions="learned", longest=12))])
 def test_scaled(name, expected):
     base = replace(SMALL, training=replace(SMALL.training, updates=1500))
@@ -299,11 +299,11 @@ def here(monkeypatch):
     return begun
 
 
-def run_rows(base, names, seeds, folder):
+def run_rows(base, names, seeds, folder, record=None):
     """run_variations: (its result, what it printed)."""
     out, command = io.StringIO(), f"transformer variations --folder {folder}"
     with contextlib.redirect_stdout(out):
-        results = run_variations(base, choose(names), seeds, folder, ["cpu"], command)
+        results = run_variations(base, choose(names), seeds, folder, ["cpu"], command, record)
     return results, out.getvalue()
 
 
@@ -447,6 +447,44 @@ def test_another_base_gets_another_folder(base, done, here):
     assert here == []
 
 
+def test_what_a_record_holds_is_not_trained_again(base, done, here, tmp_path):
+    """Base and h=1 come from the record, the third row is trained in an empty folder; then the record holds all."""
+    record = tmp_path / "record.json"
+    shutil.copy(done.folder / "results.json", record)
+    results, out = run_rows(base, ["h=1", "h=4"], (1,), tmp_path / "elsewhere", record)
+    assert here == ["h=4-seed1"] and "3 runs, 2 of them finished" in out
+    assert json.loads(record.read_text()) == json.loads(json.dumps(results))
+    before = json.loads(json.dumps(done.results["runs"]))
+    assert [run for run in results["runs"] if run["row"] != "h=4"] == before and len(results["runs"]) == 5
+
+
+def test_a_record_is_written_after_each_run(base, tmp_path, monkeypatch):
+    """So a stop loses no more than in the folder."""
+    def stopped(trials, devices, command):
+        yield from one_after_the_other([])(trials[:1], devices, command)
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr(variations, "in_processes", stopped)
+    with pytest.raises(Interrupted):
+        run_rows(base, ["h=1"], (1,), tmp_path / "runs", tmp_path / "record.json")
+    assert [run["row"] for run in json.loads((tmp_path / "record.json").read_text())["runs"]] == ["base"]
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda saved: saved["base"]["model"].update(N=9), "was made with another base: name another"),
+    (lambda saved: saved["runs"][0].update(row="h=3"), "has rows that are not in the list any more .h=3.: name"),
+    (lambda saved: saved.pop("runs"), "is not a file of results of transformer variations: name another"),
+])
+def test_a_record_of_something_else_is_refused(base, done, here, tmp_path, change, message):
+    record, saved = tmp_path / "record.json", json.loads((done.folder / "results.json").read_text())
+    change(saved)
+    text = json.dumps(saved)
+    record.write_text(text)
+    with pytest.raises(ValueError, match=f"record.json {message}"):
+        run_rows(base, ["h=1"], (3,), tmp_path / "runs", record)
+    assert here == [] and record.read_text() == text
+
+
 # Processes
 
 @pytest.fixture
@@ -548,8 +586,8 @@ def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(base, done,
 def test_choose():
     assert choose() == TABLE_3 == choose(["base", "A", "B", "C", "D", "E", "big"])
     assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
-    assert len(choose(["schedule"])) == 15 and len(choose(["data"])) == 12 and len(choose(["length"])) == 3
-    assert [row.name for row in choose(["narrow,every=8"])] == ["base", "narrow,every=8", "base,every=8"]
+    assert len(choose(["schedule"])) == 9 and len(choose(["data"])) == 9 and len(choose(["length"])) == 3
+    assert [row.name for row in choose(["narrow,every=9"])] == ["base", "narrow,every=9", "base,every=9"]
     assert len(choose(["simple"])) == 4 and choose(["base"]) == [TABLE_3[0]]
     with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
         choose(["A", "F"])
@@ -586,7 +624,8 @@ def test_the_command(base, here, with_base, tmp_path, monkeypatch, capsys):
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert kept == json.loads((with_base / "results.json").read_text()) and len(kept["runs"]) == 2
     assert str(tmp_path) not in json.dumps(kept) and here == ["h=1-seed1"]
-    (with_base / "h=1-seed1" / "result.json").unlink()
+    for path in (with_base / "h=1-seed1" / "result.json", tmp_path / "kept.json"):
+        path.unlink()
     with pytest.raises(SystemExit):
         command_line.main()
     assert "without a result: h=1 (seed 1); the reasons stand above" in capsys.readouterr().err
@@ -617,15 +656,15 @@ def runs_of(row, perplexity, bleu, deviation=1.5**0.5):
 
 def test_every_row_is_compared():
     """By hand: each difference has a deviation of 1, three seeds a row; perplexity only of the same sentences."""
-    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=4", 30.0, 12.0),
-            *runs_of("narrow,every=4", 34.0, 13.0), *runs_of("narrow,every=1", 11.0, 20.0)]
+    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=3", 30.0, 12.0),
+            *runs_of("narrow,every=3", 34.0, 13.0), *runs_of("narrow,every=1", 11.0, 20.0)]
     wide, few, small, all_pairs = compare(runs)
     assert all_pairs["perplexity"][0] == pytest.approx(1.0)  # of the same sentences as base
     assert (wide["row"], wide["seeds"], wide["beside"]) == ("d_ff=4096", 3, "base")
     assert wide["perplexity"] == (pytest.approx(-3.0), pytest.approx(1.0), "less")
     assert wide["bleu"] == (pytest.approx(1.5), pytest.approx(1.0), "none")
     assert few["perplexity"] is None and few["bleu"] == (pytest.approx(-8.0), pytest.approx(1.0), "less")
-    assert small["beside"] == "base,every=4" and small["bleu"][0] == pytest.approx(1.0)
+    assert small["beside"] == "base,every=3" and small["bleu"][0] == pytest.approx(1.0)
     assert small["perplexity"] == (pytest.approx(4.0), pytest.approx(1.0), "more")
     assert in_words(wide["perplexity"]) == "-3.00 ± 1.00, less" and in_words(None) == "-"
     once = compare(runs[::3])
@@ -676,15 +715,15 @@ def test_the_schedule_as_a_grid():
     runs = [dict(row=name, bleu=bleu) for bleu, name in enumerate(["base", *(row.name for row in rows[:-1])], 10)]
     result = {"base": {"training": {"warmup": 400}}, "runs": runs, "diverged": []}
     assert schedule_grid(result) is None
-    grid, factors, warmups = schedule_grid({**result, "diverged": [dict(row=rows[-1].name)]})
-    assert factors == [0.25, 0.5, 1.0, 2.0, 4.0] and warmups == [100, 400, 1200]
-    assert grid == [[11, 12, 13], [14, 15, 16], [17, 10, 18], [19, 20, 21], [22, 23, 0]]
+    grid, warmups = schedule_grid({**result, "diverged": [dict(row=rows[-1].name)]})
+    assert warmups == [100, 400, 1200]
+    assert grid == [[11, 12, 13], [14, 10, 15], [16, 17, 0]]
 
 
 def test_scores_by_share_of_the_sentences():
-    runs = [dict(row="base", bleu=20), dict(row="base", bleu=22), dict(row="narrow,every=8", bleu=7)]
+    runs = [dict(row="base", bleu=20), dict(row="base", bleu=22), dict(row="narrow,every=9", bleu=7)]
     found = by_share(runs)
-    assert found["base"][3] == 21 and found["narrow"][0] == 7 and math.isnan(found["wide"][2])
+    assert found["base"][2] == 21 and found["narrow"][0] == 7 and math.isnan(found["wide"][1])
 
 
 def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):

@@ -172,7 +172,7 @@ class Variations:
     large: bool = False
     """a larger base, for a GPU"""
     record: Path | None = None
-    """write all results into this file too, for data/runs"""
+    """write all results into this file too, for data/runs; runs that it already holds are not trained again"""
 
 
 @dataclass
@@ -411,9 +411,7 @@ def variations_command(command):
     if not command.seeds:
         raise ValueError("--seeds needs at least one number")
     devices = devices_for(command.device, command.workers)
-    results = run_variations(base, rows, command.seeds, command.folder, devices, words())
-    if command.record is not None:
-        write_json(command.record, results)
+    results = run_variations(base, rows, command.seeds, command.folder, devices, words(), command.record)
     if results["failed"]:
         names = ", ".join(f"{run['row']} (seed {run['seed']})" for run in results["failed"])
         raise ValueError(f"without a result: {names}; the reasons stand above, and the same command tries them again")

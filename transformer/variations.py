@@ -121,23 +121,25 @@ TABLE_3 = [
 # That is why seeds come in below.
 #
 # Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
-# the paper's; three sizes of model on a half, a quarter and an eighth of the sentences; both kinds of positions, trained on short
+# the paper's; three sizes of model on a ninth and a third of the sentences and on all; both kinds of positions, trained on short
 # sentences only; and a model with a part taken out. What one head alone does is the row h=1.
 
 # %%
 SIZES = {"narrow": dict(d_model=256, d_ff=1024), "base": dict(), "wide": dict(d_model=1024, d_ff=4096)}
+SHARES = (9, 3, 1)  # every n-th pair
+FACTORS, WARMUPS = (0.25, 1.0, 4.0), (1000, 4000, 12_000)
 QUESTIONS = [
     *(Row("schedule", f"factor={factor:g},warmup={warmup}", dict(factor=factor, warmup=warmup))
-      for factor in (0.25, 0.5, 1.0, 2.0, 4.0) for warmup in (1000, 4000, 12_000) if (factor, warmup) != (1.0, 4000)),
+      for factor in FACTORS for warmup in WARMUPS if (factor, warmup) != (1.0, 4000)),
     *(Row("data", f"{name},every={every}", dict(**sizes, every=every), beside=f"base,every={every}" if sizes and every > 1 else "base")
-      for name, sizes in SIZES.items() for every in (8, 4, 2, 1) if sizes or every > 1),
+      for name, sizes in SIZES.items() for every in SHARES if sizes or every > 1),
     Row("length", "positions=sinusoidal,longest=12", dict(positions="sinusoidal", longest=12)),
     Row("length", "positions=learned,longest=12", dict(positions="learned", longest=12), beside="positions=sinusoidal,longest=12"),
     *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
 ]
 
 # %% [markdown]
-# `every=8` takes every eighth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
+# `every=9` takes every ninth pair of the corpus, `longest=12` only pairs of at most twelve words, and `without` names what is taken out. So besides
 # the settings of model and training there are three of a run.
 
 # %%
@@ -532,8 +534,8 @@ def devices_for(device="auto", workers=None):
 
 
 # %% [markdown]
-# Which rows? A group by its letter, or single rows by name. What they are compared with comes along: mostly base, but a small model on an eighth of the
-# sentences stands beside the base model on that eighth. All rows
+# Which rows? A group by its letter, or single rows by name. What they are compared with comes along: mostly base, but a small model on a ninth of the
+# sentences stands beside the base model on that ninth. All rows
 # are trained with the first seed before any is trained with the second. Whoever stops halfway has a run of every row.
 
 # %%
@@ -566,7 +568,8 @@ def trial_of(row, base, seed, folder):
 # %% [markdown]
 # ## Results
 #
-# `results.json` holds the base and every run's figures. It is written anew after each run.
+# `results.json` holds the base and every run's figures. It is written anew after each run, and so is the file of `--record`.
+# What that file already holds is not trained again: twenty rows with three seeds take hours, which may be split between days or machines.
 
 # %%
 def heading(base, command):
@@ -575,14 +578,34 @@ def heading(base, command):
 
 
 # %%
-def check_heading(folder, base):
-    """ValueError where a folder has results of another corpus or base."""
-    path = Path(folder) / "results.json"
-    if path.is_file():
-        saved, own = json.loads(path.read_text(encoding="utf8")), heading(base, "")
-        differ = [name for name in ("corpus", "base") if saved.get(name) != own[name]]
-        if differ:
-            raise ValueError(f"{path} was made with another {' and '.join(differ)}: name another --folder")
+def earlier_results(path, base):
+    """The runs that a results.json or a record holds, those that diverged, too; [] where there is no such file.
+
+    ValueError for a file that is something else, or of another corpus or base, or with a row that the list does not have.
+    """
+    if not Path(path).is_file():
+        return []
+    try:
+        saved = json.loads(Path(path).read_text(encoding="utf8"))
+        differ = [name for name in ("corpus", "base") if saved[name] != heading(base, "")[name]]
+        runs = [*saved["runs"], *saved["diverged"]]
+        unknown = {run["row"] for run in runs} - {row.name for row in [*TABLE_3, *QUESTIONS]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a file of results of transformer variations: name another") from error
+    if differ or unknown:
+        why = f"was made with another {' and '.join(differ)}" if differ else f"has rows that are not in the list any more ({', '.join(sorted(unknown))})"
+        raise ValueError(f"{path} {why}: name another --folder or --record")
+    return runs
+
+
+# %%
+def take_over(runs, folder):
+    """Put runs of a record into a folder where they are missing, as if they had been trained there."""
+    for run in runs:
+        path = Path(folder) / folder_name(run["row"], run["seed"]) / "result.json"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {name: value for name, value in run.items() if name not in ("group", "row", "seed", "changes")})
 
 
 # %%
@@ -718,13 +741,24 @@ def print_differences(runs):
 
 
 # %%
-def run_variations(base, rows, seeds, folder, devices, command):
-    """Train and score all rows with all seeds, skip what is finished; returns the content of folder/results.json.
+def write_all(paths, content):
+    """Write the same content into each of some JSON files."""
+    for path in paths:
+        write_json(path, content)
 
-    Raises ValueError or OSError for a corpus or a folder that cannot be used, Interrupted after Ctrl-C.
+
+# %%
+def run_variations(base, rows, seeds, folder, devices, command, record=None):
+    """Train and score all rows with all seeds, skip what is finished there or in the file record; returns the content of folder/results.json.
+
+    Both files are written after each run. Raises ValueError or OSError for a corpus, a folder or a record that cannot be used,
+    Interrupted after Ctrl-C.
     """
     prepare_folder(folder)
-    check_heading(folder, base)
+    paths = [folder / "results.json", *([] if record is None else [record])]
+    earlier_results(paths[0], base)  # refuses a folder of another base
+    if record is not None:
+        take_over(earlier_results(record, base), folder)
     for split in ("train", "validation"):
         files_of(base, split)  # downloaded once, before many ask for it
     trials = [trial_of(row, base, seed, folder) for seed in seeds for row in rows]
@@ -734,14 +768,14 @@ def run_variations(base, rows, seeds, folder, devices, command):
     for run in [*content["runs"], *content["diverged"]]:
         print(line_of(run, content["runs"]), flush=True)
     if len(waiting) < len(trials):
-        write_json(folder / "results.json", content)
+        write_all(paths, content)
     for e in waiting:
         (e.folder / "result.json").unlink(missing_ok=True)
     for e, status in in_processes(waiting, devices, command):
         if status not in (0, -signal.SIGTERM) and not (e.folder / "result.json").is_file():
             write_json(e.folder / "result.json", {"failed": f"its process ended with status {status}"})
         content = collect(folder, base, command)
-        write_json(folder / "results.json", content)
+        write_all(paths, content)
         for run in [*content["runs"], *content["diverged"], *content["failed"]]:
             if folder_name(run["row"], run["seed"]) == e.folder.name:
                 print(line_of(run, content["runs"]), flush=True)
@@ -876,41 +910,41 @@ def by_length(runs):
 # **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU:
 
 # %%
-def schedule_grid(result, factors=(0.25, 0.5, 1.0, 2.0, 4.0), warmups=(1000, 4000, 12_000)):
+def schedule_grid(result):
     """Mean BLEU of each factor (row) and warm-up (column; 0 where all runs diverged), and the warm-ups in updates here; None until all have run."""
     scores = {run["row"]: 0.0 for run in result["diverged"]}
     scores |= {name: mean(run["bleu"] for run in own) for name, own in by_row(result["runs"]).items()}
-    names = [["base" if (factor, warmup) == (1.0, 4000) else f"factor={factor:g},warmup={warmup}" for warmup in warmups] for factor in factors]
+    names = [["base" if (factor, warmup) == (1.0, 4000) else f"factor={factor:g},warmup={warmup}" for warmup in WARMUPS] for factor in FACTORS]
     if not {name for row in names for name in row} <= scores.keys():
         return None
     own = result["base"]["training"]["warmup"] / PAPER.training.warmup
-    return [[scores[name] for name in row] for row in names], list(factors), [round(warmup * own) for warmup in warmups]
+    return [[scores[name] for name in row] for row in names], [round(warmup * own) for warmup in WARMUPS]
 
 
 # %% tags=["active-ipynb"]
 # show_group("schedule")
 # for result in results:
 #     if grid := schedule_grid(result):
-#         grid, factors, warmups = grid
-#         plotting.heatmap(grid, warmups, factors, "BLEU", values=True, cell=0.6, column_label="updates of warm-up", row_label="factor")
+#         grid, warmups = grid
+#         plotting.heatmap(grid, warmups, FACTORS, "BLEU", values=True, cell=0.6, column_label="updates of warm-up", row_label="factor")
 
 # %% [markdown]
-# **How much data?** Every run has the same number of updates, so on an eighth of the pairs each is seen eight times as often. This
+# **How much data?** Every run has the same number of updates, so on a ninth of the pairs each is seen nine times as often. This
 # shows what new sentences are worth at this budget, and not where a model that is trained to its end has enough of them.
 
 # %%
-def by_share(runs, everies=(8, 4, 2, 1)):
-    """{size: mean BLEU on an eighth, a quarter, a half and all pairs}, nan where there is none."""
+def by_share(runs):
+    """{size: mean BLEU on a ninth, a third and all of the pairs}, nan where there is none."""
     scores = {name: mean(run["bleu"] for run in own) for name, own in by_row(runs).items()}
     scores["base,every=1"] = scores.get("base", math.nan)
-    return {size: [scores.get(f"{size},every={every}", math.nan) for every in everies] for size in SIZES}
+    return {size: [scores.get(f"{size},every={every}", math.nan) for every in SHARES] for size in SIZES}
 
 
 # %% tags=["active-ipynb"]
 # show_group("data")
 # for result in results:
 #     if "data" in {run["group"] for run in result["runs"]}:
-#         plotting.lines([1 / every for every in (8, 4, 2, 1)], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
+#         plotting.lines([1 / every for every in SHARES], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
 
 # %% [markdown]
 # **Parts that could be dropped**, on the bundled corpus, whose sentences are simple:
