@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import itertools
 import os
 import random
 import re
@@ -546,6 +547,22 @@ def test_sizes(name, split):
         assert source and target
         count += 1
     assert count == SIZES[name, split]
+
+
+AS_READ = 1, {"multi30k": "f4d7469377f2", "tatoeba": "0dea57746b57", "newstest2013": "8bc856c449fb",
+              "newstest2014": "ad29f29d7a40", "europarl": "555ef2219f6c", "treebank_nltk": "16c9b8b31dad",
+              "treebank_craft": "5b6969073d7d"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(data.CORPORA[name].splits["test"][0]))
+                                  for name in AS_READ[1]])
+def test_reading_is_raised_when_the_same_files_give_other_sentences(name):
+    """Corpora encoded by earlier versions would be taken for current ones. After a change raise it and AS_READ."""
+    digest = hashlib.sha256()
+    for split in [split for split in ("train", "validation", "test") if split in data.CORPORA[name].splits]:
+        for pair in itertools.islice(data.stream_corpus(name, split), 300):
+            digest.update("\t".join(pair).encode() + b"\n")
+    assert (data.READING, digest.hexdigest()[:12]) == (AS_READ[0], AS_READ[1][name])
 
 
 @needs("multi30k/train.en.gz")
