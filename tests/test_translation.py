@@ -430,6 +430,8 @@ def test_only_runs_are_recorded(arguments, monkeypatch, capsys, tmp_path):
     ("transformer train --folder=/a/b --seed 2", "transformer train --seed 2"),
     ("transformer train --source-file '/a/my dir/x.en' --target-file=/a/y.de",
      "transformer train --source-file x.en --target-file=y.de"),
+    (r"transformer train --source-file 'C:\Users\ann\x.en' --target-file C:/Users/ann/y.de --record data/runs/z.json",
+     "transformer train --source-file x.en --target-file y.de --record z.json"),
     ("transformer demo", "transformer demo")])
 def test_public(before, after):
     assert public(before) == after
@@ -484,6 +486,8 @@ def test_kept_results_are_whole(root):
         assert {"command", "commit", "hardware", "seed", "minutes", "parameters", "tokens", "log"} <= kept.keys()
         if name in RUNS:
             assert set(options_of(name).split()) <= set(kept["command"].split()), name
+            assert {"test", "test.average-1"} <= kept["scores"].keys()
+            assert all(report["sentences"] >= 1000 for report in kept["scores"].values()), name
             assert all(row["score"] >= 0 and row["signature"] for report in kept["scores"].values()
                        for row in report.values() if isinstance(row, dict))
 
@@ -492,7 +496,7 @@ def test_spread():
     values = [39.5, 40.25, 41.0]
     assert spread(values) == f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} (3 seeds)"
     assert statistics.stdev(values) == pytest.approx(np.std(values, ddof=1))
-    assert spread([39.5, None]) == "39.50" and spread([]) == spread([None]) == "-"
+    assert spread([39.5, None]) == "39.50 (1 seed)" and spread([]) == spread([None]) == "-"
 
 
 def test_multi30k_table():
@@ -501,10 +505,11 @@ def test_multi30k_table():
     assert len(rows) == len(MULTI30K_LITERATURE) + 1             # no weights alone were scored
     assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
     rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in ABLATIONS}})
-    assert ["here, untied", "2.00", "1.00"] in rows
+    assert ["here, untied", "2.00 (1 seed)", "1.00 (1 seed)"] in rows
+    assert rows[-1][0].startswith("here, seed 1,") and rows[-1][1:] == ["40.00 (1 seed)", "36.00 (1 seed)"]
     for corpus, shown in (("multi30k", True), ("bundled", False)):
         rows = multi30k_rows({**results, "this run": {**result(7.0, 8.0), "corpus": corpus}})
-        assert (rows[-1] == ["this run", "8.00", "7.00"]) == shown
+        assert (rows[-1] == ["this run", "8.00 (1 seed)", "7.00 (1 seed)"]) == shown
     assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
@@ -562,7 +567,11 @@ def test_europarl(tmp_path, monkeypatch, capsys):
 
 
 def test_runs_are_kept_in_drive_where_it_is_mounted(monkeypatch, tmp_path):
-    assert translation.runs_folder() == Path("runs")
+    """Otherwise in the project's folder, and of an installed package in the present one."""
+    assert translation.runs_folder() == Path(translation.__file__).parents[1] / "runs"
+    with monkeypatch.context() as patch:
+        patch.setattr(translation, "data_folder", lambda: tmp_path / "transformer" / "files")
+        assert translation.runs_folder() == Path("runs")
     monkeypatch.setattr(translation, "DRIVE", tmp_path)
     assert translation.runs_folder() == tmp_path / "runs"
 

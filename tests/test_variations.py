@@ -9,6 +9,7 @@ import signal
 import statistics
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 from statistics import mean
 from types import SimpleNamespace
 
@@ -43,6 +44,7 @@ from transformer.variations import (
     devices_for,
     difference,
     direction,
+    earlier_results,
     further_rows,
     has_result,
     in_words,
@@ -440,9 +442,9 @@ def test_a_process_that_dies(base, tmp_path, monkeypatch):
 
 
 def test_another_base_gets_another_folder(base, done, here):
-    with pytest.raises(ValueError, match="results.json was made with another base: name another --folder"):
+    with pytest.raises(ValueError, match=r"results.json was made with other settings .updates is 2 there and 6 here"):
         run_rows(with_changes(base, dict(updates=6)), ["base"], (3,), done.folder)
-    with pytest.raises(ValueError, match="made with another corpus: name"):
+    with pytest.raises(ValueError, match=r"corpus is bundled there and multi30k here.: name another --folder"):
         run_rows(replace(base, corpus="multi30k"), ["base"], (3,), done.folder)
     assert here == []
 
@@ -471,7 +473,7 @@ def test_a_record_is_written_after_each_run(base, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("change, message", [
-    (lambda saved: saved["base"]["model"].update(N=9), "was made with another base: name another"),
+    (lambda saved: saved["base"]["model"].update(N=9), r"was made with other settings .N is 9 there and 1 here.: name"),
     (lambda saved: saved["runs"][0].update(row="h=3"), "has rows that are not in the list any more .h=3.: name"),
     (lambda saved: saved.pop("runs"), "is not a file of results of transformer variations: name another"),
 ])
@@ -483,6 +485,53 @@ def test_a_record_of_something_else_is_refused(base, done, here, tmp_path, chang
     with pytest.raises(ValueError, match=f"record.json {message}"):
         run_rows(base, ["h=1"], (3,), tmp_path / "runs", record)
     assert here == [] and record.read_text() == text
+
+
+def test_a_record_beats_a_failure_and_what_another_command_adds_stays(base, done, here, tmp_path, monkeypatch):
+    """In the folder h=1 has failed, in the record it is; during h=4 another command records seed 2 of base."""
+    record, saved = tmp_path / "record.json", json.loads((done.folder / "results.json").read_text())
+    first = [run for run in saved["runs"] if run["seed"] == 1]
+    record.write_text(json.dumps({**saved, "runs": first}))
+    (tmp_path / "runs" / "h=1-seed1").mkdir(parents=True)
+    (tmp_path / "runs" / "h=1-seed1" / "result.json").write_text('{"failed": "for want of a disk"}')
+
+    def meanwhile(trials, devices, command):
+        record.write_text(json.dumps(saved))
+        yield from one_after_the_other([])(trials, devices, command)
+
+    monkeypatch.setattr(variations, "in_processes", meanwhile)
+    results, out = run_rows(base, ["h=1", "h=4"], (1, 1), tmp_path / "runs", record)
+    assert "3 runs, 2 of them finished" in out and not results["failed"]
+    assert [(run["row"], run["seed"]) for run in results["runs"]] == [
+        ("base", 1), ("base", 2), ("h=1", 1), ("h=1", 2), ("h=4", 1)]
+    assert json.loads(record.read_text()) == json.loads(json.dumps(results))
+
+
+def test_a_record_does_not_ask_for_the_same_precision(base, done, here, tmp_path):
+    """A GPU's bf16 and a CPU's fp32 are told by each run's hardware."""
+    shutil.copy(done.folder / "results.json", tmp_path / "record.json")
+    bf16 = replace(base, training=replace(base.training, precision="bf16"))
+    results, _ = run_rows(bf16, ["h=1"], (1, 2), tmp_path / "runs", tmp_path / "record.json")
+    assert len(results["runs"]) == 4 and not here
+
+
+def test_a_failure_is_reported_by_the_command_that_asked_for_it(base, here, with_base):
+    (with_base / "h=1-seed1").mkdir()
+    (with_base / "h=1-seed1" / "result.json").write_text('{"failed": "for want of a disk"}')
+    assert run_rows(base, ["h=4"], (1,), with_base)[0]["failed"] == [] and here == ["h=4-seed1"]
+
+
+KEPT = sorted((Path(__file__).parents[1] / "data" / "runs").glob("variations*.json"))
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+def test_kept_results_are_those_of_the_list(path):
+    """Of rows and a base that the module still has, none failed, no path of a machine."""
+    text = path.read_text(encoding="utf8")
+    saved = json.loads(text)
+    assert earlier_results(path, base_of(saved["corpus"])) and not saved["failed"]
+    assert not any(place in text for place in ("/tmp", "/home", "/root", "/work", "\\Users"))
+    assert all({"command", "commit", "hardware", "minutes", "updates"} <= run.keys() for run in saved["runs"])
 
 
 # Processes
@@ -643,6 +692,7 @@ def test_a_row_has_its_own_deviation_or_the_median():
 @pytest.mark.parametrize("values, verdict", [
     ((11.7, 11.7), "more"), ((11.5, 11.5), "none"), ((8.3, 8.3), "less"), ((10.0, 10.0), "none")])
 def test_a_difference_under_two_deviations_is_none(values, verdict):
+    assert difference([2.0], [2.0], 0.0, 0.0) == (0.0, 0.0, "none")
     found, own, said = difference(list(values), [9.5, 10.0, 10.5], 1.0, 0.6)
     assert found == pytest.approx(values[0] - 10) and said == verdict
     assert own == pytest.approx((1 / 2 + 0.36 / 3) ** 0.5)

@@ -47,7 +47,7 @@ from transformer.translation import Task, check_part
 # from transformer.data import Tokenizer
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train
-# from transformer.translation import SENTENCES, data_folder, load, markdown_table, read_results
+# from transformer.translation import SENTENCES, load, markdown_table, read_results, runs_folder
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)      # the model below is too small to share between cores
@@ -412,7 +412,10 @@ def tree_pairs(e, split):
 
 # %%
 def spaced(text):
-    """A plain sentence as a treebank has it: words and punctuation marks with spaces between."""
+    """A plain sentence roughly as a treebank has it: words and punctuation marks with spaces between.
+
+    A treebank would write contractions, decimals and hyphens otherwise: "does n't", "3.5", "well-known".
+    """
     return " ".join(WORD.findall(text))
 
 
@@ -674,7 +677,7 @@ def table_4_rows(results):
 # brackets of four such sentences.
 
 # %% tags=["active-ipynb"]
-# folder = data_folder().parent / "runs" / "treebank_craft"
+# folder = runs_folder() / "treebank_craft"
 # if (folder / "model.safetensors").is_file():
 #     craft, craft_tokenizer = load(folder)
 #     some = [spaced(text) for text in SENTENCES["other"]]

@@ -167,7 +167,7 @@ LARGE = Trial(
 # %% [markdown]
 # For Table 3 the paper did not average weights (Section 6.2), so only the last are kept: `keep=1`.
 #
-# `PAPER` is the paper's base model. Training it twenty times is out of reach here. `SMALL` has about an eightieth of its parameters outside the
+# `PAPER` is the paper's base model. Training it twenty times is out of reach here. `SMALL` has a fifty-sixth of its parameters outside the
 # embeddings, and 1,500 updates, so that three seeds of every row fit on a CPU; `LARGE` is for a GPU. **Deviation: a smaller base, another corpus, far
 # fewer updates.**
 #
@@ -578,6 +578,12 @@ def heading(base, command):
 
 
 # %%
+def settings_in(content):
+    """All settings in a `heading`, by name, but for the precision: each run's "hardware" tells it."""
+    return {"corpus": content["corpus"], **content["base"]["model"], **content["base"]["training"], "precision": None}
+
+
+# %%
 def earlier_results(path, base):
     """The runs that a results.json or a record holds, those that diverged, too; [] where there is no such file.
 
@@ -587,23 +593,25 @@ def earlier_results(path, base):
         return []
     try:
         saved = json.loads(Path(path).read_text(encoding="utf8"))
-        differ = [name for name in ("corpus", "base") if saved[name] != heading(base, "")[name]]
+        there, here = (settings_in(content) for content in (saved, heading(base, "")))
         runs = [*saved["runs"], *saved["diverged"]]
         unknown = {run["row"] for run in runs} - {row.name for row in [*TABLE_3, *QUESTIONS]}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not a file of results of transformer variations: name another") from error
-    if differ or unknown:
-        why = f"was made with another {' and '.join(differ)}" if differ else f"has rows that are not in the list any more ({', '.join(sorted(unknown))})"
-        raise ValueError(f"{path} {why}: name another --folder or --record")
+    differ = [f"{name} is {there.get(name)} there and {here.get(name)} here" for name in {**here, **there} if there.get(name) != here.get(name)]
+    if differ:
+        raise ValueError(f"{path} was made with other settings ({', '.join(differ)}): name another --folder or --record")
+    if unknown:
+        raise ValueError(f"{path} has rows that are not in the list any more ({', '.join(sorted(unknown))}): name another --folder or --record")
     return runs
 
 
 # %%
 def take_over(runs, folder):
-    """Put runs of a record into a folder where they are missing, as if they had been trained there."""
+    """Put runs of a record into a folder where they are missing, or failed, as if they had been trained there."""
     for run in runs:
         path = Path(folder) / folder_name(run["row"], run["seed"]) / "result.json"
-        if not path.is_file():
+        if not path.is_file() or "failed" in json.loads(path.read_text(encoding="utf8")):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, {name: value for name, value in run.items() if name not in ("group", "row", "seed", "changes")})
 
@@ -655,7 +663,7 @@ def difference(values, others, s, s_others):
     if s is None:
         return found, math.nan, "few runs"
     own = math.hypot(s / math.sqrt(len(values)), s_others / math.sqrt(len(others)))
-    return found, own, "none" if abs(found) < 2 * own else "more" if found > 0 else "less"
+    return found, own, "none" if not found or abs(found) < 2 * own else "more" if found > 0 else "less"
 
 
 # %%
@@ -726,7 +734,7 @@ def line_of(run, runs):
 
 # %%
 def has_result(e):
-    """True where a trial has been scored, or has diverged."""
+    """True where a trial has been scored, or has diverged; False where it failed."""
     path = e.folder / "result.json"
     return path.is_file() and "failed" not in json.loads(path.read_text(encoding="utf8"))
 
@@ -741,10 +749,15 @@ def print_differences(runs):
 
 
 # %%
-def write_all(paths, content):
-    """Write the same content into each of some JSON files."""
-    for path in paths:
+def keep_results(trials, base, folder, command, record=None):
+    """Write folder/results.json, and the file record, too, which may have grown meanwhile; returns the content."""
+    if record is not None:
+        take_over(earlier_results(record, base), folder)
+    content, names = collect(folder, base, command), {e.folder.name for e in trials}
+    content["failed"] = [run for run in content["failed"] if folder_name(run["row"], run["seed"]) in names]
+    for path in [folder / "results.json", *([] if record is None else [record])]:
         write_json(path, content)
+    return content
 
 
 # %%
@@ -755,27 +768,22 @@ def run_variations(base, rows, seeds, folder, devices, command, record=None):
     Interrupted after Ctrl-C.
     """
     prepare_folder(folder)
-    paths = [folder / "results.json", *([] if record is None else [record])]
-    earlier_results(paths[0], base)  # refuses a folder of another base
-    if record is not None:
-        take_over(earlier_results(record, base), folder)
+    earlier_results(folder / "results.json", base)  # refuses a folder of another base
     for split in ("train", "validation"):
         files_of(base, split)  # downloaded once, before many ask for it
-    trials = [trial_of(row, base, seed, folder) for seed in seeds for row in rows]
-    waiting, content = [e for e in trials if not has_result(e)], collect(folder, base, command)
+    trials = [trial_of(row, base, seed, folder) for seed in dict.fromkeys(seeds) for row in rows]
+    content = keep_results(trials, base, folder, command, record)
+    waiting = [e for e in trials if not has_result(e)]
     print(f"{len(trials)} runs, {len(trials) - len(waiting)} of them finished; at the same time: {len(devices)}")
     print(COLUMNS.format("row", "seed", "updates", "minutes", "PPL", "BLEU", "PPL - base", "BLEU - base"), flush=True)
     for run in [*content["runs"], *content["diverged"]]:
         print(line_of(run, content["runs"]), flush=True)
-    if len(waiting) < len(trials):
-        write_all(paths, content)
     for e in waiting:
         (e.folder / "result.json").unlink(missing_ok=True)
     for e, status in in_processes(waiting, devices, command):
         if status not in (0, -signal.SIGTERM) and not (e.folder / "result.json").is_file():
             write_json(e.folder / "result.json", {"failed": f"its process ended with status {status}"})
-        content = collect(folder, base, command)
-        write_all(paths, content)
+        content = keep_results(trials, base, folder, command, record)
         for run in [*content["runs"], *content["diverged"], *content["failed"]]:
             if folder_name(run["row"], run["seed"]) == e.folder.name:
                 print(line_of(run, content["runs"]), flush=True)
@@ -806,9 +814,12 @@ def result_rows(runs):
 
 # %% tags=["active-ipynb"]
 # def show_runs(result):
-#     print(f"{result['command']}, {result['corpus']}, {', '.join(sorted({run['hardware'] for run in result['runs']}))}")
+#     commands, machines = (sorted({run[name] for run in result["runs"]}) for name in ("command", "hardware"))
+#     print(*commands, *machines, sep="\n")
 #     for run in result["diverged"]:
-#         print(f"diverged: {run['row']}, seed {run['seed']}; its row's mean is that of the other seeds")
+#         others = run["row"] in by_row(result["runs"])
+#         print(f"diverged: {run['row']}, seed {run['seed']};", "its row's mean is that of the other seeds" if others else "no seed of this row has a result")
+#     display(Markdown(f"**{result['corpus']}**"))
 #     display(Markdown(markdown_table(["row", "seeds", "updates", "epochs", "minutes", "parameters outside the embeddings, M", "PPL", "BLEU"],
 #                                     result_rows(result["runs"]))))
 #
@@ -860,9 +871,9 @@ def beside_in_percent(runs, figure):
 
 # %% tags=["active-ipynb"]
 # for result in results:
-#     if lines := beside_the_paper(result["runs"]):
-#         display(Markdown(markdown_table(["row", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
-#     if beside_in_percent(result["runs"], "bleu"):
+#     lines = beside_the_paper(result["runs"])
+#     if len(lines) > 1:  # a single row stood beside one of the readers'
+#         display(Markdown(f"**{result['corpus']}**"), Markdown(markdown_table(["row", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
 #         for ax, figure, name in zip(plotting.new_axes(4.5, 5.5, columns=2), FIGURES, ("perplexity", "BLEU")):
 #             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, difference from base in %", "here, ± 2 deviations", "the paper", ax=ax)
 
@@ -882,7 +893,7 @@ def further_rows(runs, group):
 # def show_group(group):
 #     for result in results:
 #         if lines := further_rows(result["runs"], group):
-#             display(Markdown(markdown_table(["row", "compared with", "seeds", "PPL, difference", "BLEU, difference"], lines)))
+#             display(Markdown(f"**{result['corpus']}**"), Markdown(markdown_table(["row", "compared with", "seeds", "PPL, difference", "BLEU, difference"], lines)))
 
 # %% [markdown]
 # **Positions on longer sentences than any in training.** Both kinds are trained on pairs of at most twelve words, and translate short and long ones:
@@ -907,7 +918,7 @@ def by_length(runs):
 #         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
 
 # %% [markdown]
-# **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU:
+# **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU (0 where every run diverged):
 
 # %%
 def schedule_grid(result):
@@ -947,14 +958,14 @@ def by_share(runs):
 #         plotting.lines([1 / every for every in SHARES], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
 
 # %% [markdown]
-# **Parts that could be dropped**, on the bundled corpus, whose sentences are simple:
+# **Parts that could be dropped**:
 
 # %% tags=["active-ipynb"]
 # show_group("simple")
 
 # %% [markdown]
 # `transformer variations --corpus multi30k --workers 2` trains Table 3. `--rows A B` runs two groups, `--rows schedule length data` those of the readers,
-# `--rows simple --corpus bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
+# `--rows simple --corpus bundled --folder runs/variations-bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
 # takes a run.
 #
 # ## Checks
