@@ -222,6 +222,16 @@ def test_exponent_is_that_of_the_larger_half():
     assert largest_n(100, 500, 50_000, 1) == pytest.approx(10_000)
 
 
+def test_unknown_names_are_refused():
+    for what in (lambda kind: make_layer(kind, 16), lambda kind: layer_flops(kind, 9, 16)):
+        with pytest.raises(ValueError, match="unknown kind 'lstm': choose one of self-attention, "):
+            what("lstm")
+    q = torch.randn(1, 2, 5, 4)
+    for wrong in (dict(keep=0), dict(by="nearest")):
+        with pytest.raises(ValueError, match="keep must be at least 1, not .*, and by 'weight', 'distance' or"):
+            pruned_attention(q, q, q, **wrong)
+
+
 def test_exponents_of_flops_and_of_what_was_measured():
     sizes = [2**i for i in range(12, 20)]
     run = {"self-attention": {"seconds": [n**1.5 for n in sizes], "bytes": [n**1.2 for n in sizes]}}

@@ -185,9 +185,21 @@ def test_dropout_is_where_it_should_be():
     """On the vectors below, on each window's input, and on the output; none in evaluation."""
     model, source, target = model_of(P_drop=0.5), batch(), torch.randint(3, 12, (6, 5))
     assert torch.equal(model(source, target), model(source, target))
-    assert sum(isinstance(module, nn.Dropout) for module in model.modules()) == 1 + 2 * model.config.N
+    calls = []
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.register_forward_hook(lambda *_: calls.append(1))
     model.train()
     assert not torch.equal(model(source, target), model(source, target))
+    assert len(calls) == 2 * (3 + 2 * model.config.N)
+
+
+def test_dropout_in_a_block_is_on_the_window_alone():
+    """Where all of its input is dropped, the bias and the path around are left."""
+    block, x = GatedBlock(8, 3, causal=True, P_drop=0.5).train(), torch.randn(2, 5, 8)
+    block.dropout.p = 1.0
+    nn.init.normal_(block.convolution.conv.bias)
+    close(block(x), (x + glu(block.convolution.conv.bias)) * 0.5**0.5)
 
 
 def test_flops_are_those_torch_counts():
@@ -253,6 +265,8 @@ def test_the_loop_trains_it(tmp_path):
 def test_bad_settings_and_ids_get_a_sentence():
     with pytest.raises(ValueError, match="k must be odd, so that a window has a middle, not 4"):
         ConvolutionConfig(50, k=4)
+    with pytest.raises(ValueError, match="k must be odd, so that a window has a middle, not 2"):
+        GatedBlock(8, 2, causal=False)
     with pytest.raises(ValueError, match="N must be at least 1, not 0"):
         ConvolutionConfig(50, N=0)
     model = model_of()

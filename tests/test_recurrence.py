@@ -45,6 +45,36 @@ def model_of(cell="gru", attention=True, vocab_size=12, seed=3, **changes):
     return model.double().eval()
 
 
+@each_kind
+def test_the_decoder_is_its_description(cell, attention):
+    """Logits sentence by sentence: states from torch's layer, begun as the text says, a look, one joining layer."""
+    model, source, target = model_of(cell, attention), batch(), torch.randint(3, 12, (6, 5))
+    memory, logits, decoder = model.encode(source), model(source, target), model.decoder
+    for i, row in enumerate(SENTENCES):
+        m = memory[i, :len(row)] if attention else memory[i]
+        first = torch.tanh(decoder.start(m[0])).view(decoder.vectors, 2, 1, 16)
+        y = decoder.layers(model.embed(target[i:i + 1]), first[0] if cell == "gru" else (first[0], first[1]))[0][0]
+        if attention:
+            scores = decoder.score.w(torch.tanh(decoder.score.W(y)[:, None] + decoder.score.U(m)))[..., 0]
+        context = scores.softmax(-1) @ m if attention else m.expand(5, -1)
+        close(torch.tanh(decoder.join(torch.cat([y, context], -1))) @ model.embedding.weight.T, logits[i])
+
+
+@each_kind
+def test_dropout_is_where_it_should_be(cell, attention):
+    """On what either half reads and between its layers, and on the decoder's output; none in evaluation."""
+    model, source, target = model_of(cell, attention, P_drop=0.5), batch(), torch.randint(3, 12, (6, 5))
+    calls = []
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.register_forward_hook(lambda *_: calls.append(1))
+    assert torch.equal(model(source, target), model(source, target))
+    assert model.encoder.layers.dropout == model.decoder.layers.dropout == 0.5
+    calls.clear()
+    assert not torch.equal(model.train()(source, target), model(source, target))
+    assert len(calls) == 2 * 3
+
+
 # One step
 
 def test_gru_step_is_torchs():
@@ -369,6 +399,7 @@ def test_learn_to_reverse():
     (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
     (dict(cell="rnn"), "cell must be 'gru' or 'lstm', not 'rnn'"),
     (dict(eos_id=50), "pad_id, bos_id and eos_id must lie inside the vocabulary of 50 types"),
+    (dict(pad_id=2), "pad_id, bos_id and eos_id must be three different ids, not 2, 1 and 2"),
 ])
 def test_a_config_that_cannot_work_is_refused(changes, message):
     with pytest.raises(ValueError) as error:
@@ -392,4 +423,6 @@ def test_bad_ids_get_a_sentence():
         model(torch.ones(2, 3, dtype=torch.long), torch.ones(1, 3, dtype=torch.long))
     with pytest.raises(ValueError, match="source sentence 2 is empty"):
         model.encode(torch.tensor([[3, 2], [0, 0]]))
+    with pytest.raises(ValueError, match="source sentence 2 has padding before a token: padding belongs at its end"):
+        model.encode(torch.tensor([[3, 2, 0], [0, 3, 2]]))
     assert sentence_lengths(batch(), 0).tolist() == [5, 2, 4, 7, 1, 3]

@@ -210,8 +210,15 @@ ATTENDS = {
 KINDS = ("self-attention", "self-attention, fused", "recurrent", "convolution", "dilated convolution", "restricted attention")
 
 
+def check_kind(kind):
+    """ValueError for a kind of layer that is not in KINDS."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}: choose one of {', '.join(KINDS)}")
+
+
 def make_layer(kind, d, h=8, k=3, r=32, depth=0):
-    """One layer of the kind, width d: h heads, windows of k, neighbours within r; a dilated one at this depth has gaps k^depth."""
+    """One layer of a kind of KINDS, width d: h heads, windows of k, neighbours within r; a dilated one at this depth has gaps k^depth."""
+    check_kind(kind)
     if kind in ATTENDS:
         return SelfAttention(d, h, ATTENDS[kind])
     if kind == "restricted attention":
@@ -259,8 +266,9 @@ def longest_chain(y):
 # print({kind: chain[-1] for kind, chain in steps.items()}, f"at n = 512; a position more costs the GRU {a_step} operations")
 
 # %% [markdown]
-# Five flat lines, and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** No machine can change that: the
-# chains are in the mathematics.
+# Five flat lines, and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** How long the flat ones are is a matter of the program (see what
+# fusing does to attention's). That the GRU's grows is not: its next step needs the last one's result inside a $\tanh$ and a $\sigma$. (A
+# recurrence without those, such as $h = Wh + x$ of notebook 01, can be regrouped into about $\log n$ rounds.)
 
 # %% [markdown]
 # ## The longest path
@@ -351,6 +359,7 @@ def recurrent_round(gru):
 # %%
 def layer_flops(kind, n, d, k=3, r=32):
     """FLOPs of the matrix products of one layer on one sequence of n vectors of width d, constants and all (Table 1)."""
+    check_kind(kind)
     if kind == "recurrent":
         return 12 * n * d**2  # three gates, two matrices each
     if "convolution" in kind:
@@ -370,7 +379,7 @@ def layer_flops(kind, n, d, k=3, r=32):
 #     assert layer_flops(kind, 200, 64) == counter.get_total_flops()
 
 # %% [markdown]
-# The section's main argument is that $n$ is usually smaller than $d$, so self-attention is cheaper than recurrence. Where do they
+# The section's argument about cost is that $n$ is usually smaller than $d$, so self-attention is cheaper than recurrence. Where do they
 # cross? Set $8nd^2 + 4n^2 d = 12nd^2$: **at $n = d$, exactly.** A coincidence of constants (an LSTM has eight matrices, and
 # crosses at $2d$), but a good rule.
 
@@ -403,7 +412,7 @@ def crossing(sizes, a, b):
 
 # %% [markdown]
 # Recurrence and convolutions lie on one line ($k = 3$ makes $12nd^2$, too), flat: each position costs the same. Both full
-# attentions are one line as well, and meet it at $n = d$. Left of it their price rises slowly, because the projections dominate; right of it
+# attentions are one line as well, and meet it at $n = d$. Their price rises slowly while the projections dominate. At $n = 2d$ both parts are equal, and beyond it
 # the square takes over. A sentence has 30 tokens, and $d$ was 512: the authors were far to the left.
 #
 # At $n = 64$ restricted attention lies *above* the full one: its blocks compute $3r = 96$ scores a position, more than $n$.
@@ -559,7 +568,8 @@ def exponents(kind, sizes, d, forward, training):
 
 # %% [markdown]
 # Short sequences and thin layers are not yet where the law holds. The convolutions stay below 1: some of their time is the same at every
-# $n$, such as starting their few operations. (Not so the GRU's: it starts ten for each position.) The plain
+# $n$, such as starting their few operations. The GRU starts as many for each position, so it should be at 1. What it and restricted attention
+# miss of that, either way, is the noise of one short run. The plain
 # self-attention is steeper than its FLOPs; a cell below shows why.
 #
 # So to $n = 8{,}192$, with the paper's width $d = 512$. That takes some minutes and 8 GB, so it is a command,
@@ -607,7 +617,7 @@ def exponents(kind, sizes, d, forward, training):
 
 # %% [markdown]
 # **And Table 1 counts operations, not memory.** At $n = 8{,}192$ the eight heads' weights take 2 GiB together, and several such tables are needed at once. The
-# fused kernel does the same FLOPs without ever holding one: its memory is linear. For years it was memory that kept texts short.
+# fused kernel never holds one: its memory is linear. (It does the same FLOPs forward; backward it computes the table again, one product more.) For years it was memory that kept texts short.
 
 # %% [markdown]
 # ## Where the clock sees the crossing
@@ -646,7 +656,7 @@ def exponents(kind, sizes, d, forward, training):
 # %% [markdown]
 # The same work, not the same time. And a core is the mild case. Of a step's $6d^2$ multiplications half only need $x$, and are done
 # beforehand for all positions. The other half, 786,432 at $d = 512$, can run at once, enough to fill a GPU. But they need
-# as many weights, all read for a *single* vector. And the next step cannot start before: ten operations here, $n$ times, one after the other.
+# as many weights, all read for a *single* vector. And the next step cannot start before: a chain of ten operations here, $n$ times, one after the other.
 #
 # How much of a step has nothing to do with work? A GRU that is *one* number wide has nothing to compute. It takes its steps all the same:
 
@@ -657,7 +667,7 @@ def exponents(kind, sizes, d, forward, training):
 #       f"for {layer_flops('self-attention', 1024, 256) / layer_flops('recurrent', 1024, 1):,.0f} times the FLOPs")
 
 # %% [markdown]
-# A faster machine computes faster, but it does not *start* ten small operations a step much faster. There are two ways out. One is to have no steps. The other is a
+# A faster machine computes faster, but it does not *start* the small operations of a step much faster. There are two ways out. One is to have no steps. The other is a
 # batch: many sequences take each step together, and every weight that is read serves them all.
 
 # %% tags=["active-ipynb"]
@@ -681,7 +691,7 @@ def exponents(kind, sizes, d, forward, training):
 
 # %% [markdown]
 # What does length cost? Below, time per token while training one layer, and the weights that a model of BERT's size keeps for the
-# backward pass: one number for each of 12 layers, 12 heads and $n^2$ pairs.
+# backward pass: one number of four bytes for each of 12 layers, 12 heads and $n^2$ pairs, in each of 32 sequences.
 
 # %% tags=["active-ipynb"]
 # print("       n   microseconds a token: full            fused   within r = 32      weights kept, batch of 32")
@@ -729,7 +739,10 @@ def pruned_attention(q, k, v, mask=None, keep=4, by="weight"):
     """`scaled_dot_product_attention` in which each query keeps `keep` keys, whose weights are made to sum to 1.
 
     by: "weight" keeps the largest weights, "distance" the nearest keys (smallest |i - j|, of two the earlier), "chance" any.
+    ValueError for another, or for less than one key.
     """
+    if keep < 1 or by not in ("weight", "distance", "chance"):
+        raise ValueError(f"keep must be at least 1, not {keep}, and by 'weight', 'distance' or 'chance', not {by!r}")
     order = scaled_dot_product(q, k)
     if by == "chance":
         order = torch.rand_like(order)

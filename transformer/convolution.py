@@ -100,6 +100,8 @@ class Convolution(nn.Module):
 
     def __init__(self, d_in, d_out, k, causal, P_drop=0.0):
         super().__init__()
+        if not causal and k % 2 == 0:
+            raise ValueError(f"k must be odd, so that a window has a middle, not {k}")
         self.k, self.causal = k, causal
         self.conv = nn.Conv1d(d_in, d_out, k)
         nn.init.normal_(self.conv.weight, std=math.sqrt(3 * (1 - P_drop) / (k * d_in)))
@@ -202,7 +204,7 @@ class GatedBlock(nn.Module):
 # a word see beyond them.
 
 # %% [markdown]
-# So **to join two words that are $n$ apart takes about $n / (k-1)$ blocks** on top of each other in a causal stack, and twice as many in a centred one.
+# So **for a word to see another, $n$ places away, takes about $n / (k-1)$ blocks** on top of each other in a causal stack, and twice as many in a centred one.
 # In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, ... places apart, so that the field doubles with
 # each block: $\log n$. The paper's point (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
 

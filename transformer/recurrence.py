@@ -124,7 +124,8 @@ def gru_step(x, h, W, U, b_W, b_U):
 # %% [markdown]
 # The older *long short-term memory* (LSTM; Hochreiter and Schmidhuber, 1997) keeps two vectors: a cell $c$ and the state $h$
 # that it shows to others. At first the cell was only added to. Its gates were input $i$ and output $o$; Gers et al. (2000) gave
-# it a third, forget $f$, which scales what the cell holds. Today's form has all three:
+# it a third, forget $f$, which scales what the cell holds. Today's form has all three, each computed as the GRU's are,
+# $i, f, o = \sigma(W_{i,f,o}\, x + U_{i,f,o}\, h)$:
 #
 # $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
 
@@ -155,8 +156,8 @@ def lstm_step(x, h, c, W, U, b_W, b_U):
 # %% [markdown] tags=["question-15"]
 # ## Vanishing and exploding gradients: where do they go?
 #
-# Training asks: had the first word been a little different, how would the last state have changed? The answer travels back
-# through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = W h_{t-1} + x_t$. After
+# Training asks: had the first word been a little different, how would the last state have changed? The answer, a list of rates of change called
+# the **gradient**, travels back through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = W h_{t-1} + x_t$. After
 # $t$ steps the gradient has been multiplied by $W$ $t$ times. If $W$ makes vectors $g$ times as long, that is $g^t$:
 # with $g = 0.9$ and $t = 100$ it is $0.00003$, with $g = 1.1$ it is $14{,}000$. They go where powers go.
 
@@ -191,7 +192,8 @@ class LinearRecurrence(nn.Module):
 
 # %% [markdown]
 # Left, this recurrence with three values of $g$. Right, the real ones as torch initialises them ("tanh" is the simplest $f$
-# from above), every curve divided by its value at distance 0. (The average comes right after.)
+# from above; for "forget gate near 1" one bias of the LSTM was set to 4 by hand), every curve divided by its value at distance 0. (The
+# average comes right after.)
 
 # %% tags=["active-ipynb"]
 # distance, d = range(100), 64
@@ -216,7 +218,7 @@ class LinearRecurrence(nn.Module):
 # assert final["tanh"] < 1e-9 and final["LSTM, forget gate near 1"] > 1e3 * final["LSTM"] and abs(final["average of all inputs"] - 1) < 1e-5
 
 # %% [markdown]
-# Left: straight lines on a logarithmic axis, exactly $g^t$. Right: untrained layers forget a word within some
+# Left: straight lines on a logarithmic axis, exactly $g^t$. Right: as torch initialises them, tanh, GRU and LSTM forget a word within some
 # twenty steps; its gradient is still there, but too small to teach anything. Gates help, **if** training opens them (below it
 # does): with a forget gate near 1 the cell passes almost unchanged, and the curve stays high. The first LSTM was built for
 # this: its cell was only added to, as if $f$ were 1.
@@ -274,6 +276,8 @@ class SequenceConfig:
             raise ValueError(f"P_drop must be at least 0 and below 1, not {self.P_drop}")
         if not all(0 <= token < self.vocab_size for token in (self.pad_id, self.bos_id, self.eos_id)):
             raise ValueError(f"pad_id, bos_id and eos_id must lie inside the vocabulary of {self.vocab_size} types")
+        if len({self.pad_id, self.bos_id, self.eos_id}) < 3:
+            raise ValueError(f"pad_id, bos_id and eos_id must be three different ids, not {self.pad_id}, {self.bos_id} and {self.eos_id}")
 
     @classmethod
     def preset(cls, name, **changes):
@@ -357,10 +361,17 @@ class SequenceToSequence(nn.Module):
 
 # %%
 def sentence_lengths(source, pad_id):
-    """Tokens of each sentence without its padding: (B, S) -> (B,). ValueError, naming it, for an empty sentence."""
-    lengths = (source != pad_id).sum(dim=1)
+    """Tokens of each sentence without the padding at its end: (B, S) -> (B,).
+
+    ValueError, naming it, for an empty sentence and for padding that stands before a token.
+    """
+    real = source != pad_id
+    lengths = real.sum(dim=1)
     if (lengths == 0).any():
         raise ValueError(f"source sentence {lengths.argmin().item() + 1} is empty: leave it out of the batch")
+    inside = (~real[:, :-1] & real[:, 1:]).any(dim=1)
+    if inside.any():
+        raise ValueError(f"source sentence {inside.int().argmax().item() + 1} has padding before a token: padding belongs at its end")
     return lengths
 
 
@@ -468,13 +479,13 @@ def blend(scores, values, mask=None):
 # %% [markdown]
 # ## What is carried from word to word
 #
-# When the trained model writes, it gets one new token at a time. All it has to remember is its state: that is the charm of
+# When the trained model writes, it gets one new token at a time. All it has to remember of what it wrote is its state: that is the charm of
 # recurrence. A search over several beginnings, called *hypotheses* (notebook 15), copies states when one beginning goes on in
 # two ways, and drops those of sentences that are done.
 
 # %%
 class Cache:
-    """Tensors that `decode` leaves for its next call, one row a hypothesis, and how many tokens they stand for."""
+    """Tensors that `decode` leaves for its next call, one row a hypothesis (of what is read, a sentence), and how many tokens they stand for."""
 
     def __init__(self):
         self.tensors, self.length = (), 0
@@ -679,11 +690,11 @@ def share_reversed(model, length, count=300):
 # assert (looked.diff() <= 0).float().mean() > 0.7 and looked[0] > looked[7]         # mostly from right to left
 
 # %% [markdown]
-# ### Did training open the gates?
+# ### Did training open the way?
 #
-# The half of the encoder that reads backwards must carry the last digit to the first place: in the model with one vector nothing
-# else brings it to the decoder. Here it is as a GRU of its own, on rows of ten digits, untrained and after both trainings. The
-# update gate $z$ can be computed from its states.
+# With one vector the decoder gets the forward half's state after the last digit, and the backward half's after the first. Each has just read the
+# digit at its own end. A digit in the middle must be carried at least four steps by either. Here is the backward half as a GRU of its own, on
+# rows of ten digits, untrained and after both trainings. The update gate $z$ can be computed from its states; near 1 it keeps the old state.
 
 # %% tags=["active-ipynb"]
 # def backward_half(model):
@@ -707,7 +718,7 @@ def share_reversed(model, length, count=300):
 # assert opened["one vector"] > 0.1 + opened["untrained"] and curves["one vector"][9] > 10 * curves["untrained"][9]
 
 # %% [markdown]
-# It did, and most where it had to. With one vector the gates opened furthest, and what is nine steps away counts tens of times
+# It did, and most where more had to be carried. With one vector the gates let most of the old state through, and what is nine steps away counts tens of times
 # as much as before training. With attention each digit can be looked up in its own place, so there was less to carry.
 
 # %% [markdown]
