@@ -637,6 +637,7 @@ def test_choose():
     assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
     assert len(choose(["schedule"])) == 9 and len(choose(["data"])) == 9 and len(choose(["length"])) == 3
     assert [row.name for row in choose(["narrow,every=9"])] == ["base", "narrow,every=9", "base,every=9"]
+    assert [row.name for row in choose(["depth"])] == ["base", "N=8", "N=8,norm_first=True", "N=8,factor=0.25"]
     assert len(choose(["simple"])) == 4 and choose(["base"]) == [TABLE_3[0]]
     with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
         choose(["A", "F"])

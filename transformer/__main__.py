@@ -158,7 +158,7 @@ class Variations:
     corpus: str = "multi30k"
     """multi30k, bundled, ...; on wmt14 the paper's own sizes"""
     rows: tuple[str, ...] = ()
-    """groups (A B C D E big schedule data length simple) or single rows such as h=1 (Table 3 where not given)"""
+    """groups (A B C D E big schedule data length depth simple) or single rows such as h=1 (Table 3 where not given)"""
     seeds: tuple[int, ...] = (1, 2, 3)
     """each row is trained once with each seed"""
     folder: Path = Path("runs/variations")

@@ -120,9 +120,9 @@ TABLE_3 = [
 # One run each: nobody knows how far two runs of *one* row lie apart.
 # That is why seeds come in below.
 #
-# Readers ask for more variations, and they fit the same form. Four further groups: the learning rate's height and its warm-up around
+# Readers ask for more variations, and they fit the same form. Five further groups: the learning rate's height and its warm-up around
 # the paper's; three sizes of model on a ninth and a third of the sentences and on all; both kinds of positions, trained on short
-# sentences only; and a model with a part taken out. What one head alone does is the row h=1.
+# sentences only; eight layers with another order of norms, or a lower rate; and a model with a part taken out. What one head alone does is the row h=1.
 
 # %%
 SIZES = {"narrow": dict(d_model=256, d_ff=1024), "base": dict(), "wide": dict(d_model=1024, d_ff=4096)}
@@ -135,6 +135,8 @@ QUESTIONS = [
       for name, sizes in SIZES.items() for every in SHARES if sizes or every > 1),
     Row("length", "positions=sinusoidal,longest=12", dict(positions="sinusoidal", longest=12)),
     Row("length", "positions=learned,longest=12", dict(positions="learned", longest=12), beside="positions=sinusoidal,longest=12"),
+    Row("depth", "N=8,norm_first=True", dict(N=8, norm_first=True), beside="N=8"),
+    Row("depth", "N=8,factor=0.25", dict(N=8, factor=0.25), beside="N=8"),
     *(Row("simple", f"without={part}", dict(without=part)) for part in ("W_V", "softmax", "residual")),
 ]
 
@@ -958,13 +960,19 @@ def by_share(runs):
 #         plotting.lines([1 / every for every in SHARES], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
 
 # %% [markdown]
+# **Deep models**: with the norms before the sub-layers (notebook [03](03_stacks.ipynb)), and with a quarter of the rate:
+
+# %% tags=["active-ipynb"]
+# show_group("depth")
+
+# %% [markdown]
 # **Parts that could be dropped**:
 
 # %% tags=["active-ipynb"]
 # show_group("simple")
 
 # %% [markdown]
-# `transformer variations --corpus multi30k --workers 2` trains Table 3. `--rows A B` runs two groups, `--rows schedule length data` those of the readers,
+# `transformer variations --corpus multi30k --workers 2` trains Table 3. `--rows A B` runs two groups, `--rows schedule length data depth` those of the readers,
 # `--rows simple --corpus bundled --folder runs/variations-bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
 # takes a run.
 #
