@@ -47,6 +47,7 @@ from transformer.variations import (
     earlier_results,
     further_rows,
     has_result,
+    head_rows,
     in_words,
     millions,
     model_of,
@@ -758,6 +759,16 @@ def test_what_is_shown_of_a_result_file():
     other = [dict(run, row="other", long=dict(perplexity=2.0, bleu=15.0)) for run in runs]
     assert by_length([*runs, *other])[2] == [
         "the second minus the first", "+0.00, few runs", "-5.50, few runs", "+0.00, few runs", "+0.00, few runs"]
+
+
+def test_heads_and_the_width_of_their_keys():
+    base = {"model": {"h": 8, "d_model": 96, "d_k": None}}
+    runs = [*runs_of("base", 10.0, 20.0, 0.0), *runs_of("h=4", 9.0, 21.0), *runs_of("d_k=16", 9.0, 19.0, 1.0)]
+    for run in runs:
+        run["changes"] = scaled(BY_NAME[run["row"]].changes, SMALL)
+    assert head_rows({"base": base, "runs": runs}) == [
+        ["base", 8, 12, "20.00 ± 0.00", 25.8], ["h=4", 4, 24, "21.00 ± 1.22", 25.5],
+        ["d_k=16", 8, 3, "19.00 ± 1.00", 25.1]]
 
 
 def test_the_schedule_as_a_grid():

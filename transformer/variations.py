@@ -880,7 +880,31 @@ def beside_in_percent(runs, figure):
 #             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, difference from base in %", "here, ± 2 deviations", "the paper", ax=ax)
 
 # %% [markdown]
-# ### What readers ask
+# ### How many heads are best, and why do too many hurt?
+#
+# Rows A have more or fewer heads at the same cost, so each head's keys are narrower or wider. Rows B keep eight heads and narrow their keys alone.
+
+# %%
+def head_rows(result):
+    """Lines (row, heads, numbers in a key, BLEU, the paper's BLEU) of base and groups A and B in a result file."""
+    base, rows, found = result["base"]["model"], by_row(result["runs"]), []
+    for row in [row for row in TABLE_3 if row.group in ("base", "A", "B") and row.name in rows]:
+        own = {"h": base["h"], "d_k": base["d_k"] or base["d_model"] // base["h"], **rows[row.name][0]["changes"]}
+        found.append([row.name, own["h"], own["d_k"], over_seeds([run["bleu"] for run in rows[row.name]]), row.bleu])
+    return found
+
+
+# %% tags=["active-ipynb"]
+# for result in results:
+#     if len(lines := head_rows(result)) > 2:
+#         display(Markdown(markdown_table(["row", "heads", "numbers in a key", "BLEU", "the paper's BLEU"], lines)))
+#         percent, heads = beside_in_percent(result["runs"], "bleu"), {1: "h=1", 4: "h=4", 8: "base", 16: "h=16", 32: "h=32"}
+#         values, reach, theirs = zip(*(percent.get(name, (0, 0, 0)) for name in heads.values()))
+#         ax = plotting.lines(heads, {"here": values, "the paper": theirs}, "heads", "BLEU, difference from base in %", logx=True, markers=True)
+#         ax.errorbar(list(heads), values, yerr=reach, fmt="none", ecolor="grey", capsize=2)
+
+# %% [markdown]
+# ### What else readers ask
 #
 # The other groups, each row beside the one it should be compared with.
 
