@@ -318,3 +318,41 @@ def test_recording_ends_with_an_error_too():
     with pytest.raises(RuntimeError), record_attention(heads):
         heads(torch.randn(1, 2, D + 1), torch.randn(1, 2, D), torch.randn(1, 2, D))
     assert heads.record is None
+
+
+@pytest.mark.parametrize("sizes, name", [
+    (dict(h=0), "h"), (dict(h=-2), "h"), (dict(h=2, d_k=0), "d_k"), (dict(h=2, d_v=-1), "d_v")])
+def test_sizes_below_one_are_refused(sizes, name):
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, not"):
+        MultiHeadAttention(8, **sizes)
+
+
+@pytest.mark.parametrize("one", [dict(d_k=4), dict(d_v=3)])
+def test_one_width_alone_does_not_say_the_other(one):
+    with pytest.raises(ValueError, match="give d_k and d_v"):
+        MultiHeadAttention(12, 5, **one)
+
+
+def test_a_mask_of_three_axes_is_refused():
+    """Elsewhere it is (B, T, S); here it would be broadcast as (h, T, S)."""
+    x = torch.randn(2, 4, 8)
+    with pytest.raises(ValueError, match=r"a mask is \(T, S\) or \(B, h, T, S\), .*; not \(2, 4, 4\)"):
+        MultiHeadAttention(8, 2)(x, x, x, torch.ones(2, 4, 4, dtype=torch.bool))
+
+
+def test_recordings_may_be_nested():
+    heads, x = MultiHeadAttention(8, 2), torch.randn(1, 2, 8)
+    with record_attention(heads) as outer:
+        with record_attention(heads) as inner:
+            heads(x, x, x)
+        heads(x, x, x)
+    assert len(inner[""]) == len(outer[""]) == 1 and heads.record is None
+
+
+def test_a_mask_lies_where_it_is_asked_for():
+    assert causal_mask(3, device="meta").device.type == "meta"
+
+
+def test_masked_softmax_of_very_low_logits():
+    logits, mask = torch.tensor([[-3e4, -3e4, 0.0]]), torch.tensor([[True, True, False]])
+    assert masked_softmax(logits, mask).tolist() == [[0.5, 0.5, 0.0]]

@@ -83,3 +83,20 @@ def test_softmax_equals_torch(shift):
     logits = torch.randn(2, 3, V, dtype=torch.float64) + shift
     assert torch.allclose(softmax(logits), F.softmax(logits, dim=-1), rtol=0, atol=1e-9)
     assert torch.allclose(softmax(logits).sum(dim=-1), torch.ones(2, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("token", [10, -1])
+def test_a_one_hot_product_knows_its_types(token):
+    with pytest.raises(ValueError, match="token ids must lie between 0 and 9"):
+        one_hot_product(torch.tensor([1, token]), torch.randn(10, 4))
+
+
+def test_three_uses_equal_a_loop():
+    E = [torch.randn(7, 4, dtype=torch.float64) for _ in range(3)]
+    source, target, gold = torch.randint(0, 7, (3, 2, 3))
+    losses = []
+    for b in range(2):
+        for t in range(3):
+            vector = (E[1][target[b, t]] + sum(E[0][i] for i in source[b]) / 3) * 2
+            losses.append(-(vector @ E[2].T).softmax(0)[gold[b, t]].log())
+    assert three_uses(source, target, gold, *E).item() == pytest.approx(sum(losses).item() / 6, abs=1e-9)

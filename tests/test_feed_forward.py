@@ -63,3 +63,18 @@ def test_active_share_counts_units_that_are_on(network):
     assert active_share(network, x).tolist() == pytest.approx([(h != 0).sum().item() / 10 for h in hidden])
     network.W_1.weight.data.zero_(), network.W_1.bias.data.fill_(-1.0)
     assert active_share(network, x).tolist() == [0.0] * 4
+
+
+def test_convolutions_do_not_share_the_biases_either():
+    network = FeedForward(6, 10)
+    before, convolutions = (network.W_1.bias.clone(), network.W_2.bias.clone()), as_convolutions(network)
+    for place in (0, 2):
+        convolutions[place].bias.data.fill_(9.0)
+    assert torch.equal(network.W_1.bias, before[0]) and torch.equal(network.W_2.bias, before[1])
+
+
+def test_a_unit_at_zero_is_not_active():
+    network = FeedForward(6, 10)
+    network.W_1.weight.data.zero_(), network.W_1.bias.data.zero_()
+    share = active_share(network, torch.randn(4, 6))
+    assert share.tolist() == [0.0] * 4 and not share.requires_grad

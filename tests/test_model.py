@@ -506,3 +506,63 @@ def test_the_encoder_decoder_is_the_model_without_a_folder():
     torch.manual_seed(1)
     plain = EncoderDecoder(TransformerConfig(**SMALL)).eval()
     assert torch.equal(plain(tokens(2, 4), tokens(2, 3)), build()(tokens(2, 4), tokens(2, 3)))
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(vocab_size=50.5), "vocab_size must be a whole number, not 50.5"),
+    (dict(d_model=None), "d_model must be a whole number, not None"),
+    (dict(N="2"), "N must be a whole number, not '2'"), (dict(N=True), "N must be a whole number, not True"),
+    (dict(pad_id=0.5), "pad_id must be a whole number, not 0.5"),
+    (dict(max_positions=40.5), "max_positions must be a whole number, not 40.5"),
+    (dict(tie_embeddings="no"), "tie_embeddings must be True or False, not 'no'"),
+    (dict(norm_first="false"), "norm_first must be True or False, not 'false'"),
+    (dict(P_drop="0.1"), "P_drop must be a number, not '0.1'")])
+def test_settings_of_another_type_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(**{**SMALL, **changes})
+
+
+def test_presets_and_defaults_are_those_of_the_text():
+    sizes = {name: TransformerConfig.preset(name, vocab_size=100) for name in ("tiny", "small")}
+    assert {name: (c.d_model, c.d_ff, c.N, c.h, c.P_drop) for name, c in sizes.items()} == {
+        "tiny": (128, 512, 2, 4, 0.1), "small": (256, 1024, 3, 4, 0.1)}
+    c = TransformerConfig(vocab_size=37_000)
+    assert (c.max_positions, c.pad_id, c.bos_id, c.eos_id, c.d_k, c.d_v) == (1024, 0, 1, 2, None, None)
+
+
+@pytest.mark.parametrize("shape", [(6,), (1,), (16,), (1, 2, 3)])
+def test_ids_without_a_row_for_each_sentence_are_refused(shape):
+    ids, model = torch.randint(3, 50, shape), build()
+    for call in (lambda: model(ids, ids), lambda: model.encode(ids),
+                 lambda: model.decode(ids, torch.zeros(len(ids), 2, 16), None)):
+        with pytest.raises(ValueError, match=r"token ids must be \(B, T\), a row for each sentence"):
+            call()
+
+
+def test_memory_and_target_must_pair_up():
+    model, ids = build(), tokens(2, 4)
+    memory = model.encode(ids)
+    for some, others in ((memory[:1], ids), (memory, ids[:1])):
+        with pytest.raises(ValueError, match=f"memory has {len(some)} sentences and target {len(others)}"):
+            model.decode(others, some, None)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_every_layer_needs_its_caches(count):
+    model, ids = build(), tokens(2, 4)
+    caches = (model.new_caches() + model.new_caches())[:count]
+    with pytest.raises(ValueError, match=f"2 layers need as many pairs of caches, not {count}"):
+        model.decode(ids, model.encode(ids), None, caches)
+
+
+def test_masks_lie_where_the_ids_do():
+    """On the meta device, outside of `with torch.device`, so that nothing lies there by default."""
+    with torch.device("meta"):
+        model = Transformer(TransformerConfig(**SMALL))
+    ids = torch.ones(2, 4, dtype=torch.long, device="meta")
+    assert model(ids[:, :3], ids).shape == (2, 4, 50)
+
+
+def test_weights_without_metadata(tmp_path):
+    save_weights({"a": torch.zeros(1)}, tmp_path / "a")
+    assert load_weights(tmp_path / "a")[1] == {}

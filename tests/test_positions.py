@@ -117,3 +117,10 @@ def test_the_last_row_can_be_used():
 def test_an_odd_width_is_an_error(make):
     with pytest.raises(ValueError, match="d_model must be even.*not 7"):
         make()
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+@pytest.mark.parametrize("start", [-1, -3])
+def test_a_start_before_the_first_row_is_refused(kind, start):
+    with pytest.raises(ValueError, match=f"start must be at least 0, not {start}"):
+        kind(10, 8)(torch.zeros(1, 2, 8), start)

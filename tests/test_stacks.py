@@ -7,7 +7,7 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, causal_mask
-from transformer.experiments import Average, small_network
+from transformer.experiments import Average, sizes_and_gradients, small_network
 from transformer.feed_forward import FeedForward
 from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm, Residual, layer_norm
 
@@ -218,3 +218,18 @@ def test_each_attention_gets_its_own_cache():
     Decoder(layers)(random(1, 2, D), random(1, 3, D), caches=[("own 0", "cross 0"), ("own 1", "cross 1")])
     caches = [(layer.self_attention.cache, layer.cross_attention.cache) for layer in layers]
     assert caches == [("own 0", "cross 0"), ("own 1", "cross 1")]
+
+
+def test_layers_default_to_the_papers_order_and_dropout():
+    for layer in (EncoderLayer(Average(), small_network(D), D),
+                  DecoderLayer(Average(), Average(), small_network(D), D)):
+        assert [(r.norm_first, r.dropout.p) for r in layer.residuals] == [(False, 0.1)] * len(layer.residuals)
+
+
+def test_sizes_and_gradients_by_hand():
+    """Two floors that double: sizes 1, 2, 4 on the way up, gradients 4, 2, 1 on the way down."""
+    double = nn.Linear(4, 4, bias=False)
+    double.weight.data = 2 * torch.eye(4)
+    sizes, gradients = sizes_and_gradients([double, double], 4)
+    assert sizes[0] == pytest.approx(1, abs=0.1) and gradients == pytest.approx([4, 2, 1])
+    assert [size / sizes[0] for size in sizes] == pytest.approx([1, 2, 4])

@@ -225,8 +225,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% [markdown]
 # Bright is a large weight. Unscaled dot products put nearly all weight on one key (a vector fits itself best: the
-# diagonal). Scaling keeps the choice soft. The additive score starts almost even, because its small network has
-# learned nothing yet. In the last panel the keys come from another sequence of five vectors: cross-attention.
+# diagonal). Scaling keeps the choice soft. The additive score starts almost even, because torch's first weights are small and so are
+# its scores; with ten times larger ones it would not be. In the last panel the keys come from another sequence of five vectors: cross-attention.
 #
 # The paper prefers dot products because they are one matrix product. What does that save? For one score both do about as
 # much arithmetic, some 64 steps. But the additive score has to write out 64 numbers for every pair of query and key, and take a tanh of each, while a
@@ -445,6 +445,9 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model, h, d_k=None, d_v=None, bias=False):
         super().__init__()
+        for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
         if d_model % h and not (d_k and d_v):
             raise ValueError(f"d_model={d_model} does not divide by h={h}: give d_k and d_v")
         self.h, self.record = h, None
@@ -464,6 +467,8 @@ class MultiHeadAttention(nn.Module):
         return (k, v) if cache is None else cache.append(k, v)
 
     def forward(self, query, key, value, mask=None, cache=None):
+        if mask is not None and mask.dim() == 3:
+            raise ValueError(f"a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; not {tuple(mask.shape)}")
         q = self.split(self.W_Q(query))
         k, v = self.keys_and_values(key, value, cache)
         output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)
@@ -497,13 +502,14 @@ def record_attention(model):
     Yields {name of the module: [weights (B, h, T, S) of each call]}. Nothing is kept outside it.
     """
     heads = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    before = [module.record for module in heads.values()]
     for module in heads.values():
         module.record = []
     try:
         yield {name: module.record for name, module in heads.items()}
     finally:
-        for module in heads.values():
-            module.record = None
+        for module, record in zip(heads.values(), before):
+            module.record = record
 
 # %% tags=["active-ipynb"]
 # with record_attention(heads) as record:

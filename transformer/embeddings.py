@@ -48,6 +48,8 @@ def one_hot_product(tokens, weight):
 
     What a look-up computes, with V times the work: the definition that `Embedding` is checked against.
     """
+    if ((tokens < 0) | (tokens >= len(weight))).any():
+        raise ValueError(f"token ids must lie between 0 and {len(weight) - 1}")
     types = torch.arange(len(weight), device=weight.device)
     one_hot = (tokens[..., None] == types).to(weight.dtype)  # (..., V)
     return one_hot @ weight

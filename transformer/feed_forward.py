@@ -151,8 +151,8 @@ def parameter_counts(**modules):
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]
-# Two units can bend the line twice. Eight could bend it eight times, but training has put their kinks on a few places, and they
-# follow the middle of the wave. With 128 the line follows nearly all of it. In Table 3 (rows C) the paper's model gains from a
+# Two units can bend the line twice. Eight could bend it eight times, but only three of their kinks lie inside the picture: two began outside it, and training
+# has pushed three more past its edges. So the line follows only the middle of the wave. With 128 the line follows nearly all of it. In Table 3 (rows C) the paper's model gains from a
 # larger $d_{ff}$ too, and loses with a smaller one.
 
 # %% [markdown]

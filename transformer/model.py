@@ -86,10 +86,17 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # %%
 def check_sizes(c):
     """ValueError where the fields of a `TransformerConfig` cannot make a model."""
-    for name in ("vocab_size", "d_model", "d_ff", "N", "h", "d_k", "d_v", "max_positions"):
-        value = getattr(c, name)
-        if value is not None and value < 1:
+    for field in dataclasses.fields(c):
+        name, value = field.name, getattr(c, field.name)
+        if isinstance(field.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, not {value!r}")
+        whole = field.type in (int, int | None)
+        if whole and type(value) is not int and not (value is None and name in ("d_k", "d_v")):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
+        if whole and value is not None and not name.endswith("_id") and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
+    if not isinstance(c.P_drop, (int, float)):
+        raise ValueError(f"P_drop must be a number, not {c.P_drop!r}")
     if not 0 <= c.P_drop < 1:
         raise ValueError(f"P_drop must be at least 0 and below 1, not {c.P_drop}")
     if c.positions not in ("sinusoidal", "learned"):
@@ -218,10 +225,17 @@ def initialize(model):
 # So the target that goes in begins with a start mark: the paper calls it *shifted right*.
 
 # %%
-def check_pair(source, target):
+def check_ids(tokens):
+    """The token ids (B, T) as they are; ValueError for another number of axes."""
+    if tokens.dim() != 2:
+        raise ValueError(f"token ids must be (B, T), a row for each sentence, not of shape {tuple(tokens.shape)}: one sentence is tokens[None]")
+    return tokens
+
+
+def check_pair(source, target, name="source"):
     """The source ids; ValueError where they hold another number of sentences than the target ids."""
     if len(source) != len(target):
-        raise ValueError(f"source has {len(source)} sentences and target {len(target)}: they must pair up")
+        raise ValueError(f"{name} has {len(source)} sentences and target {len(target)}: they must pair up")
     return source
 
 
@@ -245,12 +259,13 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source):
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        x = self.dropout(self.positions(self.embedding(source)))
+        x = self.dropout(self.positions(self.embedding(check_ids(source))))
         return self.encoder(x, padding_mask(source, self.config.pad_id))
 
     def states(self, target, memory, source_mask, caches=None):
         """Target ids (B, T) over memory (B, S, d_model) -> the decoder's output (B, T, d_model)."""
-        start = 0 if caches is None else caches[0][0].length
+        check_pair(memory, check_ids(target), "memory")
+        start = caches[0][0].length if caches else 0
         x = self.dropout(self.positions(self.target_embedding(target), start))
         mask = causal_mask(start + target.shape[1], target.device)[start:]  # rows of the new tokens
         return self.decoder(x, memory, source_mask, mask, caches)
@@ -281,7 +296,7 @@ class EncoderDecoder(nn.Module):
 # The memory has one vector for each source token. The logits have, for each target token, one score for every type. They start with a variance near
 # 1, because the last layer's output is normalised and embeddings have variance $1/d_{model}$. For independent
 # Gaussian scores of variance 1 the expected loss is about $\log V + 1/2$: hardly worse than guessing all types alike. That is
-# a good place to start from, and a good thing to look at in any new model.
+# a good place to start from, and a good thing to look at in any new model. (Where types are few, tied embeddings start higher, as below.)
 
 # %% tags=["active-ipynb"]
 # assert logits.shape == (8, 30, 1000) and abs(loss - math.log(1000) - 0.5) < 0.4
@@ -580,7 +595,8 @@ class Transformer(EncoderDecoder):
 # plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", logy=True);
 
 # %% [markdown]
-# The loss starts above $\log 13 \approx 2.6$, the loss of guessing all types alike, and falls far below. Now let it speak: give it a source and
+# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix scores the token just read highest (notebook [06](06_embeddings.ipynb)), and among
+# thirteen types that counts; untied, it starts near 3. Then it falls far below. Now let it speak: give it a source and
 # the start mark, take the most probable token, give that back to it, and so on.
 
 # %% tags=["active-ipynb"]
@@ -631,7 +647,14 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # Left: each row is a distribution over all thirteen types, nearly all of it on one. Row by row, the bright squares spell the
 # number backwards, then the end mark. Right: while it writes, the decoder looks at the source from right to left. Nobody told it
-# to. After the last digit there is nothing left to fetch, and where it looks matters little.
+# to. After the last digit it still needs the source: only there can it read that no digit is left. With one more digit in front of the source, and the same
+# target, it does not stop but writes that digit:
+
+# %% tags=["active-ipynb"]
+# longer = torch.cat([source[:, :1], source], dim=1)
+# with torch.no_grad():
+#     print("after the last digit:", model(source, target)[0, -1].argmax().item(), " with one more in the source:", model(longer, target)[0, -1].argmax().item())
+# assert model(longer, target)[0, -1].argmax() == longer[0, 0]
 
 # %% [markdown]
 # ## Checks

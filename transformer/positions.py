@@ -203,6 +203,8 @@ def shift_matrix(k, d_model):
 # %%
 def positions_of(table, start, length):
     """Rows start to start + length of a table (max_positions, d_model); ValueError past its end."""
+    if start < 0:
+        raise ValueError(f"start must be at least 0, not {start}")
     if start + length > len(table):
         raise ValueError(f"a sentence of {start + length} tokens is longer than the model's {len(table)} positions: "
                          "split the sentence, or train with a larger max_positions")

@@ -224,9 +224,9 @@ class Residual(nn.Module):
 #
 # In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
 # shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
-# addition, and gradients add up on the way down. So in the right picture pre-norm's error starts higher, but it
-# learns faster. (A real pre-norm stack gets one more LayerNorm at its top; the tower here has none.) Xiong et al. (2020) show why post-norm needs a slow
-# start, the warm-up of notebook 12: before any training its gradients are largest near the output. With the warm-up, the paper's order trains well.
+# addition, and gradients add up on the way down. So in the right picture pre-norm's error starts higher. (A real pre-norm stack gets one more LayerNorm at its
+# top; with it, the error would start where post-norm's does.) It learns faster all the same: more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
+# start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors, which are even). With the warm-up, the paper's order trains well.
 
 # %% [markdown]
 # ## The encoder's layer
@@ -347,7 +347,10 @@ class Decoder(nn.Module):
         self.final_norm = final_norm or nn.Identity()
 
     def forward(self, x, memory, source_mask=None, target_mask=None, caches=None):
-        for layer, cache in zip(self.layers, caches or [(None, None)] * len(self.layers)):
+        caches = [(None, None)] * len(self.layers) if caches is None else caches
+        if len(caches) != len(self.layers):
+            raise ValueError(f"{len(self.layers)} layers need as many pairs of caches, not {len(caches)}")
+        for layer, cache in zip(self.layers, caches):
             x = layer(x, memory, source_mask, target_mask, cache)
         return self.final_norm(x)
 
