@@ -1,5 +1,7 @@
 """Drawing primitives: the right label at the right place, and a picture in the file."""
 
+import math
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -198,3 +200,11 @@ def test_a_notebook_keeps_the_words():
 
     figure = plotting.bars({"a": 1}).figure
     assert DisplayFormatter().mimebundle_formatter(figure) == ({}, {"image/png": {"alt": "Bars: values: a 1."}})
+
+
+def test_differences_beyond_the_limit_stand_at_the_edge_as_numbers():
+    ax = plotting.differences({"a": (1.0, 0.5, 2.0), "b": (-80.0, 1.0, -1.0), "c": (2.0, math.nan, 0.0)},
+                              "BLEU", "here", "paper", limit=30)
+    assert [(text.get_text(), text.xy) for text in ax.texts] == [("-80", (-30, 1))]
+    assert -40 < ax.get_xlim()[0] <= -30
+    assert not plotting.differences({"a": (-80.0, 1.0, -1.0)}, "BLEU", "here", "paper").texts

@@ -160,13 +160,22 @@ def bars(heights, xlabel="", ylabel="", title="", ax=None):
     return ax
 
 
-def differences(rows, xlabel, label, other, ax=None):
-    """Differences from zero with their reach (nan: not known): rows maps a name to (value, reach, another's value); from the top down."""
+def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
+    """Differences from zero with their reach (nan: not known): rows maps a name to (value, reach, another's value); from the top down.
+
+    What lies beyond limit stands at the edge, as a number.
+    """
     ax = new_axes(5, 0.3 * len(rows) + 1) if ax is None else ax
     places = range(len(rows))
     values, reach, others = zip(*rows.values())
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.errorbar(values, places, xerr=reach, fmt="o", color=COLOURS[0], markersize=5, capsize=3, label=label)
+    inside = [math.nan if abs(value) > limit else value for value in values]
+    ax.errorbar(inside, places, xerr=reach, fmt="o", color=COLOURS[0], markersize=5, capsize=3, label=label)
+    for value, place in zip(values, places):
+        if abs(value) > limit:
+            edge, mark, side, gap = (-limit, "<", "left", 8) if value < 0 else (limit, ">", "right", -8)
+            ax.plot(edge, place, mark, color=COLOURS[0])
+            ax.annotate(f"{value:+.0f}", (edge, place), (gap, 0), textcoords="offset points", ha=side, va="center", color=COLOURS[0], fontsize=8)
     ax.plot(others, places, "x", color=COLOURS[1], label=other)
     tick_labels(ax.yaxis, list(rows), len(rows))
     ax.invert_yaxis()
