@@ -503,7 +503,7 @@ PARSING = Task(tree_pairs, tree_validator)
 # %% tags=["active-ipynb"]
 # tokenizer = Tokenizer.train((text for pair in learned[300:] for text in pair), vocab_size=450)
 # model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=64, d_ff=128, N=1, h=4, P_drop=0.0))
-# settings = TrainingConfig(updates=700, batch_tokens=500, warmup=200, factor=0.15, epsilon_ls=0.0, save_every=700)
+# settings = TrainingConfig(updates=1000, batch_tokens=500, warmup=200, factor=0.15, epsilon_ls=0.0, save_every=1000)
 # with tempfile.TemporaryDirectory() as folder:
 #     log = train(model, encode_pairs(tokenizer, learned[300:]), settings, folder, quiet=True)
 # reports = {"new sentences": evaluate_parser(model, tokenizer, pairs[:300], beam=1, what=None),
