@@ -485,6 +485,7 @@ def test_a_treebank_of_several_files_in_their_order(tmp_path):
     ("„ Das ist gut “ , sagte er .", "„Das ist gut“, sagte er.", True),
     ("“ This is good ” , he said .", "“This is good”, he said.", False),
     ("E ##AT##-##AT## Mails : 3 , 5 Millionen", "E-Mails: 3, 5 Millionen", True),
+    ("DON &apos;T pay $ 5 or £ 6 .", "DON'T pay $5 or £6.", False),
 ])
 def test_detokenize(cut, plain, german):
     assert detokenize(cut, german) == plain

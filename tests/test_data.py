@@ -677,3 +677,22 @@ def test_the_package_knows_where_its_data_lies(monkeypatch, tmp_path):
     assert data.download_folder() == tmp_path
     monkeypatch.delenv("TRANSFORMER_DOWNLOADS")
     assert data.download_folder().parts[-1] in ("downloads", "annotated-attention")
+
+
+def test_reading_is_part_of_the_key(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
+    tokenizer = data.Tokenizer.train(["a b"], 300)
+    for reading in (1, 2):
+        monkeypatch.setattr(data, "READING", reading)
+        data.prepare_corpus(tokenizer, "bundled", "test")
+    assert len(list((tmp_path / "encoded").iterdir())) == 2
+
+
+def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(data, "write_encoded", full)
+    with pytest.raises(OSError) as caught:
+        data.encode_to_folder(None, [], tmp_path / "x", "key")
+    assert caught.value.filename == str(tmp_path / "x")

@@ -631,3 +631,12 @@ def test_exact_match():
 def test_scores_need_pairs(score, hypotheses, references):
     with pytest.raises(ValueError, match="translations and .* references: each translation needs one reference"):
         score(hypotheses, references)
+
+
+@pytest.mark.parametrize("name, function", [("bleu_tokenized_lowercased", decoding.tokenized_bleu),
+                                            ("bleu_compounds_split", decoding.compound_bleu)])
+def test_scores_cut_words_as_the_language_does(name, function):
+    out = ["It's the dog's own well-known ball, isn't it?"] * 2
+    reference = ["It's the dog's own well-known bone, isn't it?"] * 2
+    found = decoding.scores(out, reference, "en", resamples=0)[name]
+    assert found == function(out, reference, "en") and found.score != function(out, reference, "de").score

@@ -812,3 +812,18 @@ def test_every_process_needs_its_share(monkeypatch):
     monkeypatch.setattr(training, "process_count", lambda: 3)
     with pytest.raises(ValueError, match="accumulate is 4: 3 processes need a multiple of 3"):
         training.check_share(dataclasses.replace(training.TrainingConfig(), accumulate=4))
+
+
+def test_values_of_their_own_take_the_plain_way():
+    torch.manual_seed(0)
+    attention, (x, y, z) = MultiHeadAttention(16, 4), torch.randn(3, 2, 5, 16)
+    expected = attention(x, y, z)
+    torch.testing.assert_close(hardware.accelerate(attention)(x, y, z), expected)
+    assert not torch.allclose(attention(x, y, y), expected)
+
+
+def test_without_gradients_only_the_loss_is_computed(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "addmm_", None)
+    x, E, gold = torch.randn(2, 3, 4), torch.randn(9, 4), torch.randint(1, 9, (2, 3))
+    with torch.no_grad():
+        assert hardware.projected_loss(x, E, gold) > 0

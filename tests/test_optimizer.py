@@ -131,3 +131,10 @@ def test_train_with_rates_follows_its_rates():
     assert train_with_rates(model, loss_of, [0.0] * 3) == pytest.approx([start] * 3, abs=1e-12)
     losses = train_with_rates(model.eval(), loss_of, [0.01] * 50)
     assert model.training and len(losses) == 50 and losses[-1] < 0.8 * losses[0]
+
+
+def test_each_update_has_its_own_gradient():
+    model, seen = nn.Linear(1, 1, bias=False), []
+    model.weight.register_post_accumulate_grad_hook(lambda w: seen.append(w.grad.item()))
+    train_with_rates(model, lambda m: m(torch.ones(1, 1)).sum(), [0.0] * 3)
+    assert seen == [1.0] * 3

@@ -197,3 +197,13 @@ def test_the_variant_is_another_distribution():
     assert variant.sum().item() == pytest.approx(1, abs=1e-6) and variant[0, 0] == 0
     assert variant[0, [3, 1]].tolist() == pytest.approx([0.9, 0.1 / 6], abs=1e-6)
     assert (variant - smoothed_targets(gold, V, 0.1)).abs().max() > 0.01
+
+
+def test_the_variant_with_another_padding():
+    found = smoothed_without_padding(torch.tensor([3]), 8, 0.1, pad_id=5)[0]
+    assert found.tolist() == pytest.approx([.1 / 6, .1 / 6, .1 / 6, .9, .1 / 6, 0, .1 / 6, .1 / 6])
+
+
+def test_the_default_smoothing_is_the_papers():
+    logits, gold = torch.randn(2, 3, 7), torch.randint(1, 7, (2, 3))
+    assert label_smoothing_loss(logits, gold) == label_smoothing_loss(logits, gold, 0.1)

@@ -501,3 +501,66 @@ def test_saving_by_the_clock_keeps_no_extra_weights(encoded, tmp_path):
     train(model_of(), encoded, dataclasses.replace(BRIEF, save_minutes=1e-9), tmp_path, quiet=True)
     names = sorted(path.name for path in (tmp_path / "weights").iterdir())
     assert names == ["00000003.safetensors", "00000006.safetensors", "00000007.safetensors"]
+
+
+# What a broken line would not have shown
+
+def test_every_batch_of_every_update_drops_other_entries():
+    places = [(seed, update, number) for seed in (1, 2) for update in (1, 2, 3) for number in range(4)]
+    assert len({training.batch_seed(*place) for place in places}) == len(places)
+
+
+def test_fp16_clips_the_gradient_itself(encoded):
+    """Not the gradient times the loss scale of 65,536."""
+    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, precision=p), quiet=True)[0]["norm"]
+             for p in ("fp32", "fp16")]
+    assert norms[1] == pytest.approx(norms[0], rel=0.05)
+
+
+def test_skipped_updates_count_in_a_row_only():
+    state = training.new_state()
+    for _ in range(3):
+        for _ in range(training.MOST_SKIPPED - 1):
+            training.count_update(state, math.nan, math.inf)
+        training.count_update(state, 1.0, 1.0)
+    assert state["skipped"] == 3 * (training.MOST_SKIPPED - 1)
+
+
+def test_a_row_is_the_mean_since_the_last_row(encoded):
+    each, some = (train(model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every), quiet=True)
+                  for every in (1, 3))
+    for name in ("loss", "norm"):
+        values = [row[name] for row in each]
+        assert [row[name] for row in some] == pytest.approx([sum(values[:3]) / 3, sum(values[3:]) / 3])
+
+
+def test_time_goes_on_after_a_resume(encoded, tmp_path, monkeypatch):
+    train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
+    load = training.load_checkpoint
+    monkeypatch.setattr(training, "load_checkpoint", lambda *arguments: {**load(*arguments), "seconds": 500.0})
+    config = dataclasses.replace(BRIEF, updates=9, minutes=60.0)
+    log = train(model_of(), encoded, config, tmp_path, resume=True, quiet=True)
+    assert 500 <= log[-1]["seconds"] < 600
+
+
+def test_the_scale_of_fp16_is_restored(encoded, tmp_path):
+    config, path = dataclasses.replace(BRIEF, precision="fp16"), tmp_path / "checkpoint.safetensors"
+    train(model_of(), encoded, config, tmp_path, quiet=True)
+    model = model_of()
+    optimizer = adam(model)
+    progress = training.load_checkpoint(path, model, optimizer)
+    progress["scaler"]["scale"] = 128.0
+    training.save_checkpoint(path, model, optimizer, progress)
+    assert training.begin(model_of(seed=2), config, tmp_path, resume=True).scaler.get_scale() == 128.0
+
+
+def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
+    pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
+    with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
+        training.check_pairs(pairs, 16)
+
+
+@pytest.mark.parametrize("name", ["patience", "save_minutes"])
+def test_settings_that_may_be_none_are_checked_all_the_same(name):
+    with pytest.raises(ValueError, match=name):
+        TrainingConfig(**{name: 0})

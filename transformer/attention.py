@@ -435,6 +435,22 @@ class KeyValueCache:
 # | out: times $W_O$ | $(B, T, d_{model})$ |
 
 # %%
+def check_widths(d_model, h, d_k, d_v):
+    """ValueError where heads cannot have these sizes."""
+    for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if d_model % h and not (d_k and d_v):
+        raise ValueError(f"d_model={d_model} does not divide by h={h}: give d_k and d_v")
+
+
+def check_mask(mask):
+    """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
+    if mask is not None and mask.dim() == 3:
+        raise ValueError(f"a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; not {tuple(mask.shape)}")
+
+
+# %%
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i) (Section 3.2.2).
 
@@ -445,11 +461,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model, h, d_k=None, d_v=None, bias=False):
         super().__init__()
-        for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
-        if d_model % h and not (d_k and d_v):
-            raise ValueError(f"d_model={d_model} does not divide by h={h}: give d_k and d_v")
+        check_widths(d_model, h, d_k, d_v)
         self.h, self.record = h, None
         d_k, d_v = d_k or d_model // h, d_v or d_model // h
         self.W_Q = nn.Linear(d_model, h * d_k, bias)
@@ -467,8 +479,7 @@ class MultiHeadAttention(nn.Module):
         return (k, v) if cache is None else cache.append(k, v)
 
     def forward(self, query, key, value, mask=None, cache=None):
-        if mask is not None and mask.dim() == 3:
-            raise ValueError(f"a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; not {tuple(mask.shape)}")
+        check_mask(mask)
         q = self.split(self.W_Q(query))
         k, v = self.keys_and_values(key, value, cache)
         output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)

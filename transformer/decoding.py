@@ -166,7 +166,8 @@ def greedy_search(model, source, extra=50, cached=True):
 #
 # $$\mathrm{score}(Y) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$$
 #
-# With $\alpha = 0$ it is 1: plain probability. With $\alpha = 1$ it is nearly the mean over tokens.
+# With $\alpha = 0$ it is 1: plain probability. With $\alpha = 1$ the sum is divided by $(5 + |Y|) / 6$, which orders long
+# outputs nearly as their mean over tokens does.
 
 # %%
 def length_penalty(length, alpha=0.6):
@@ -809,7 +810,7 @@ def scores(hypotheses, references, language="de", resamples=1000):
 #     print(f"α = {alpha}: {words_written / wanted:4.0%} of the reference's words, BLEU {bleu(some, gold[:100]).score:.1f}")
 
 # %% [markdown]
-# Without a penalty outputs are too short, because every further word costs probability. Between 0.6 and 2 little changes. A
+# Without a penalty the beam's outputs are too short: of two candidates the sum favours the one that ends earlier. Between 0.6 and 2 little changes. A
 # penalty that is too large turns the search over: a longer output wins whatever it says, and the model talks until the limit.
 # $\alpha$ is a setting like others: choose it on validation data, as the paper did with its beam and its 0.6.
 #

@@ -79,7 +79,7 @@ def choose_device(name="auto"):
 # ## How precise must a number be?
 #
 # A number in fp32 takes 4 bytes. GPUs multiply 2-byte numbers several times faster. There are two kinds. **fp16** has 5 bits
-# for the exponent: below $6 \cdot 10^{-8}$ everything becomes 0, and many gradients are smaller. **bf16** has the exponent of
+# for the exponent: below $3 \cdot 10^{-8}$ everything becomes 0, and many gradients are smaller. **bf16** has the exponent of
 # fp32 and fewer digits: nothing vanishes, all is rougher.
 
 # %% tags=["active-ipynb"]

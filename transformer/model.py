@@ -267,8 +267,7 @@ class EncoderDecoder(nn.Module):
         check_pair(memory, check_ids(target), "memory")
         start = caches[0][0].length if caches else 0
         x = self.dropout(self.positions(self.target_embedding(target), start))
-        mask = causal_mask(start + target.shape[1], target.device)[start:]  # rows of the new tokens
-        return self.decoder(x, memory, source_mask, mask, caches)
+        return self.decoder(x, memory, source_mask, causal_mask(start + target.shape[1], target.device)[start:], caches)
 
     def decode(self, target, memory, source_mask, caches=None):
         """The same, projected to logits (B, T, V); with caches, only of the new tokens."""

@@ -247,8 +247,9 @@ def train_with_rates(model, loss_of, rates):
 
 # %% [markdown]
 # So in this small case warm-up does not make learning better in itself. It makes a high rate possible for a deep post-norm stack,
-# and a high rate is what learns fast. Three seeds gave the same picture. Xiong et al. (2020) explain why:
-# before any training, a post-norm stack has its largest gradients in the layers near the output, and a high rate then changes these too much.
+# and a high rate is what learns fast. Three seeds gave the same picture. Xiong et al. (2020) look for
+# the cause in the gradients at the start, which they find largest near the output. In this small model they are about as large in every layer, and Adam
+# divides their size out anyway. So take their reason as one for other sizes; for ours we have none that we tested.
 
 # %% [markdown]
 # ## Exercises

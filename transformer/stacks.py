@@ -224,9 +224,9 @@ class Residual(nn.Module):
 #
 # In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
 # shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
-# addition, and gradients add up on the way down. So in the right picture pre-norm's error starts higher. (A real pre-norm stack gets one more LayerNorm at its
-# top; with it, the error would start where post-norm's does.) It learns faster all the same: more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
-# start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors, which are even). With the warm-up, the paper's order trains well.
+# addition. So in the right picture pre-norm's error starts higher. (A real pre-norm stack ends with one more LayerNorm;
+# then it would start where post-norm's does.) It learns faster all the same: more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
+# start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors). With the warm-up, the paper's order trains well.
 
 # %% [markdown]
 # ## The encoder's layer
