@@ -103,8 +103,6 @@ def check_sizes(c):
         raise ValueError(f"positions must be 'sinusoidal' or 'learned', not {c.positions!r}")
     if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
         raise ValueError(f"pad_id, bos_id and eos_id must lie inside the vocabulary of {c.vocab_size} types")
-    if len({c.pad_id, c.bos_id, c.eos_id}) < 3:
-        raise ValueError(f"pad_id, bos_id and eos_id must be three different ids, not {c.pad_id}, {c.bos_id} and {c.eos_id}")
 
 
 # %% [markdown]
