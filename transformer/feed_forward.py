@@ -148,6 +148,8 @@ def parameter_counts(**modules):
 # errors = {d_ff: experiments.fit(small, line, wave) for d_ff, small in networks.items()}
 # curves = {"wave": wave, **{f"d_ff = {d_ff}": small(line).detach() for d_ff, small in networks.items()}}
 # plotting.lines(line[:, 0], curves, "x", "output")
+# kinks = {d_ff: int(((small.W_1.bias / small.W_1.weight[:, 0]).abs() < 2).sum()) for d_ff, small in networks.items()}
+# print("units whose kink lies inside the picture:", kinks)
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]

@@ -181,7 +181,7 @@ def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
     ax.invert_yaxis()
     ax.set(xlabel=xlabel)
     ax.grid(alpha=0.3)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)  # above: no corner is sure to be free
     say(ax, "Differences", "", f"{xlabel}, {label}, and {other}: " + "; ".join(
         f"{name} {value:+.3g} ± {far:.2g} and {theirs:+.3g}".replace(" ± nan", "") for name, (value, far, theirs) in rows.items()) + ".")
     return ax

@@ -905,8 +905,9 @@ def head_rows(result):
 # for result in results:
 #     if len(lines := head_rows(result)) > 2:
 #         display(Markdown(markdown_table(["row", "heads", "numbers in a key", "BLEU", "the paper's BLEU"], lines)))
-#         percent, heads = beside_in_percent(result["runs"], "bleu"), {1: "h=1", 4: "h=4", 8: "base", 16: "h=16", 32: "h=32"}
-#         values, reach, theirs = zip(*(percent.get(name, (0, 0, 0)) for name in heads.values()))
+#         percent = {**beside_in_percent(result["runs"], "bleu"), "base": (0, 0, 0)}
+#         heads = {h: name for h, name in {1: "h=1", 4: "h=4", 8: "base", 16: "h=16", 32: "h=32"}.items() if name in percent}
+#         values, reach, theirs = zip(*(percent[name] for name in heads.values()))
 #         ax = plotting.lines(heads, {"here": values, "the paper": theirs}, "heads", "BLEU, difference from base in %", logx=True, markers=True)
 #         ax.errorbar(list(heads), values, yerr=reach, fmt="none", ecolor="grey", capsize=2)
 
