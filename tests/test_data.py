@@ -306,6 +306,20 @@ def test_empty_batches():
         token_batches([], 100)
 
 
+@pytest.mark.parametrize("batch_tokens, start", [(0, 0), (100, -1)])
+def test_batches_out_of_range(batch_tokens, start):
+    with pytest.raises(ValueError, match=f"batch_tokens must be .* and start .*, not {batch_tokens} and {start}"):
+        list(epoch_batches([([3, 2], [1, 3, 2])], batch_tokens, start=start))
+
+
+def test_one_string_is_no_list_of_sentences(tokenizer):
+    for read in (tokenizer.encode_all, lambda texts: Tokenizer.train(texts, 300)):
+        with pytest.raises(ValueError, match="sentences must be a list of strings, not one string: put it in brackets"):
+            read("The cat sleeps.")
+    with pytest.raises(ValueError, match="sentences must be strings; number 2 is a int"):
+        tokenizer.encode_all(["The cat sleeps.", 3])
+
+
 def random_pairs(n=400, longest=30, seed=0):
     chance = random.Random(seed)
     return [([3] * chance.randint(1, longest), [3] * chance.randint(2, longest)) for _ in range(n)]

@@ -364,7 +364,8 @@ def test_a_larger_alpha_chooses_longer_outputs():
 @pytest.mark.parametrize("options, match", [(dict(beam=0), "beam must be at least 1, not 0"),
                                             (dict(n_best=5), "n_best must be between 1 and the beam, 4, not 5"),
                                             (dict(n_best=0), "n_best must be"),
-                                            (dict(alpha=-0.1), "alpha must be at least 0"),
+                                            (dict(alpha=-0.1), "alpha must be between 0 and 10, not -0.1"),
+                                            (dict(alpha=float("inf")), "alpha must be between 0 and 10, not inf"),
                                             (dict(extra=-1), "extra must be at least 0")])
 def test_bad_settings(options, match):
     with pytest.raises(ValueError, match=match):
@@ -469,6 +470,12 @@ def test_average_of_different_configurations(tmp_path, other):
     save_weights(other, tmp_path / "2.safetensors")
     with pytest.raises(ValueError, match="2.safetensors is of another configuration than .*1.safetensors"):
         average_checkpoints([tmp_path / "1.safetensors", tmp_path / "2.safetensors"])
+
+
+def test_average_of_one_file(tmp_path):
+    save_weights({"a": torch.ones(3)}, tmp_path / "1.safetensors")
+    assert all(torch.equal(average_checkpoints(path)["a"], torch.ones(3))
+               for path in (tmp_path / "1.safetensors", str(tmp_path / "1.safetensors")))
 
 
 def test_average_of_nothing():
@@ -608,7 +615,7 @@ def test_no_margin_where_a_draw_may_score_nothing():
             raise TypeError("don't know how to coerce float and float32")
 
     with pytest.raises(ValueError, match="no margin from 3 sentences: some draws of them score 0"):
-        score_with(Metric(), "abc", "abc", resamples=50)
+        score_with(Metric(), ["a"] * 3, ["a"] * 3, resamples=50)
 
 
 def test_all_scores_of_a_result():
@@ -631,6 +638,31 @@ def test_exact_match():
 def test_scores_need_pairs(score, hypotheses, references):
     with pytest.raises(ValueError, match="translations and .* references: each translation needs one reference"):
         score(hypotheses, references)
+
+
+@pytest.mark.parametrize("score", [bleu, exact_match, chrf, tokenized_bleu])
+@pytest.mark.parametrize("hypotheses, references, match", [
+    ("ab", ["a", "b"], "must be a list of strings, not one string"),
+    (["a", "b"], "ab", "must be a list of strings, not one string"),
+    (["a"], [["a"]], "must be strings; number 1 is a list"),
+    (["a", None], ["a", "b"], "must be strings; number 2 is a NoneType")])
+def test_scores_need_sentences(score, hypotheses, references, match):
+    with pytest.raises(ValueError, match=match):
+        score(hypotheses, references)
+
+
+@pytest.mark.parametrize("resamples", [1, -1])
+def test_margins_need_two_draws(resamples):
+    with pytest.raises(ValueError, match=f"resamples must be 0 .* or at least 2, not {resamples}"):
+        bleu(["a b c d e"] * 3, ["a b c d e"] * 3, resamples=resamples)
+
+
+def test_translate_needs_a_list_and_room(tokenizer):
+    model = model_of(vocab_size=tokenizer.vocab_size)
+    with pytest.raises(ValueError, match="sentences must be a list of strings, not one string"):
+        translate(model, tokenizer, "one two")
+    with pytest.raises(ValueError, match="batch_tokens must be at least 1, not 0"):
+        translate(model, tokenizer, ["one two"], batch_tokens=0)
 
 
 @pytest.mark.parametrize("name, function", [("bleu_tokenized_lowercased", decoding.tokenized_bleu),

@@ -176,6 +176,12 @@ def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [-0.1, 2.0])
+def test_chunked_loss_refuses_a_smoothing_out_of_range(epsilon):
+    with pytest.raises(ValueError, match=f"epsilon must be between 0 and 1, not {epsilon}"):
+        projected_loss(torch.ones(1, 1, 4), torch.eye(5, 4), torch.tensor([[4]]), epsilon)
+
+
 def test_chunked_loss_with_logits_that_overflow():
     x, E = torch.full((1, 1, 4), 100.0, requires_grad=True), (torch.eye(5, 4) * 50).requires_grad_()
     loss = projected_loss(x, E, torch.tensor([[4]]), 0.1)

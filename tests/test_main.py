@@ -279,6 +279,8 @@ def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp
     for old in ("checkpoint.safetensors", "model.safetensors"):
         (run / old).write_bytes(b"of an earlier demo, of another size")
     (run / "run.json").write_text(json.dumps({"command": "transformer demo"}))
+    assert "minutes must be above 0, not 0.0" in complaint("demo", "--folder", run, "--minutes", "0")
+    assert (run / "model.safetensors").is_file()
     assert call("demo", "--folder", run).status == 0
     assert len(list((run / "weights").iterdir())) == 2
 
@@ -340,7 +342,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     (["evaluate", "--corpus", "multi30k", "--split", "hard"], "multi30k has no split 'hard': choose one of train, "),
     (["train", "--preset", "huge"], "unknown preset 'huge': choose one of tiny, small, base, big"),
     (["train", "--P-drop", "1.5"], "P_drop must be at least 0 and below 1, not 1.5"),
-    (["train", "--updates", "0"], "updates must be at least 1, not 0"),
+    (["train", "--updates", "0"], "updates must be a whole number of at least 1, not 0"),
     (["train", "--vocab-size", "100"], "vocab_size must be at least 259"),
     (["train", "--d-model", "30"], "d_model"),
     (["train", "--device", "nonsense"], "there is no device 'nonsense' here: choose cpu, cuda or mps"),

@@ -43,8 +43,15 @@ def test_factor():
 
 @pytest.mark.parametrize("step, warmup", [(0, 4000), (-1, 4000), (1, 0)])
 def test_steps_count_from_one(step, warmup):
-    with pytest.raises(ValueError, match=f"step and warmup count from 1, not {step} and {warmup}"):
+    with pytest.raises(ValueError, match=f"step, d_model and warmup must be at least 1, not {step}, 512 and {warmup}"):
         learning_rate(step, warmup=warmup)
+
+
+@pytest.mark.parametrize("d_model, warmup", [(-4, 4000), (0, 4000), (512, -1)])
+def test_widths_and_warmups_count_from_one(d_model, warmup):
+    for rate in (peak_rate, lambda *sizes: learning_rate(1, *sizes)):
+        with pytest.raises(ValueError, match=f"d_model.* and warmup must be at least 1, not .*{d_model} and {warmup}"):
+            rate(d_model, warmup)
 
 
 def problem():

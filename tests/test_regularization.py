@@ -97,6 +97,12 @@ def test_evaluation_is_deterministic_and_training_is_not(tiny):
     assert not torch.equal(tiny.train()(tokens, tokens), tiny(tokens, tokens))
 
 
+@pytest.mark.parametrize("P_drop", [-0.1, 1.0, 1.5, float("nan")])
+def test_set_dropout_out_of_range(tiny, P_drop):
+    with pytest.raises(ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"):
+        set_dropout(tiny, P_drop)
+
+
 def test_set_dropout(tiny):
     set_dropout(tiny, 0.0)
     tokens = torch.randint(3, 20, (2, 6))

@@ -373,11 +373,17 @@ def test_no_pairs():
 
 @pytest.mark.parametrize("name, value", [
     ("updates", 0), ("batch_tokens", 0), ("accumulate", 0), ("warmup", 0), ("save_every", 0), ("keep", 0),
+    ("updates", 2.5), ("keep", 1.0), ("warmup", True),
     ("minutes", 0), ("factor", 0.0), ("factor", float("nan")), ("clip", -1.0),
     ("epsilon_ls", 1.0), ("epsilon_ls", -0.1)])
 def test_bad_settings(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not {value}$"):
         TrainingConfig(**{name: value})
+
+
+def test_resuming_needs_a_folder(encoded):
+    with pytest.raises(ValueError, match="resume=True needs the folder"):
+        train(model_of(), encoded, BRIEF, resume=True, quiet=True)
 
 
 def test_defaults_are_the_papers():

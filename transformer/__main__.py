@@ -425,11 +425,11 @@ def demo_command(command):
 
     started = time.monotonic()
     recipe = RECIPES["bundled"]
+    training = dataclasses.replace(recipe["training"], minutes=command.minutes)  # refused before anything is removed
     prepare_folder(command.folder)
     clear_demo(command.folder)
     print("A Transformer learns to translate English to German from the bundled corpus.")
-    train_command(Train(folder=command.folder, model=recipe["model"],
-                        training=dataclasses.replace(recipe["training"], minutes=command.minutes)), count=30)
+    train_command(Train(folder=command.folder, model=recipe["model"], training=training), count=30)
     model, tokenizer = load(command.folder)
     report = {"minutes_of_training": command.minutes}
     for split in ("test", "hard"):

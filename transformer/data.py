@@ -914,6 +914,20 @@ def load_bpe(path):
 
 
 # %% [markdown]
+# A single string where a list of sentences belongs would be read letter by letter, so it is refused.
+
+# %%
+def check_texts(texts, name="sentences"):
+    """texts as a list of strings; ValueError for a single string, and for what is no string."""
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(f"{name} must be a list of strings, not one string: put it in brackets")
+    for number, text in enumerate(texts := list(texts), 1):
+        if not isinstance(text, str):
+            raise ValueError(f"{name} must be strings; number {number} is a {type(text).__name__}")
+    return texts
+
+
+# %% [markdown]
 # A tokenizer then goes from text to ids and back. Each text is given one space before its first word, so that a word
 # is the same token at the start of a sentence and inside it; `decode` takes the space away again.
 
@@ -937,7 +951,7 @@ class BytePairs:
 
     def encode_all(self, texts):
         """`encode` for a list of texts, on all cores."""
-        return [encoding.ids for encoding in self.bpe.encode_batch([" " + text for text in texts])]
+        return [encoding.ids for encoding in self.bpe.encode_batch([" " + text for text in check_texts(texts)])]
 
     def decode(self, ids):
         """The text of token ids; marks (padding, begin, end) are left out."""
@@ -958,6 +972,8 @@ class Tokenizer(BytePairs):
         least = 256 + len(SPECIALS)
         if vocab_size < least:
             raise ValueError(f"vocab_size must be at least {least} (256 bytes and the marks), not {vocab_size}")
+        if isinstance(sentences, str):
+            check_texts(sentences)
         return cls(train_bpe(sentences, vocab_size))
 
     @classmethod
@@ -1403,8 +1419,10 @@ def epoch_batches(encoded, batch_tokens, seed=0, start=0):
 
     A batch holds pairs of similar length, at most batch_tokens a side with padding; a pair longer than that stands
     alone. Every pair comes once. The seed decides everything; use another for every epoch. Raises ValueError where
-    there are no pairs.
+    there are no pairs, for batch_tokens below 1 and for a negative start.
     """
+    if batch_tokens < 1 or start < 0:
+        raise ValueError(f"batch_tokens must be at least 1 and start at least 0, not {batch_tokens} and {start}")
     if not len(encoded):
         raise ValueError("no sentence pairs to make batches of")
     chance = np.random.RandomState(np.random.MT19937(seed % 2**64))  # the same numbers with every version of numpy

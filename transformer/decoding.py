@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import padding_mask
-from transformer.data import pad
+from transformer.data import check_texts, pad
 from transformer.hardware import packed_weights, shared_caches
 from transformer.model import load_weights
 
@@ -329,8 +329,8 @@ def check_search(beam, alpha, n_best):
         raise ValueError(f"beam must be at least 1, not {beam}")
     if not 1 <= n_best <= beam:
         raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
-    if not alpha >= 0:
-        raise ValueError(f"alpha must be at least 0, not {alpha}")
+    if not 0 <= alpha <= 10:
+        raise ValueError(f"alpha must be between 0 and 10, not {alpha}")
 
 
 # %%
@@ -340,7 +340,7 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 
     source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best first. A hypothesis that ends
     leaves the beam, and the next best takes its place. A sentence is done when none alive can still overtake the n_best
-    found. Raises ValueError for a beam or n_best out of range, a negative alpha or a negative extra.
+    found. Raises ValueError for a beam, an n_best, an alpha or an extra out of range.
     """
     check_search(beam, alpha, n_best)
     model.eval()
@@ -438,6 +438,8 @@ def check_sentences(encoded, max_positions):
 # %%
 def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
     """search(source ids (B, S)) -> B results, on batches of sentences of like length; results in the order given."""
+    if batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
     c, device = model.config, next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, c.max_positions)
@@ -534,7 +536,7 @@ def average_checkpoints(paths):
 
     Raises ValueError for no files at all, and for one whose names or shapes differ from the first's.
     """
-    paths, total = [Path(path) for path in paths], {}
+    paths, total = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)], {}
     if not paths:
         raise ValueError("no checkpoints to average: name at least one file")
     for path in paths:
@@ -585,7 +587,9 @@ class Score:
 
 # %%
 def check_lines(hypotheses, references):
-    """ValueError where translations and references do not pair up, or there are none."""
+    """ValueError where translations and references do not pair up, are no sentences, or there are none."""
+    for name, lines in (("translations", hypotheses), ("references", references)):
+        check_texts(lines, name)
     if len(hypotheses) != len(references) or not references:
         raise ValueError(f"{len(hypotheses)} translations and {len(references)} references: each translation needs one reference")
 
@@ -597,6 +601,8 @@ def score_with(metric, hypotheses, references, resamples=0):
     Raises ValueError for a margin from sentences of which a whole draw may score 0.
     """
     check_lines(hypotheses, references)
+    if resamples < 0 or resamples == 1:
+        raise ValueError(f"resamples must be 0 (no margin) or at least 2, not {resamples}")
     try:
         result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
     except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
@@ -667,7 +673,7 @@ def moses_words(sentences, language, lowercase=False):
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    tokenizer, normalizer = MosesTokenizer(language), MosesPunctNormalizer(language)
+    tokenizer, normalizer, sentences = MosesTokenizer(language), MosesPunctNormalizer(language), check_texts(sentences)
     if lowercase:
         sentences = [normalizer.normalize(sentence.lower()) for sentence in sentences]
     return [tokenizer.tokenize(sentence, return_str=True, escape=False) for sentence in sentences]

@@ -272,7 +272,7 @@ def precision_hint(device, precision="auto"):
 
 
 # %% tags=["active-ipynb"]
-# print(precision_hint(torch.device("cpu")) or "no gain: this CPU is as fast in fp32, or faster")
+# print(precision_hint(torch.device("cpu")) or "nothing to try: no other way is 1.5 times as fast as fp32 on this CPU")
 
 # %% [markdown]
 # ## How long would the paper's run take here?
@@ -411,8 +411,10 @@ def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
     """Label-smoothed cross-entropy of the logits x E^T, summed over real tokens, without keeping the logits.
 
     x: (B, T, d_model), E: (V, d_model), gold: (B, T) ids -> a number, in nats; equal to
-    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included.
+    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included. ValueError for an epsilon outside 0 to 1.
     """
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be between 0 and 1, not {epsilon}")
     real = gold != pad_id
     return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E), torch.is_grad_enabled())
 

@@ -49,10 +49,10 @@ def learning_rate(step, d_model=512, warmup=4000, factor=1.0):
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
 
     step counts updates of the weights, from 1; factor is 1 in the paper. Raises ValueError for a
-    step or a warmup below 1.
+    step, a width or a warmup below 1.
     """
-    if step < 1 or warmup < 1:
-        raise ValueError(f"step and warmup count from 1, not {step} and {warmup}")
+    if min(step, d_model, warmup) < 1:
+        raise ValueError(f"step, d_model and warmup must be at least 1, not {step}, {d_model} and {warmup}")
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
@@ -69,7 +69,9 @@ def learning_rate(step, d_model=512, warmup=4000, factor=1.0):
 
 # %%
 def peak_rate(d_model=512, warmup=4000, factor=1.0):
-    """The largest `learning_rate`, reached at step = warmup: factor * (d_model * warmup)^-0.5."""
+    """The largest `learning_rate`, reached at step = warmup: factor * (d_model * warmup)^-0.5. ValueError for sizes below 1."""
+    if min(d_model, warmup) < 1:
+        raise ValueError(f"d_model and warmup must be at least 1, not {d_model} and {warmup}")
     return factor * (d_model * warmup) ** -0.5
 
 

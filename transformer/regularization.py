@@ -85,7 +85,9 @@ def dropouts(model):
 
 # %%
 def set_dropout(model, P_drop):
-    """Give every dropout of a model this probability."""
+    """Give every dropout of a model this probability; ValueError below 0, or of 1 and more."""
+    if not 0 <= P_drop < 1:
+        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
     for module in dropouts(model).values():
         module.p = P_drop
 

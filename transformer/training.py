@@ -72,8 +72,8 @@ def check_settings(config):
     """ValueError, naming the setting and its range, where one of a `TrainingConfig` makes no sense."""
     for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep", "patience"):
         value = getattr(config, name)
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
     for name in ("minutes", "factor", "clip", "save_minutes"):
         value = getattr(config, name)
         if value is not None and not value > 0:
@@ -526,6 +526,8 @@ def begin(model, config, folder, resume):
     device = next(model.parameters()).device
     precision = choose_precision(device, config.precision)
     optimizer, scaler = adam(model), loss_scaler(device, precision)
+    if folder is None and resume:
+        raise ValueError("resume=True needs the folder of the run to go on with")
     state = load_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer) if resume else new_state()
     if state["scaler"]:
         scaler.load_state_dict(state["scaler"])
