@@ -556,9 +556,9 @@ PARSING = Task(tree_pairs, tree_validator)
 #     print(f"{name:16}", *(f"{what}: F1 {r['f1']:6.2f}, valid trees {r['valid_trees']:6.2f}%  " for what, r in reports.items()))
 
 # %% [markdown]
-# Why do parts of speech help, though they do not count? Whoever writes one must look at its word. So every leaf teaches cross-attention where the next word is.
-# `XX` is right wherever a leaf may stand, and the place can only be learned from brackets. On the treebank CRAFT, below, a model with `XX` still wrote trees without
-# regard to the sentence after 2,000 updates: it lost next to nothing where we gave it another one.
+# On new sentences both do well, on deeper ones the second is better. Why do parts of speech help, though they do not count? Whoever writes one must look at its
+# word. So every leaf teaches cross-attention where the next word is. `XX` is right wherever a leaf may stand, and the place can only be learned from brackets. On the
+# treebank CRAFT, below, a model with `XX` still wrote trees without regard to the sentence after 2,000 updates: it lost next to nothing where we gave it another one.
 
 # %% tags=["active-ipynb"]
 # assert reports["new sentences"]["f1"] > 80 > reports["deeper ones"]["f1"]
@@ -648,7 +648,7 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # Each figure is the share of closing brackets at which that head's largest weight lies on the place named above. No head finds opening brackets better than the
 # guess "the last one opened". Perhaps one layer is too few: how deep a bracket stands would have to be counted in a layer below. Cross-attention hardly ever looks at the last word
-# inside, and only in a quarter of cases at the next word, which would say whether the phrase goes on. Where does it look instead? Here is one sentence. Rows are closing
+# inside, and in less than a third of cases at the next word, which would say whether the phrase goes on. Where does it look instead? Here is one sentence. Rows are closing
 # brackets; left the head that finds most opening brackets (each framed where it stands), right the one that looks most at the last word inside or the next:
 
 # %% tags=["active-ipynb"]
@@ -675,8 +675,9 @@ def closing_looks(model, tokenizer, pairs):
 #     f'{count / looked_at.total():.0%} look most at "{word}" ({standing[word] / standing.total():.0%} of the words)' for word, count in looked_at.most_common(4)))
 
 # %% [markdown]
-# At most closing brackets that head looks most at "of" or "with", wherever they stand, though few words are one of the two. These two decide the shape of the whole tree. We had asked
-# for a place; this small model, at least, looks at the words that decide. On the left the frame is on a bright place for the short noun phrases, and hardly for the rest.
+# Most often that head looks at "with" or at the end mark, wherever they stand, though few words are one of the two. "with" decides where its phrase hangs, the end mark
+# how far the sentence goes. We had asked for a place; this small model, at least, looks at what decides. On the left `_PP` finds its bracket, the only `PP_` around. For `_NP` the weight is spread over
+# several `NP_`: the head finds the label, not the level.
 
 # %% [markdown]
 # ## Treebanks
