@@ -121,7 +121,8 @@ def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monk
     assert done.status == 2 and "Traceback" not in done.err
     assert done.err.splitlines()[-1] == (f"transformer: stopped after update 4, all saved in {folder}; "
                                          f"go on with: transformer train --resume --folder '{folder}'")
-    assert "config.json: name the folder of a trained model" in complaint("translate", "Hello.", "--folder", folder)
+    assert (f"the run in {folder} is not finished; go on with: transformer train --resume --folder '{folder}'"
+            in complaint("translate", "Hello.", "--folder", folder))
     done = call("train", "--resume", "--folder", folder)
     assert done.status == 0, done.err
     for name in ("model.safetensors", "config.json", "tokenizer.json", "weights/00000003.safetensors"):

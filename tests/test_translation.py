@@ -208,7 +208,7 @@ def test_the_plan_fits_the_meter(files, monkeypatch):
 # Training
 
 def test_validation(finished, files):
-    model, tokenizer = load(finished)
+    model, tokenizer = load(str(finished))
     e = experiment(files, finished)
     seen, pairs = [], read_corpus("bundled", "validation")[59:60]
     figures = validator(e, tokenizer, 200, seen.append)(model)
@@ -262,6 +262,12 @@ def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(finished, file
     shutil.copytree(finished / "weights", tmp_path / "run" / "weights")
     with pytest.raises(ValueError, match="holds weights, but no checkpoint to go on from: delete"):
         translation.begin_folder(experiment(files, tmp_path / "run"), "a test", torch.device("cpu"))
+
+
+def test_an_unfinished_run_is_no_model_yet(tmp_path):
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"of a stopped run")
+    with pytest.raises(ValueError, match=f"the run in {tmp_path} is not finished; go on with: transformer train"):
+        load(tmp_path)
 
 
 def test_what_the_first_process_may_have_to_download(files, tmp_path, monkeypatch):

@@ -169,7 +169,8 @@ def tidy(tree):
 # A Transformer writes sequences. Vinyals et al. (2015), whom the paper follows, write the tree from left to right: a symbol where a constituent
 # opens, one where it closes, and for each leaf its part of speech. The words are not repeated, because the source has them. Closing brackets carry their label,
 # too. Without the words an output has few types: about a hundred in the treebank used below.
-#
+
+# %% [markdown]
 # Vinyals et al. then wrote `XX` in place of every part of speech, since F1 does not ask for them, and their recurrent network gained about a point. The paper does
 # not say what it did. Its authors' library, tensor2tensor, keeps the parts of speech (`wsj_parsing.py`), and so do we; below both are tried.
 #
@@ -212,6 +213,7 @@ def untagged(sentence):
     return [Tree(UNKNOWN, (word,)) for word in sentence.split(" ")]
 
 
+# %%
 def read_back(text, leaves):
     """The tree that a linearised text means, over exactly these leaves (at least one), and how many repairs it took.
 
