@@ -883,7 +883,7 @@ def beside_in_percent(runs, figure):
 # Here a run sees its corpus not quite three times (big: eight), the paper's base model some twenty times. **Dropout** keeps a model from learning its
 # sentences by heart. In three rounds none does: without dropout perplexity is better than base's here, in the paper worse. BLEU tells less: three seeds of base lie 2.6 apart.
 #
-# **The deepest model and big fail outright.** BLEU of 4 to 6 with a perplexity of 19 to 30: such a model writes fluent German and hardly
+# **The deepest model and big fail outright.** BLEU of 4 to 7 with a perplexity of 19 to 30: such a model writes fluent German and hardly
 # looks at the source. Is it the depth, or the paper's order of norms and its high rate at so few updates? The rows on deep models, below, ask that.
 
 # %% [markdown] tags=["question-09"]
@@ -1004,6 +1004,10 @@ def by_share(runs):
 
 # %% tags=["active-ipynb"]
 # show_group("depth")
+
+# %% [markdown]
+# So it is not the depth. With the norms first the same depth does as well as base, or better; with the paper's order of norms, a quarter of the rate brings back most of the
+# loss. The deeper a post-norm model is, the lower its rate must be.
 
 # %% [markdown]
 # **Parts that could be dropped**:
