@@ -350,7 +350,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     (["train", "--device", "meta"], "there is no device 'meta' here: choose cpu, cuda or mps"),
     (["translate", "Hello.", "--device", "cuda:99"], "there is no device 'cuda:99' here"),
     (["translate", "Hello.", "--beam", "0"], "beam must be at least 1, not 0"),
-    (["evaluate", "--alpha", "-1"], "alpha must be at least 0, not -1.0"),
+    (["evaluate", "--alpha", "-1"], "alpha must be between 0 and 10, not -1.0"),
     (["translate", "Hello.", "--n-best", "5"], "n_best must be between 1 and the beam, 4, not 5"),
     (["evaluate", "--reverse", "--source-file", "a.en", "--target-file", "a.de"], "--reverse turns a corpus round: "),
     (["train", "--reverse", "--source-file", "a.en", "--target-file", "a.de"], "--reverse turns a corpus round: "),

@@ -688,7 +688,7 @@ def load(folder=None, device="cpu"):
     Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run, or with a damaged file.
     """
     folder = Path(folder or bundled_folder())
-    if (folder / "checkpoint.safetensors").is_file() and not (folder / "model.safetensors").is_file():
+    if (folder / "checkpoint.safetensors").is_file() and not (folder / "config.json").is_file():
         raise ValueError(f"the run in {folder} is not finished; go on with: transformer train --resume --folder {shlex.quote(str(folder))}")
     model = Transformer.from_pretrained(folder)
     return model.to(device), load_tokenizer(folder, model.config)
