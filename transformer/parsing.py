@@ -452,6 +452,8 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3):
 # EVALB takes out punctuation by its part of speech. Where the model calls a comma a noun, the two trees would have different words, and EVALB leaves such a
 # sentence out. **So the trees that are scored get their leaves from the gold tree.** That decides nothing about constituents. How many of the model's own parts of speech are right is
 # counted apart (`tags`).
+#
+# An output that skips a word has every later bracket over other words. So there are two more figures: how many outputs have as many parts of speech as there are words, and F1 by the length of the sentence.
 
 # %%
 LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41 or more": math.inf}  # words, and the most of them

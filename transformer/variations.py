@@ -1006,8 +1006,8 @@ def by_share(runs):
 # show_group("depth")
 
 # %% [markdown]
-# So it is not the depth. With the norms first the same depth does as well as base, or better; with the paper's order of norms, a quarter of the rate brings back most of the
-# loss. The deeper a post-norm model is, the lower its rate must be.
+# One seed each, but the differences are large: it is not the depth. With the norms first the same depth does as well as base; with the paper's order of norms, a quarter of the
+# rate brings back most of the loss.
 
 # %% [markdown]
 # **Parts that could be dropped**:
