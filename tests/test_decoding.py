@@ -303,6 +303,19 @@ def test_done_means_that_nothing_alive_can_overtake():
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("k, K, V", [(1, 4, 50), (4, 4, 50), (4, 4, 5), (3, 3, 2), (21, 21, 300)])
+def test_the_best_of_all_extensions(k, K, V):
+    tokens, scores = torch.randint(0, V, (3, k, 6)), torch.randn(3, k)
+    log_probs = torch.randn(3, k, V).log_softmax(dim=-1)
+    log_probs[:, :, 0] = -torch.inf
+    candidates, best, parent = decoding.extend(tokens, scores, log_probs, K)
+    every, place = (scores[:, :, None] + log_probs).flatten(1).sort(dim=1, descending=True)
+    n = min(2 * K, k * (V - 1))  # those with token 0 are impossible, all alike
+    assert torch.equal(best, every[:, : best.shape[1]]) and best.shape[1] == min(2 * K, k * V)
+    assert torch.equal(parent[:, :n], place[:, :n] // V) and torch.equal(candidates[:, :n, -1], place[:, :n] % V)
+    assert torch.equal(candidates[0, 0, :-1], tokens[0, parent[0, 0]])
+
+
 def test_as_many_rows_after_a_step_as_before():
     """Three of four sentences end at the first step, while the beam grows to four: the source's rows must move."""
     model = model_of(seed=1).eval()

@@ -211,6 +211,10 @@ def length_penalty(length, alpha=0.6):
 #
 # Of the extensions of $K$ beginnings at most $K$ end, one each. So among the best $2K$ at least $K$ go on. The first step starts from the begin
 # mark alone.
+#
+# Picking the best of all $kV$ extensions would take longer than the model itself: with $K = 21$ and 8,000 types these are 168,000 numbers for each
+# sentence. So ask first how good each token is at best, whatever it extends, and keep the $2K$ best tokens. Each of them ends an extension at least as good
+# as all those of any other token, so these others can be left out.
 
 # %%
 def take(tokens, places):
@@ -226,8 +230,11 @@ def extend(tokens, scores, log_probs, K):
     hypotheses each extends, both (B, 2K).
     """
     k, V = log_probs.shape[1:]
-    best, place = (scores[:, :, None] + log_probs).flatten(1).topk(min(2 * K, k * V))
-    parent, token = place // V, place % V  # place counts through all k * V extensions
+    totals = scores[:, :, None] + log_probs
+    ends = totals.amax(dim=1).topk(min(2 * K, V)).indices  # (B, n): no other token can end one of the 2K best
+    some = totals.gather(2, ends[:, None].expand(-1, k, -1))  # (B, k, n)
+    best, place = some.flatten(1).topk(min(2 * K, k * V))
+    parent, token = place // ends.shape[1], ends.gather(1, place % ends.shape[1])  # place counts through all k * n of them
     return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
 
 
