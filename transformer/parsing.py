@@ -745,7 +745,7 @@ def table_4_rows(results):
 #     print("No parser here yet: transformer train --corpus treebank_craft makes one.")
 
 # %% [markdown]
-# What differs from the paper: **a byte-pair vocabulary shared by words and symbols** (theirs has 16,000 types), **free treebanks**, and a smaller model where there is no GPU. Vinyals
+# What differs from the paper: **a byte-pair vocabulary shared by words and symbols** (theirs has 16,000 types), **free treebanks**, **pre-norm** (notebook 03), and a smaller model where there is no GPU. Vinyals
 # et al. replace rare words by one unknown type; pieces of words make that unnecessary.
 #
 # ## Checks
