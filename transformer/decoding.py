@@ -211,16 +211,17 @@ def length_penalty(length, alpha=0.6):
 #
 # Of the extensions of $K$ beginnings at most $K$ end, one each. So among the best $2K$ at least $K$ go on. The first step starts from the begin
 # mark alone.
-#
-# Picking the best of all $kV$ extensions would take longer than the model itself: with $K = 21$ and 8,000 types these are 168,000 numbers for each
-# sentence. So ask first how good each token is at best, whatever it extends, and keep the $2K$ best tokens. Each of them ends an extension at least as good
-# as all those of any other token, so these others can be left out.
 
 # %%
 def take(tokens, places):
     """Rows of each sentence's hypotheses: tokens (B, n, t), places (B, k) -> (B, k, t)."""
     return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
 
+
+# %% [markdown]
+# Sorting through all extensions takes long: with $K = 21$ and 8,000 types they are 168,000 for each
+# sentence. So ask first how good each token is at best, whatever it extends, and keep the $2K$ best tokens. Each of them ends an extension at least as good
+# as all those of any other token, so these others can be left out.
 
 # %%
 def extend(tokens, scores, log_probs, K):
