@@ -302,7 +302,6 @@ def test_done_means_that_nothing_alive_can_overtake():
     assert can_improve(nothing_yet, torch.tensor([-1e9]), torch.tensor([13]), 1.0).tolist() == [True]
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("k, K, V", [(1, 4, 50), (4, 4, 50), (4, 4, 5), (3, 3, 2), (21, 21, 300)])
 def test_the_best_of_all_extensions(k, K, V):
     tokens, scores = torch.randint(0, V, (3, k, 6)), torch.randn(3, k)
@@ -316,6 +315,7 @@ def test_the_best_of_all_extensions(k, K, V):
     assert torch.equal(candidates[0, 0, :-1], tokens[0, parent[0, 0]])
 
 
+@torch.no_grad()
 def test_as_many_rows_after_a_step_as_before():
     """Three of four sentences end at the first step, while the beam grows to four: the source's rows must move."""
     model = model_of(seed=1).eval()
