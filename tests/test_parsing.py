@@ -12,6 +12,7 @@ import torch
 from transformer import data, parsing
 from transformer.attention import record_attention
 from transformer.data import Tokenizer, read_corpus
+from transformer.decoding import Translation
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsing import (
     COLLINS,
@@ -21,6 +22,7 @@ from transformer.parsing import (
     Settings,
     Tree,
     bracket_scores,
+    choose,
     closing_looks,
     closings,
     cross,
@@ -313,18 +315,18 @@ def test_spaced():
 
 @pytest.fixture
 def scripted(monkeypatch, treebank):
-    """`translate` answers with the gold trees, the first one with a bracket missing; what it was asked is kept."""
+    """The search answers with the gold trees, the first one with a bracket missing; what it was asked is kept."""
     found, pairs = treebank
     asked = {}
 
-    def translate(model, tokenizer, sentences, beam, alpha, extra, batch_tokens, progress):
-        asked.update(beam=beam, alpha=alpha, extra=extra)
+    def search(model, tokenizer, sentences, n_best, beam, alpha, extra, batch_tokens, progress):
+        asked.update(n_best=n_best, beam=beam, alpha=alpha, extra=extra)
         outputs = dict(zip((s for s, _ in pairs), map(linearize, found)))
         progress(len(sentences))
         texts = [outputs[s] for s in sentences]
-        return [texts[0].rpartition(" ")[0], *texts[1:]]
+        return [[Translation(text, -1.0)] for text in (texts[0].rpartition(" ")[0], *texts[1:])]
 
-    monkeypatch.setattr(parsing, "translate", translate)
+    monkeypatch.setattr(parsing, "translate_n_best", search)
     monkeypatch.setattr(parsing, "stream_corpus", None)
     return asked
 
@@ -334,7 +336,7 @@ def test_evaluate_parser(treebank, scripted):
     unlike = {s: pair for pair in pairs for s in [pair[0]]}  # one tree a sentence
     some = list(unlike.values())[:20]
     report = evaluate_parser(None, None, some, what=None)
-    assert scripted == {"beam": 21, "alpha": 0.3, "extra": 300}
+    assert scripted == {"n_best": 21, "beam": 21, "alpha": 0.3, "extra": 300}
     assert report["f1"] == report["precision"] == report["recall"] == 100
     assert report["valid_trees"] == 95 and report["repairs_a_sentence"] == 0.05 and report["sentences"] == 20
     assert report["tags"] == report["right_count"] == 100
@@ -350,11 +352,11 @@ def test_f1_by_length():
 
 def test_words_are_counted(treebank, scripted, monkeypatch):
     _, pairs = treebank
-    def too_many(*some, right=parsing.translate, **more):
+    def too_many(*some, right=parsing.translate_n_best, **more):
         first, *others = right(*some, **more)
-        return [f"{first} NN", *others]
+        return [[Translation(f"{first[0].text} NN", -1.0)], *others]
 
-    monkeypatch.setattr(parsing, "translate", too_many)
+    monkeypatch.setattr(parsing, "translate_n_best", too_many)
     some = list({pair[0]: pair for pair in pairs}.values())[:20]
     assert evaluate_parser(None, None, some, what=None)["right_count"] == 95
 
@@ -372,7 +374,39 @@ def test_wrong_parts_of_speech_cost_no_bracket(treebank, scripted):
 def test_parse(treebank, scripted):
     found, pairs = treebank
     (tree, repairs), = parse(None, None, [pairs[0][0]])
-    assert repairs == 1 and tree == found[0] and scripted == {"beam": 21, "alpha": 0.3, "extra": 300}
+    assert repairs == 1 and tree == found[0] and scripted["beam"] == 21 and scripted["alpha"] == 0.3
+
+
+def test_choose():
+    leaves = untagged("a b")
+    assert choose(["S_ A B C _S", "S_ A B", "S_ B B _S", "S_ A B _S"], leaves) == "S_ B B _S", "likeliest of two"
+    assert choose(["S_ A", "S_ A B"], leaves) == "S_ A B" and choose(["S_ A"], leaves) == "S_ A"
+
+
+def test_of_several_outputs_the_soundest_is_scored(treebank, scripted, monkeypatch):
+    _, pairs = treebank
+
+    def doubtful(*some, right=parsing.translate_n_best, **more):
+        return [[Translation("_S", 0.0), *entries] for entries in right(*some, **more)]
+
+    monkeypatch.setattr(parsing, "translate_n_best", doubtful)
+    some = list({pair[0]: pair for pair in pairs}.values())[:20]
+    report = evaluate_parser(None, None, some, what=None)
+    assert report["likeliest"]["valid_trees"] == 0 and report["valid_trees"] == 95
+    assert report["likeliest"]["f1"] < report["f1"] == 100
+    assert parse(None, None, [sentence for sentence, _ in some])[1] == (gold_tree(some[1][1]), 0)
+
+
+def test_a_beam_of_one_is_greedy(treebank, monkeypatch):
+    """Validation while training need not search."""
+    one_each = dict(treebank[1])
+
+    def greedy(model, tokenizer, sentences, beam, alpha, extra, batch_tokens, progress):
+        return [linearize(gold_tree(one_each[sentence])) for sentence in sentences]
+
+    monkeypatch.setattr(parsing, "translate", greedy)
+    monkeypatch.setattr(parsing, "translate_n_best", None)
+    assert evaluate_parser(None, None, list(one_each.items()), beam=1, what=None)["f1"] == 100
 
 
 def test_a_parser_is_trained_by_the_loop_of_translation(treebank, tmp_path, one_thread):
