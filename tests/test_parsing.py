@@ -22,12 +22,12 @@ from transformer.parsing import (
     Settings,
     Tree,
     bracket_scores,
+    by_length,
     choose,
     closing_looks,
     closings,
     cross,
     evaluate_parser,
-    f1_by_length,
     gold_tree,
     leaves_of,
     linearize,
@@ -343,11 +343,12 @@ def test_evaluate_parser(treebank, scripted):
     assert sum(group["sentences"] for group in report["by_length"].values()) == 20
 
 
-def test_f1_by_length():
+def test_by_length():
     rows = [BracketScore(length, matched=matched, gold=4, test=2)
             for length, matched in ((10, 1), (3, 2), (11, 0), (99, 2))]
-    assert f1_by_length(rows) == {"1-10": {"sentences": 2, "f1": 50.0}, "11-20": {"sentences": 1, "f1": 0.0},
-                                  "41 or more": {"sentences": 1, "f1": 66.67}}
+    assert by_length(rows, [True, False, False, True]) == {
+        "1-10": {"sentences": 2, "f1": 50.0, "right_count": 50.0}, "11-20": {"sentences": 1, "f1": 0.0, "right_count": 0.0},
+        "41 or more": {"sentences": 1, "f1": 66.67, "right_count": 100.0}}
 
 
 def test_words_are_counted(treebank, scripted, monkeypatch):

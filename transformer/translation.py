@@ -91,7 +91,7 @@ RECIPES = {
         training=TrainingConfig(updates=5000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=250)),
     "treebank_craft": dict(
         model=TransformerConfig(vocab_size=8000, N=4, d_model=128, d_ff=512, h=4, norm_first=True, max_positions=1536),
-        training=TrainingConfig(updates=48_000, batch_tokens=1024, warmup=1000, save_every=1000)),
+        training=TrainingConfig(updates=30_000, batch_tokens=1024, warmup=1000, save_every=1000)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
