@@ -324,7 +324,8 @@ def scripted(monkeypatch, treebank):
         outputs = dict(zip((s for s, _ in pairs), map(linearize, found)))
         progress(len(sentences))
         texts = [outputs[s] for s in sentences]
-        return [[Translation(text, -1.0)] for text in (texts[0].rpartition(" ")[0], *texts[1:])]
+        texts[0] = texts[0].rpartition(" ")[0]
+        return [[Translation(text, -1.0)] for text in texts]
 
     monkeypatch.setattr(parsing, "translate_n_best", search)
     monkeypatch.setattr(parsing, "stream_corpus", None)
@@ -347,7 +348,8 @@ def test_by_length():
     rows = [BracketScore(length, matched=matched, gold=4, test=2)
             for length, matched in ((10, 1), (3, 2), (11, 0), (99, 2))]
     assert by_length(rows, [True, False, False, True]) == {
-        "1-10": {"sentences": 2, "f1": 50.0, "right_count": 50.0}, "11-20": {"sentences": 1, "f1": 0.0, "right_count": 0.0},
+        "1-10": {"sentences": 2, "f1": 50.0, "right_count": 50.0},
+        "11-20": {"sentences": 1, "f1": 0.0, "right_count": 0.0},
         "41 or more": {"sentences": 1, "f1": 66.67, "right_count": 100.0}}
 
 

@@ -409,6 +409,10 @@ def test_score_run_and_record(scored):
     assert kept["updates"] == 6 and kept["tokens"] == log[-1]["tokens"] and kept["seed"] == 2017
     assert kept["parameters"] == parameters_of(TransformerConfig(**kept["model"])) and len(kept["log"]) == 2
     assert kept["command"] == "transformer train --seed 2017" and "torch" in kept["hardware"]
+    saved = json.loads((scored / "run.json").read_text())
+    again = {"command": "transformer train --resume --folder somewhere/run", "commit": "abc1234", "hardware": "a CPU"}
+    (scored / "run.json").write_text(json.dumps({**saved, "resumed": [again]}))
+    assert record(scored)["resumed"] == [{**again, "command": "transformer train --resume"}]
     assert kept["commit"] == translation.git_commit()
     assert str(scored.parent) not in json.dumps(kept)
 

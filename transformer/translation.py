@@ -844,7 +844,8 @@ def record(folder):
         raise ValueError(f"the run in {folder} has no {'scores' if log else 'log'}: train, then evaluate, then record it")
     last = log[-1]
     return {"command": public(saved["command"]), "commit": saved.get("commit") or git_commit(),
-            "hardware": saved.get("hardware", "not recorded"), "resumed": saved.get("resumed", []),
+            "hardware": saved.get("hardware", "not recorded"),
+            "resumed": [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])],
             "corpus": Path(saved["source_file"]).name if saved["source_file"] else saved["corpus"], "reverse": saved.get("reverse", False),
             "seed": saved["training"]["seed"], "minutes": round(last["seconds"] / 60, 1), "updates": last["update"],
             "epochs": last["epoch"], "tokens": last["tokens"], "parameters": parameters_of(TransformerConfig(**saved["model"])),
