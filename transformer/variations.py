@@ -937,8 +937,13 @@ def further_rows(runs, group):
 #         if lines := further_rows(result["runs"], group):
 #             display(Markdown(f"**{result['corpus']}**"), Markdown(markdown_table(["row", "compared with", "seeds", "PPL, difference", "BLEU, difference"], lines)))
 
-# %% [markdown]
-# **Positions on longer sentences than any in training.** Both kinds are trained on pairs of at most twelve words, and translate short and long ones:
+# %% [markdown] tags=["question-20"]
+# **Why are learned positions no better than the sine?** Row E: the paper found no difference. Here learned positions have a slightly better perplexity, and in BLEU there is
+# no difference that three seeds show. Attention needs a vector for each place that it can tell from the others, and from which queries and keys can compute
+# a distance. The sine is such a table from the start (notebook [07](07_positions.ipynb)). What could be learned beyond that is little.
+#
+# The paper kept the sine because it might serve on longer sentences than any in training. A learned table has vectors there that no step ever changed. So both kinds
+# are trained on pairs of at most twelve words, and translate short sentences and longer ones:
 
 # %%
 def by_length(runs):
@@ -958,6 +963,11 @@ def by_length(runs):
 # for result in results:
 #     if lines := by_length(result["runs"]):
 #         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
+
+# %% [markdown]
+# The sine has no advantage on the longer ones, at least not here: three seeds show no difference in any column. How can untrained vectors do? They are random, so
+# they differ from each other, as the trained ones do. And most words find what they attend to by what it is, not by where it stands. But this test is mild. Of the longer sentences
+# few have more than twenty words, so most of their words stand at places that training did reach.
 
 # %% [markdown]
 # **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU (0 where every run diverged):
