@@ -794,7 +794,8 @@ def table_4_rows(results):
 # transformer train --resume --folder runs/treebank_craft --updates 36000 --factor 0.3
 # transformer evaluate --folder runs/treebank_craft --record data/runs/parser-craft.json
 # ```
-#
+
+# %% [markdown]
 # What is the second line for? The paper's rate falls only with the root of the step, so late in training every step still shakes the weights. Validation loss had stood
 # between 0.287 and 0.301 from update 20,000 on. With 0.3 of the rate it was soon 0.277, and 0.283 at the end; greedy F1 on 200 validation sentences, 50 to 53 in the 5,000 updates before, was
 # 57 to 59 (one run, which changed over at update 29,378; its log is in the result file). Those figures are of single weights. The result is of the average of the last five, which does something
