@@ -116,7 +116,7 @@ def measured(c, training, encoded, device):
     log = train(accelerate(Transformer(c)).to(device), encoded, training)
     first, last = log[0], log[-1]
     updates, seconds = last["update"] - first["update"], max(1e-9, last["seconds"] - first["seconds"])
-    return {"seconds_per_update": round(seconds / updates, 4),
+    return {"seconds_per_update": round(seconds / updates, 6),
             "tokens_per_second": round((last["tokens"] - first["tokens"]) / seconds),
             "tokens_per_update": round((last["tokens"] - first["tokens"]) / updates),
             "utilisation": round(sum(row["utilisation"] for row in log[1:]) / len(log[1:]), 3),

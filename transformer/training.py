@@ -467,7 +467,7 @@ def log_row(state, rate, speed, validate, model):
         return sum(values) / len(values) if values else math.nan
 
     row = {"update": state["update"], "epoch": state["epoch"], "tokens": state["tokens"], "rate": rate,
-           "seconds": round(state["seconds"], 1), **speed, "skipped": state["skipped"],
+           "seconds": round(state["seconds"], 3), **speed, "skipped": state["skipped"],
            "loss": mean(state["losses"]), "norm": mean(state["norms"])}
     if validate is not None:
         model.eval()
