@@ -49,9 +49,12 @@ from transformer.translation import (
     multi30k_rows,
     on_disk,
     options_of,
+    over_seeds,
     parameters_of,
     plan_of,
     plan_run,
+    power,
+    products,
     public,
     read_families,
     read_results,
@@ -173,6 +176,13 @@ def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monke
 
 # The plan
 
+def test_products_are_counted_without_padding():
+    """By hand: sentences of 20 tokens, 30 of them in a batch, 3 batches an update, 5 updates."""
+    c, training = TransformerConfig(50, **TINY), TrainingConfig(updates=5, batch_tokens=600, accumulate=3)
+    assert products(c, training, 20) == pytest.approx(5 * 90 * training_flops(c, 20, 20))
+    assert products(c, training) == pytest.approx(5 * 60 * training_flops(c, 30, 30))
+
+
 def test_the_plan_of_equal_sentences():
     c, training = TransformerConfig(1000, **TINY), TrainingConfig(updates=50, batch_tokens=600, accumulate=2)
     plan = plan_run(c, training, [10] * 10, [12] * 10, pairs=500, rate=1e9, utilisation=0.5)
@@ -202,7 +212,7 @@ def test_the_plan_fits_the_meter(files, monkeypatch):
     monkeypatch.setattr(translation, "matmul_rate", lambda device, precision: 1e9)
     plan = plan_of(e, encoded, torch.device("cpu"))
     assert plan.tokens == pytest.approx(meter.tokens, rel=0.1) and plan.flops == pytest.approx(meter.flops, rel=0.1)
-    assert plan.epochs == pytest.approx(1, rel=0.1) and plan.seconds == pytest.approx(plan.flops / 4e8)
+    assert plan.epochs == pytest.approx(1, rel=0.1) and plan.seconds == pytest.approx(plan.flops * 3 / 1e9)
 
 
 # Training
@@ -475,7 +485,7 @@ def result(score, tokenized=None, corpus="multi30k", **more):
     """A result file's dict with made-up scores."""
     rows = {"bleu": {"score": score}, "bleu_tokenized_lowercased": {"score": tokenized}, **more}
     return {"corpus": corpus, "scores": {"test": rows}, "model": dataclasses.asdict(TransformerConfig(300, **TINY)),
-            "training": dataclasses.asdict(TRAINING)}
+            "training": dataclasses.asdict(TRAINING), "updates": 3}
 
 
 def test_results_and_what_is_missing(tmp_path):
@@ -506,7 +516,8 @@ def test_spread():
     values = [39.5, 40.25, 41.0]
     assert spread(values) == f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} (3 seeds)"
     assert statistics.stdev(values) == pytest.approx(np.std(values, ddof=1))
-    assert spread([39.5, None]) == "39.50 (1 seed)" and spread([]) == spread([None]) == "-"
+    assert spread([39.5, None]) == "39.50 (1 seed)" and spread([]) == spread([None]) == over_seeds([]) == "-"
+    assert over_seeds([1.0]) == "1.00" and over_seeds(values[:2]) == spread(values[:2]).removesuffix(" (2 seeds)")
 
 
 def test_multi30k_table():
@@ -514,8 +525,9 @@ def test_multi30k_table():
     rows = multi30k_rows(results)
     assert len(rows) == len(MULTI30K_LITERATURE) + 1             # no weights alone were scored
     assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
-    rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in ABLATIONS}})
-    assert ["here, untied", "2.00 (1 seed)", "1.00 (1 seed)"] in rows
+    rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in [*ABLATIONS, "multi30k-de-en-1"]}})
+    for words in ("untied", "no-smoothing", "short-warmup", "German to English"):
+        assert [f"here, {words}", "2.00 (1 seed)", "1.00 (1 seed)"] in rows
     assert rows[-1][0].startswith("here, seed 1,") and rows[-1][1:] == ["40.00 (1 seed)", "36.00 (1 seed)"]
     for corpus, shown in (("multi30k", True), ("bundled", False)):
         rows = multi30k_rows({**results, "this run": {**result(7.0, 8.0), "corpus": corpus}})
@@ -530,6 +542,8 @@ def test_table_2():
     assert not any(row[0].startswith("here") for row in plain)   # Multi30k is another test set
     rows = table_2_rows({"wmt14-base": result(26.0, corpus="wmt14", bleu_compounds_split={"score": 26.8})})
     assert len(rows) == len(plain) + 1 and rows[-1][:3] == ["here, wmt14-base", 26.8, 26.0]
+    done = products(TransformerConfig(300, **TINY), dataclasses.replace(TRAINING, updates=3))  # as far as the run came
+    assert rows[-1][3] == power(done)
 
 
 @pytest.mark.parametrize("corpus, splits", [("bundled", ["test", "hard"]), ("multi30k", ["test"])])

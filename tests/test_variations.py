@@ -37,30 +37,29 @@ from transformer.variations import (
     base_of,
     beside_in_percent,
     beside_the_paper,
-    by_length,
+    by_seed,
     by_share,
     choose,
     compare,
     devices_for,
-    difference,
     direction,
     earlier_results,
     further_rows,
     has_result,
     head_rows,
     in_words,
+    judge,
     millions,
     model_of,
     no_path,
     outside_embeddings,
-    over_seeds,
     result_rows,
     run_trial,
     run_variations,
     sample,
     scaled,
     schedule_grid,
-    spreads,
+    short_and_long,
     take_out,
     taken_out,
     trial_of,
@@ -685,80 +684,110 @@ def test_the_command(base, here, with_base, tmp_path, monkeypatch, capsys):
 # Differences
 
 def test_a_row_has_its_own_deviation_or_the_median():
-    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.1, 9.9], "c": [7.0, 7.5, 6.5], "d": [3.0]}
+    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.1, 9.9], "c": [7.0, 7.5, 6.5], "d": [3.0], "e": []}
+    found = judge(values, "bleu")
     own = [statistics.stdev(values[row]) for row in "abc"]
-    assert spreads(values) == {"a": own[0], "b": 0.5, "c": 0.5, "d": 0.5} and own[0] > own[2] == 0.5
-    assert spreads({"a": [1.0, 1.1], "d": [3.0]}) == {}  # two runs may agree by chance
+    expected = {"a": own[0] / 3**0.5, "b": 0.5 / 3**0.5, "c": 0.5 / 3**0.5, "d": 0.5}
+    assert {row: s for row, (_, s, _) in found.items()} == pytest.approx(expected) and own[0] > own[2] == 0.5
+    few = judge({"a": [1.0, 1.2], "d": [3.0]}, "bleu")  # two runs may agree by chance
+    assert few["a"][0] == pytest.approx(1.1)
+    assert all(math.isnan(s) and verdict == "few runs" for _, s, verdict in few.values())
 
 
-@pytest.mark.parametrize("values, verdict", [
-    ((11.7, 11.7), "more"), ((11.5, 11.5), "none"), ((8.3, 8.3), "less"), ((10.0, 10.0), "none")])
-def test_a_difference_under_two_deviations_is_none(values, verdict):
-    assert difference([2.0], [2.0], 0.0, 0.0) == (0.0, 0.0, "none")
-    found, own, said = difference(list(values), [9.5, 10.0, 10.5], 1.0, 0.6)
-    assert found == pytest.approx(values[0] - 10) and said == verdict
-    assert own == pytest.approx((1 / 2 + 0.36 / 3) ** 0.5)
+@pytest.mark.parametrize("value, verdicts", [
+    (1.3, ("better", "worse")), (1.1, ("none", "none")), (0.0, ("none", "none")),
+    (-1.1, ("none", "none")), (-1.3, ("worse", "better"))])
+def test_a_difference_under_two_deviations_is_none(value, verdicts):
+    differences = [value - 1, value, value + 1]  # deviation 1 / sqrt(3), two of it 1.155
+    for figure, verdict in zip(("bleu", "perplexity"), verdicts):
+        assert judge({"row": differences}, figure) == {"row": (pytest.approx(value), pytest.approx(3**-0.5), verdict)}
+    assert judge({"row": [0.0, 0.0, 0.0]}, "bleu") == {"row": (0.0, 0.0, "none")}
 
 
-def runs_of(row, perplexity, bleu, deviation=1.5**0.5):
-    """Three runs of a row; with the usual deviation that of the difference of two rows is 1."""
+def test_rows_are_compared_seed_by_seed():
+    """By a loop over all pairs; a seed that only one of the two has is left out."""
+    runs = [dict(seed=seed, bleu=seed * 5.0, long=dict(bleu=seed * 4.0)) for seed in (3, 1, 7)]
+    others = [dict(seed=seed, bleu=seed * 2.0, long=dict(bleu=seed * 3.0)) for seed in (1, 2, 3)]
+    expected = [run["bleu"] - other["bleu"] for run in runs for other in others if run["seed"] == other["seed"]]
+    assert by_seed(runs, others, "bleu") == expected == [9.0, 3.0]
+    assert by_seed(runs, others, "long", "bleu") == [3.0, 1.0]
+
+
+def test_a_bad_seed_is_bad_for_both():
+    """What shifts every run of a seed alike does not count as chance between two rows."""
+    runs = [*runs_of("base", 10.0, 20.0, 0.0), *runs_of("N=2", 9.0, 19.0, 0.1)]
+    (depth,) = compare([dict(run, bleu=run["bleu"] - 10 * (run["seed"] == 3)) for run in runs])
+    assert depth["bleu"] == (pytest.approx(-1.0), pytest.approx(0.1 / 3**0.5), "worse")
+
+
+def runs_of(row, perplexity, bleu, deviation=3**0.5):
+    """Three runs of a row; beside a row of deviation 0 the mean difference deviates by 1."""
     common = dict(group=BY_NAME[row].group, row=row, changes=BY_NAME[row].changes)
-    return [dict(common, perplexity=perplexity + d, bleu=bleu + d) for d in (-deviation, 0, deviation)]
+    return [dict(common, seed=seed, perplexity=perplexity + d, bleu=bleu + d)
+            for seed, d in enumerate((-deviation, 0, deviation), 1)]
 
 
 def test_every_row_is_compared():
     """By hand: each difference has a deviation of 1, three seeds a row; perplexity only of the same sentences."""
-    runs = [*runs_of("base", 10.0, 20.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=3", 30.0, 12.0),
-            *runs_of("narrow,every=3", 34.0, 13.0), *runs_of("narrow,every=1", 11.0, 20.0)]
+    runs = [*runs_of("base", 10.0, 20.0, 0.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=3", 30.0, 12.0),
+            *runs_of("narrow,every=3", 34.0, 13.0, 0.0), *runs_of("narrow,every=1", 11.0, 20.0)]
     wide, few, small, all_pairs = compare(runs)
     assert all_pairs["perplexity"][0] == pytest.approx(1.0)  # of the same sentences as base
     assert (wide["row"], wide["seeds"], wide["beside"]) == ("d_ff=4096", 3, "base")
-    assert wide["perplexity"] == (pytest.approx(-3.0), pytest.approx(1.0), "less")
+    assert wide["perplexity"] == (pytest.approx(-3.0), pytest.approx(1.0), "better")
     assert wide["bleu"] == (pytest.approx(1.5), pytest.approx(1.0), "none")
-    assert few["perplexity"] is None and few["bleu"] == (pytest.approx(-8.0), pytest.approx(1.0), "less")
+    assert few["perplexity"] is None and few["bleu"] == (pytest.approx(-8.0), pytest.approx(1.0), "worse")
     assert small["beside"] == "base,every=3" and small["bleu"][0] == pytest.approx(1.0)
-    assert small["perplexity"] == (pytest.approx(4.0), pytest.approx(1.0), "more")
-    assert in_words(wide["perplexity"]) == "-3.00 ± 1.00, less" and in_words(None) == "-"
-    once = compare(runs[::3])
+    assert small["perplexity"] == (pytest.approx(4.0), pytest.approx(1.0), "worse")
+    assert in_words(wide["perplexity"]) == "-3.00 ± 1.00, better" and in_words(None) == "-"
+    once = compare(runs[1::3])
     assert all(row["bleu"][2] == "few runs" and math.isnan(row["bleu"][1]) for row in once)
     assert in_words(once[0]["bleu"]) == "+1.50, few runs"
     assert compare(runs[3:])[0]["bleu"] is None  # no base
-    assert [row[3:] for row in further_rows(runs, "data")][1] == ["+4.00 ± 1.00, more", "+1.00 ± 1.00, none"]
+    assert [row[3:] for row in further_rows(runs, "data")][1] == ["+4.00 ± 1.00, worse", "+1.00 ± 1.00, none"]
     assert further_rows(runs, "schedule") == []
 
 
 def test_a_wild_row_leaves_the_others_alone():
-    runs = [*runs_of("base", 10.0, 20.0, 0.1), *runs_of("N=2", 12.0, 18.0, 0.1), *runs_of("N=4", 90.0, 3.0, 50.0)]
-    depth, wild = compare(runs)
-    assert depth["bleu"][2] == "less" and wild["bleu"][2] == "none"
+    runs = [*runs_of("base", 10.0, 20.0, 0.1), *runs_of("N=2", 12.0, 18.0, 0.1), *runs_of("N=4", 90.0, 3.0, 50.0),
+            *runs_of("h=4", 10.0, 20.0, 0.2)]
+    depth, wild, heads = compare(runs)
+    assert depth["bleu"][2] == "worse" and wild["bleu"][2] == heads["bleu"][2] == "none"
 
 
 def test_beside_the_paper():
     rows = ("base", 30.0), ("N=2", 28.0), ("P_drop=0.2", 33.0), ("h=16", 33.0), ("without=W_V", 29.0)
-    runs = [run for row, bleu in rows for run in runs_of(row, 9.0, bleu, 0.1)]
+    runs = [run for row, bleu in rows for run in runs_of(row, 9.0, bleu, 0.1 * (row != "base"))]
     depth, dropout, heads = beside_the_paper(runs)
-    assert depth == ["N=2", 3, "+0.00 ± 0.08, none", "+1.19", "none", "-2.00 ± 0.08, less", "-2.1", "same way"]
-    assert dropout[-2:] == ["-0.3", "reversed"] and heads[-2:] == ["+0.0", "only here"]
+    assert depth == ["N=2", "N 2", 3, "+0.00 ± 0.06, none", "+1.19", "none", "-2.00 ± 0.06, worse", "-2.1", "same way"]
+    assert dropout[-2:] == ["-0.3", "only here"] and heads[-2:] == ["+0.0", "only here"]
     drawn = beside_in_percent(runs, "bleu")
     assert list(drawn) == ["N=2", "P_drop=0.2", "h=16"]
-    assert drawn["N=2"] == pytest.approx((-200 / 30, 20 * (2 / 3)**0.5 / 30, 100 * (23.7 / 25.8 - 1)))
+    assert drawn["N=2"] == pytest.approx((-200 / 30, 20 * (1 / 3)**0.5 / 30, 100 * (23.7 / 25.8 - 1)))
     assert direction(None, 1.0) == "-" and beside_in_percent([], "bleu") == {}
-    seen = (0.5, 0.1, "more")
+    seen = (0.5, 0.1, "better")
     assert direction(seen, -0.01, "perplexity") == "only here" and direction(seen, -0.06, "perplexity") == "reversed"
-    assert direction(seen, -0.1) == "only here" and direction((0.5, math.nan, "few runs"), 1.0) == "few runs"
+    assert [direction(seen, paper) for paper in (-0.3, -0.4, 0.4)] == ["only here", "reversed", "same way"]
+    assert direction((0.5, math.nan, "few runs"), 1.0) == "few runs"
 
 
 def test_what_is_shown_of_a_result_file():
     base = dict(row="base", updates=1500, epochs=3, outside_embeddings=780_000)
-    runs = [dict(base, minutes=minutes, perplexity=p, bleu=b,
+    runs = [dict(base, seed=seed, cpu_minutes=minutes, perplexity=p, bleu=b,
                  short=dict(perplexity=1.0, bleu=p), long=dict(perplexity=2.0, bleu=b))
-            for minutes, p, b in ((7, 10, 20), (9, 12, 21))]
-    assert result_rows(runs) == [["base", 2, "1,500", "3.0", "8.0", "0.78", "11.00 ± 1.41", "20.50 ± 0.71"]]
-    assert by_length(runs) == [["base", "11.00 ± 1.41", "20.50 ± 0.71", "1.00 ± 0.00", "2.00 ± 0.00"]]
-    assert by_length([{}]) == []
+            for seed, minutes, p, b in ((1, 7, 10, 20), (2, 9, 12, 21))]
+    line = ["base", 2, "1,500", 3, "8.0", "0.78", "11.00 ± 1.41", "20.50 ± 0.71"]
+    assert result_rows(runs) == [line]
+    resumed = [dict(run, cpu_minutes=None) for run in runs]
+    assert result_rows([resumed[0], runs[1]])[0][4] == "9.0" and result_rows(resumed)[0][4] == "-"
+    assert short_and_long(runs) == [["base", "11.00 ± 1.41", "20.50 ± 0.71", "1.00 ± 0.00", "2.00 ± 0.00"]]
+    assert short_and_long([{}]) == []
     other = [dict(run, row="other", long=dict(perplexity=2.0, bleu=15.0)) for run in runs]
-    assert by_length([*runs, *other])[2] == [
+    assert short_and_long([*runs, *other])[2] == [
         "the second minus the first", "+0.00, few runs", "-5.50, few runs", "+0.00, few runs", "+0.00, few runs"]
+    third = [dict(run, seed=3, short=dict(perplexity=1.0, bleu=short))
+             for run, short in ((runs[0], 10.0), (other[0], 9.0))]
+    assert short_and_long([*runs, *other, *third])[2][1] == "-0.33 ± 0.33, none"
 
 
 def test_heads_and_the_width_of_their_keys():
@@ -767,7 +796,7 @@ def test_heads_and_the_width_of_their_keys():
     for run in runs:
         run["changes"] = scaled(BY_NAME[run["row"]].changes, SMALL)
     assert head_rows({"base": base, "runs": runs}) == [
-        ["base", 8, 12, "20.00 ± 0.00", 25.8], ["h=4", 4, 24, "21.00 ± 1.22", 25.5],
+        ["base", 8, 12, "20.00 ± 0.00", 25.8], ["h=4", 4, 24, "21.00 ± 1.73", 25.5],
         ["d_k=16", 8, 3, "19.00 ± 1.00", 25.1]]
 
 
@@ -799,7 +828,6 @@ def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
     with pytest.raises(ValueError, match="already holds a run or a model"):
         run_trial(e, "")
     assert before and sorted((e.folder / "weights").iterdir()) == before
-    assert over_seeds([1.0]) == "1.00"
 
 
 @pytest.mark.parametrize("part, missing", [(None, 0), ("W_V", 3 * 16 * 16), ("softmax", 0), ("residual", 0)])

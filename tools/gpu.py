@@ -32,6 +32,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from transformer.hardware import (  # noqa: E402
+    UTILISATION,
     accelerate,
     allow_tf32,
     choose_device,
@@ -64,7 +65,6 @@ DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
 GPUS = [("1 x H100, bf16", 989e12, DOLLARS), ("8 x H100, bf16", 8 * 989e12, 8 * DOLLARS),
         ("1 x A100, bf16", 312e12, 1.5), ("1 x T4, fp16", 65e12, 0.35),
         ("8 x P100, fp32 (the paper's)", 8 * 9.5e12, None)]
-UTILISATION = 1 / 3  # see `estimate`
 TINY = dict(d_model=16, d_ff=32, N=1, h=2)
 
 

@@ -280,11 +280,11 @@ def precision_hint(device, precision="auto"):
 # The paper's base model: 100,000 updates, 25,000 tokens a side each. At 30 tokens a sentence that is 833 pairs an update.
 
 # %%
-def estimate_seconds(c, updates, batch_tokens, rate, utilisation=0.4, length=30):
-    """Seconds for a training run on hardware that multiplies matrices at `rate` FLOPs a second.
+UTILISATION = 1 / 3  # the part of a machine's rate that a whole training loop reaches: a guess, about what published runs of the paper's models come to
 
-    utilisation: the part of that rate which the whole loop reaches (0.3 to 0.5 is usual).
-    """
+
+def estimate_seconds(c, updates, batch_tokens, rate, utilisation=UTILISATION, length=30):
+    """Seconds for a training run on hardware that multiplies matrices at `rate` FLOPs a second, of which `utilisation` is reached."""
     pairs = batch_tokens / length
     return updates * pairs * training_flops(c, length, length) / (rate * utilisation)
 
@@ -296,8 +296,8 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=0.4, length=30)
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU would need many months, or years. For eight P100 we get 0.36 days, and the paper's own figure is 12 hours: our guess of
-# 40% is too high, and 29% would fit. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
+# A CPU would need many months, or years. For eight P100 we get 0.44 days, and the paper's own figure is 12 hours: our guess of
+# a third is a little too high, and 29% would fit. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
 # rate. Ours count the products alone:
 
 # %% tags=["active-ipynb"]
