@@ -253,7 +253,7 @@ def read_bundled(split):
 
 # %% [markdown]
 # Behind each pair stand the constructions it uses. Yellow joins words that translate each other. The first two pairs were
-# written for this page: in the first the verb waits at the end of the German sentence, so the diagonal breaks; in the second it
+# written for this page: in the first the participle (*geöffnet*) waits at the end of the German sentence, so the diagonal breaks; in the second it
 # does not. The third comes from the test split. It has a verb that falls into two parts ("separable"): "opened" is *machte ... auf*,
 # two squares in one column. Later notebooks ask whether attention finds these squares.
 #
@@ -262,7 +262,7 @@ def read_bundled(split):
 # %% tags=["active-ipynb"]
 # pairs = [(example.source, example.target) for example in read_bundled("train")]
 # lengths = {side: [len(WORD.findall(pair[i])) for pair in pairs] for i, side in enumerate(("English", "German"))}
-# plotting.histograms(lengths, xlabel="words in a sentence, punctuation included", bins=range(1, 28));
+# plotting.histograms(lengths, xlabel="words in a sentence, punctuation included", bins=[n - 0.5 for n in range(1, 28)]);
 
 # %% tags=["active-ipynb"]
 # assert len(pairs) == 20_000 and sum(lengths["English"]) / len(pairs) >= 9
@@ -733,14 +733,14 @@ def stream_trees(path, split):
             for name in names:
                 yield from trees_in(archive.read(name).decode("utf8"))
         return
-    texts = craft_texts(path)
-    for article in texts[f"ids/craft-ids-{ {'validation': 'dev'}.get(split, split) }.txt"].decode("utf8").split():
+    texts, part = craft_texts(path), "dev" if split == "validation" else split
+    for article in texts[f"ids/craft-ids-{part}.txt"].decode("utf8").split():
         yield from trees_in(texts[f"penn/{article}.tree"].decode("utf8"))
 
 
 # %% [markdown]
 # The words of a sentence stand in the innermost brackets, each behind its part of speech. A bracket in the text is
-# written `-LRB-` or `-RRB-`; `-NONE-` marks where a word is understood but not written; those are left out.
+# written `-LRB-` or `-RRB-`; `-NONE-` marks where a word is understood but not written, and is left out.
 
 # %%
 LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
@@ -783,8 +783,8 @@ def detokenize(text, german=False):
 
 # %% [markdown]
 # How well? Cut by the same rules (the package `sacremoses`), 96 to 98% of the lines of newstest2013 and newstest2014 come
-# back letter by letter. As they are cut, only 2 to 3% equal the plain ones. What stays wrong is mostly apostrophes; a
-# test counts this. **Deviation: the paper's text stayed cut into words.**
+# back letter by letter. As they are cut, only 2 to 3% equal the plain ones. What stays wrong is mostly apostrophes.
+# **Deviation: the authors' published code leaves the text cut into words.**
 
 # %% [markdown]
 # ## Reading a corpus
@@ -1011,24 +1011,26 @@ class Tokenizer(BytePairs):
 # How large should the vocabulary be? More types make shorter sentences but larger matrices.
 
 # %% tags=["active-ipynb"]
-# held_out = [text for pair in read_corpus("bundled", "test") for text in pair]
+# held_out = [text for pair in read_corpus("bundled", "validation") for text in pair]
 # sample = [text for pair in pairs[:5000] for text in pair]
 # trained = {V: Tokenizer.train(sample, V) for V in (259, 300, 400, 600, 1000, 2000)}
 # mean = {V: sum(map(len, bpe.encode_all(held_out))) / len(held_out) for V, bpe in trained.items()}
-# plotting.lines(mean, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a test sentence", markers=True);
+# plotting.lines(mean, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a validation sentence", markers=True);
 
 # %% [markdown]
-# On the left, 259 types: only bytes and marks, one token a letter. The first few hundred merges shorten sentences
+# On the left, 259 types: only bytes and marks, one token a byte (a letter like ö has two). The first few hundred merges shorten sentences
 # most. How much of the vocabulary do the languages share?
 
 # %% tags=["active-ipynb"]
 # used = [{i for ids in tokenizer.encode_all([pair[side] for pair in pairs]) for i in ids} for side in (0, 1)]
 # parts = {"English only": used[0] - used[1], "both": used[0] & used[1], "German only": used[1] - used[0]}
-# plotting.bars({name: len(types) for name, types in parts.items()}, ylabel="types");
+# plotting.bars({name: len(types) for name, types in parts.items()}, ylabel="types")
+# words = [{word for pair in pairs for word in WORD.findall(pair[side])} for side in (0, 1)]
+# print(f"different words: {len(words[0]):,} in English, {len(words[1]):,} in German")
 
 # %% [markdown]
-# Names, punctuation and short pieces of words are shared. German needs more types of its own, because its words change
-# their endings more. The rest of the 2,000 are bytes that do not occur here, and merges that were only a step on the
+# Names, punctuation and short pieces of words are shared. German needs more types of its own: it has more different words, its
+# endings among the reasons. The rest of the 2,000 are bytes that do not occur here, and merges that were only a step on the
 # way to longer ones.
 #
 # **Lossless.** Whatever you type comes back, even what the training data never held, and even a mark typed as text.
@@ -1202,7 +1204,7 @@ class EncodedPairs:
 # %% [markdown]
 # A folder is made under a temporary name and then renamed, so that nobody meets half of one. Its `about.json` keeps the
 # checksums of both files and a **key**, computed from what the ids depend on: the files, the tokenizer, the direction, and a number that
-# is raised when the code reads files differently. Who asks for the same again gets the folder that is there. Everything in `encoded/` may be deleted at any time; it is made again.
+# is raised when the code reads files differently. Who asks for the same again gets the folder that is there. Everything in `encoded/` (in the folder of downloads) may be deleted at any time; it is made again.
 
 # %%
 ENCODED_FILES = ("tokens.bin", "offsets.bin")
@@ -1329,7 +1331,7 @@ def similar_order(source, target, chance):
 
 # %%
 def stations(longer, batch_tokens):
-    """Places for cuts between pairs ordered by their longer side: where it changes, and 32 to a full batch between."""
+    """Places for cuts between pairs ordered by their longer side: where that length changes, and among equal lengths at every 1/32 of a full batch."""
     fit = np.maximum(1, batch_tokens // longer)
     part = 32 * (np.arange(len(longer)) - np.searchsorted(longer, longer)) // fit
     new = (np.diff(longer, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0)
@@ -1478,8 +1480,8 @@ def padding_share(encoded, batches):
 # assert share["both lengths"] <= PADDING
 
 # %% [markdown]
-# Sorted by both lengths, hardly a place is wasted; by the target's alone, every eighth; in random batches, nearly half.
-# Fixed length wastes most, and it also tempts people to cut long sentences, end mark included; such a model never learns
+# Sorted by both lengths and cut by the cheapest route, hardly a place is wasted; sorted by the target's alone, every eighth; in random batches, nearly half.
+# Fixed length wastes most, and it also tempts people to cut long sentences, end mark included, from which a model cannot learn when
 # to stop.
 
 # %% [markdown]
@@ -1517,8 +1519,8 @@ def padding_share(encoded, batches):
 
 # %% [markdown]
 # Ten times the pairs take ten times the disk; the memory that the program holds itself stays the same. The pages that a window
-# read go back before the next one, so all curves stay level from beginning to end. As Python lists the small corpus alone needs
-# far more. (Two cores with other work to do; speeds vary.)
+# read go back before the next one, so all curves stay level from beginning to end ("all" stands a little higher for the large corpus: those are pages of files).
+# Reading the small corpus at once and encoding it into lists ("as_list") peaks at many times that, texts and all between included. (Two cores with other work to do; speeds vary.)
 
 # %% [markdown]
 # ## Checks
@@ -1552,7 +1554,7 @@ def padding_share(encoded, batches):
 # assert abs((places == tokenizer.pad_id).double().mean().item() - share["both lengths"]) < 1e-12
 
 # %% [markdown]
-# **The library merges as we did by hand.** Encode a word by applying its own merges in the order they were learned.
+# **The library applies its merges in order.** Encode a word by applying its own merges in the order they were learned.
 
 # %% tags=["active-ipynb"]
 # symbols, merges = ["Ġ", *"unbelievably"], json.loads(tokenizer.bpe.to_str())["model"]["merges"]
@@ -1594,7 +1596,7 @@ def padding_share(encoded, batches):
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `return batch_tokens // 16`: the longer side decides. The source side of such a batch is only 10/16 full.
+# `return batch_tokens // 16`: the longer side decides. The source side of such a batch has 10 columns, so it takes 10/16 of `batch_tokens`, without padding.
 # </details>
 
 # %% [markdown]

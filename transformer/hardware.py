@@ -218,7 +218,7 @@ def training_flops(c, S, T):
 
 # %% [markdown]
 # For sentences of 30 tokens the famous $n^2$ is hardly worth mentioning (1%), and the output projection is three tenths of
-# everything. Only from a thousand tokens on does the $n^2$ cost more than the output. The rest, not drawn, is the projections
+# everything. Only beyond a thousand tokens does the $n^2$ cost more than the output. The rest, not drawn, is the projections
 # of the heads and the position-wise networks.
 #
 # ## How fast is this machine?
@@ -291,12 +291,12 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=UTILISATION, le
 
 # %% tags=["active-ipynb"]
 # days = {"here": estimate_seconds(base, 100_000, 25_000, rate) / 86_400}
-# for name, peak in (("P100 (2016), 9.5 TFLOP/s", 9.5e12), ("8 of them", 76e12), ("H100, bf16, 800 TFLOP/s", 8e14)):
+# for name, peak in (("P100 (2016), 9.5 TFLOP/s", 9.5e12), ("8 of them", 76e12), ("H100, bf16, 989 TFLOP/s", 989e12)):
 #     days[name] = estimate_seconds(base, 100_000, 25_000, peak) / 86_400
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU would need many months, or years. For eight P100 we get 0.44 days, and the paper's own figure is 12 hours: our guess of
+# A CPU would need many months, or years, even one that reaches twice that share (notebook 20). For eight P100 we get 0.44 days, and the paper's own figure is 12 hours: our guess of
 # a third is a little too high, and 29% would fit. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
 # rate. Ours count the products alone:
 
@@ -444,8 +444,8 @@ def chunk_rows(E):
 # result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
 
 # %% [markdown]
-# A kernel is not always quicker. With torch 2.13 on a CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
-# up to twice in bf16. So at "medium" and in bf16 the formula is used below 256 keys.
+# A kernel is not always quicker. With torch 2.13 on a two-core CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
+# up to twice in bf16 (measured once, not recorded). So at "medium" and in bf16 the formula is used below 256 keys.
 
 # %%
 class PackedProduct(torch.autograd.Function):
@@ -506,9 +506,8 @@ def torch_attention(q, k, v, mask):
 
 
 # %% [markdown]
-# On a CPU one more thing costs more than it should: dropout. Torch draws a random number for each entry, which takes a tenth
-# of a small model's update. But to keep an entry with probability 0.7 sixteen random bits are enough, and one draw of 64 bits
-# gives four entries.
+# On a CPU one more thing may cost more than it should: dropout. Torch draws a random number for each entry. But to keep an entry with probability 0.7 sixteen random
+# bits are enough, and one draw of 64 bits gives four entries. What that is worth, notebook 20 measures; on some machines nothing.
 
 # %%
 def random_keep(x, p):
@@ -606,6 +605,9 @@ def fast_residual(self, x, sublayer):
 # print(f"saved for the backward pass: plain {plain:.1f} MiB, with AddNorm {saved_for_backward(layer, vectors):.1f} MiB")
 # assert saved_for_backward(layer, vectors) < plain
 
+# %% [markdown]
+# The layer has two sums of 2 MiB, and saves one of them: its last output goes into no matrix here, so that it is kept for the gradient alone. In a stack the next layer keeps it anyway.
+
 # %%
 FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout, Residual: fast_residual}
 
@@ -648,7 +650,7 @@ def accelerate(model, kinds=tuple(FASTER)):
 #
 # times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)][1:]                  # the first round warms up
 # middle = sorted(plain / fast for plain, fast in times)[1]
-# print(f"fast over plain, this machine: {middle:.2f} times; losses {plain_way().item():.3f} and {fast_way().item():.3f}")
+# print(f"the fast way runs at {middle:.2f} times the plain way's speed; losses {plain_way().item():.3f} and {fast_way().item():.3f}")
 
 # %% tags=["active-ipynb"]
 # assert abs(plain_way().item() / fast_way().item() - 1) < 1e-5
@@ -656,7 +658,7 @@ def accelerate(model, kinds=tuple(FASTER)):
 #     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
 
 # %% [markdown]
-# Above 1 the fast way is faster. How much so differs between machines; memory it saves on all.
+# Above 1 the fast way is faster; below 1, as with a model this small or on a busy machine, it is not worth having. Notebook 20 measures larger models, and memory, with more care.
 #
 # A GPU has one more switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
 # minute at the start, so it is a switch of the training command (`--compile`), off unless asked for.
@@ -673,8 +675,7 @@ def compile_stacks(model):
 # ## Weights laid out for decoding
 #
 # A search (notebook 15) multiplies a few rows by the same weights, step after step. Each time, a CPU's library first copies
-# the weights into the order in which its inner loop reads them. For thousands of rows that is hardly noticed; for 64 it is a fifth of the time
-# or more. oneDNN, a library that comes with torch, can keep such a copy. It is out of date as soon as the weights change, so
+# the weights into the order in which its inner loop reads them. For thousands of rows that is hardly noticed; for 64 it can be. oneDNN, a library that comes with torch, can keep such a copy. It is out of date as soon as the weights change, so
 # it is for decoding, not for training.
 
 # %%
@@ -984,7 +985,7 @@ def without_exchange(module, more):
 # ```
 #
 # `--accumulate` is the number of batches whose gradients make one update; the processes share them out (it must be a multiple of their number). So the number of
-# processes changes the time, and not the result: the tests compare two processes with one, after several updates, to nine digits.
+# processes changes the time, and not the result beyond rounding: the tests compare two processes with one, after several updates, in float64 to nine digits.
 
 # %% [markdown]
 # ## Checks
