@@ -42,7 +42,7 @@ def scores(folder):
         examples = read_bundled(split)
         outputs = translate(model, tokenizer, [e.source for e in examples])
         score = bleu(outputs, [e.target for e in examples])
-        result[split] = {"bleu": round(score.bleu, 2), "signature": score.signature,
+        result[split] = {"bleu": round(score.score, 2), "signature": score.signature,
                          "exact_match": exact_match(outputs, [e.target for e in examples])}
     return {**result, **score_attention(model, tokenizer, read_bundled("validation"), read_bundled("test"))}
 

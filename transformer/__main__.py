@@ -437,7 +437,7 @@ def demo_command(command):
         references = [e.target for e in examples]
         outputs = translate_all(model, tokenizer, [e.source for e in examples], 4, 0.6, split)
         score = bleu(outputs, references)
-        report[split] = {"bleu": score.bleu, "signature": score.signature,
+        report[split] = {"bleu": score.score, "signature": score.signature,
                          "exact_match": exact_match(outputs, references)}
         if split == "test":
             samples = list(zip(examples, outputs))[::max(1, len(examples) // 6)]

@@ -644,7 +644,7 @@ def head_costs(model, tokenizer, examples):
     sources, references = [e.source for e in examples], [e.target for e in examples]
 
     def score():
-        return bleu(translate(model, tokenizer, sources, beam=1), references).bleu
+        return bleu(translate(model, tokenizer, sources, beam=1), references).score
 
     whole, costs = score(), {"encoder": [], "decoder": [], "cross": []}
     for name, attention in model.named_modules():
