@@ -570,3 +570,33 @@ def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
 def test_settings_that_may_be_none_are_checked_all_the_same(name):
     with pytest.raises(ValueError, match=name):
         TrainingConfig(**{name: 0})
+
+
+@pytest.mark.parametrize("name", ["updates", "warmup", "keep", "factor", "save_minutes"])
+def test_most_settings_may_not_be_none(name):
+    with pytest.raises(ValueError, match=f"^{name} must be .*, not None$"):
+        TrainingConfig(**{name: None})
+    assert TrainingConfig(minutes=None, clip=None, patience=None) == TrainingConfig()
+
+
+def test_a_precision_that_nobody_knows():
+    with pytest.raises(ValueError, match="unknown precision 'fp8'"):
+        TrainingConfig(precision="fp8")
+
+
+def test_the_first_process_alone_says_whether_a_run_is_done(encoded, monkeypatch):
+    """A Ctrl-C in the update that uses the patience up: the others know nothing of patience, and must not wait."""
+    asked = []
+
+    def sum_as_told(value, device):
+        if isinstance(value, float):
+            return value  # a loss
+        asked.append(value)
+        assert len(asked) < 6, "the first process has left, and this one waits for it"
+        return int(len(asked) > 3)  # the first process: three updates are all, and the run is done
+
+    monkeypatch.setattr(training, "process_number", lambda: 1)
+    monkeypatch.setattr(training, "sum_over_processes", sum_as_told)
+    config = dataclasses.replace(BRIEF, updates=20, patience=1, accumulate=2)  # the second of two batches is its own
+    assert train(interrupt_at_forward(model_of(), 3), encoded, config, quiet=True) == []
+    assert asked == [False, False, False, True, False]

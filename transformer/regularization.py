@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/13_regularization.ipynb)
 #
-# A large model can learn its training sentences by heart. Two measures in Section 5.4 work against that. Dropout
+# A large model can learn its training sentences by heart. Two measures in Section 5.4 are meant to work against that. Dropout
 # disturbs the model while it trains. Label smoothing tells it never to be quite sure. Both are one line; most of this
 # notebook is about where exactly they act, and what other implementations do differently.
 
@@ -240,12 +240,12 @@ def confident_logits(p, V):
 # %% [markdown]
 # The rest comes from the other types: together they get only 0.1, but each costs $-\ln q = 12.8$.
 #
-# ## Why perplexity gets worse and BLEU better
+# ## Perplexity gets worse and BLEU better
 #
-# Perplexity is $e^{loss}$, measured without smoothing: between how many equally likely types the model wavers, so to speak. BLEU
+# Perplexity is $e^{loss}$, measured without smoothing (the paper does not say so of its own, but nobody smooths it): between how many equally likely types the model wavers, so to speak. BLEU
 # (notebook 15) compares finished translations with a human one; higher is better. Perplexity rewards a model for being sure when
-# it is right, and a smoothed model never is: even when it knows the answer it says 0.9. Table 3 (row D) shows it. Without
-# smoothing: perplexity 4.67, BLEU 25.3. With 0.1: 4.92 and 25.8. With 0.2: 5.47 and 25.7.
+# it is right, and a smoothed model is trained not to be: even when it knows the answer it says 0.9. Table 3 (row D) shows it. Without
+# smoothing: perplexity 4.67, BLEU 25.3. With 0.1: 4.92 and 25.8. With 0.2: 5.47 and 25.7. (One run each; notebook 17 has three seeds of the same rows in small.)
 
 # %% [markdown]
 # BLEU looks only at which words come out. A model that is not too sure of one word leaves others a chance: notebook 15 compares whole sentences,

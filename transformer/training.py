@@ -64,22 +64,22 @@ from transformer.optimizer import adam, learning_rate, set_learning_rate
 # Section 5 fixes them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
 # (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper keeps weights by the clock,
 # every ten minutes. **Deviation: here that happens every `save_every` updates**, so that two runs of the same settings
-# keep the same weights. Clipping, which shortens a gradient that is longer than a limit, is off by default: the paper names no
+# keep the same weights. And padding counts in `batch_tokens`, so that memory is bounded; the real tokens of an update are somewhat fewer. Clipping, which shortens a gradient that is longer than a limit, is off by default: the paper names no
 # limit.
 
 # %%
 def check_settings(config):
     """ValueError, naming the setting and its range, where one of a `TrainingConfig` makes no sense."""
+    values = {name: value for name, value in vars(config).items() if value is not None or name not in ("minutes", "clip", "patience")}
     for name in ("updates", "batch_tokens", "accumulate", "warmup", "save_every", "keep", "patience"):
-        value = getattr(config, name)
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        if name in values and (type(values[name]) is not int or values[name] < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, not {values[name]!r}")
     for name in ("minutes", "factor", "clip", "save_minutes"):
-        value = getattr(config, name)
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be above 0, not {value}")
+        if name in values and (type(values[name]) not in (int, float) or not values[name] > 0):
+            raise ValueError(f"{name} must be above 0, not {values[name]!r}")
     if not 0 <= config.epsilon_ls < 1:
         raise ValueError(f"epsilon_ls must be at least 0 and below 1, not {config.epsilon_ls}")
+    choose_precision(torch.device("cpu"), config.precision)  # refuses an unknown name
 
 
 # %%
@@ -87,7 +87,7 @@ def check_settings(config):
 class TrainingConfig:
     """How to train; the defaults are the paper's (Section 5). Raises ValueError for a setting out of its range."""
     updates: int = 100_000  # weight updates in all
-    minutes: float | None = None  # stop after so many minutes of training, if that comes before the last update
+    minutes: float | None = None  # stop after so many minutes, validating and saving included, if that comes before the last update
     batch_tokens: int = 25_000  # source tokens, and as many target tokens, in a batch, padding included
     accumulate: int = 1  # batches whose gradients are added up for one update; several processes share them out
     warmup: int = 4000  # updates during which the learning rate rises
@@ -95,7 +95,7 @@ class TrainingConfig:
     epsilon_ls: float = 0.1  # label smoothing
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_every: int = 1000  # updates between validations; the weights are kept each time
-    save_minutes: float = 10.0  # minutes, at most, that a killed run loses
+    save_minutes: float = 10.0  # about how many minutes a killed run loses at most (one in a long validation, that as well)
     keep: int = 5  # weights kept, and averaged at the end
     patience: int | None = None  # stop after so many validations without a better one
     precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"  # auto: bf16 or fp16 on a GPU; medium: fp32 by oneDNN on a CPU (notebook 11)
@@ -157,8 +157,8 @@ def check_pairs(encoded, max_positions):
 # %% [markdown]
 # ## What training makes small
 #
-# Model and loss as one module: token ids go in, a number comes out. What concerns both, short numbers and copies
-# in several processes (notebook 11), is wrapped around this module. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
+# Model and loss as one module: token ids go in, a number comes out. Short numbers (notebook 11) are switched on inside it, and copies
+# in several processes are wrapped around it. The logits never exist as a whole ([notebook 11](11_hardware.ipynb)).
 
 # %%
 class Objective(nn.Module):
@@ -181,7 +181,7 @@ class Objective(nn.Module):
 #
 # Forward, loss, backward, clip, step. The loss is a mean over the real target tokens of the whole update. Where a batch
 # does not fit into memory, `accumulate` adds up the gradients of several smaller ones; dividing each by the tokens of
-# *all* of them gives exactly the gradient of one large batch. The schedule counts updates, never the parts of one.
+# *all* of them gives the gradient of one large batch (up to rounding, and dropout's luck). The schedule counts updates, never the parts of one.
 #
 # Before each batch the random numbers of dropout begin anew, from a seed that belongs to this batch of this update. So
 # they are the same whichever process works on it, and after whatever break.
@@ -203,9 +203,9 @@ def update_weights(objective, optimizer, scaler, batches, tokens, rate, clip=Non
     optimizer.zero_grad()
     parameters = list(objective.parameters())
     total, device = 0.0, parameters[0].device
-    for left, (seed, batch) in zip(reversed(range(len(batches))), batches):
+    for number, (seed, batch) in enumerate(batches, 1):
         torch.manual_seed(seed)
-        with without_exchange(objective, more=left > 0):
+        with without_exchange(objective, more=number < len(batches)):
             loss = objective(batch.to(device)) / tokens
             scaler.scale(loss * process_count()).backward()  # processes average: this makes it a sum
         total = total + loss.detach()
@@ -275,13 +275,14 @@ def validation_loss(model, encoded, batch_tokens=4000):
 # ## Checkpoints
 #
 # What does the next update depend on? The weights; Adam's two moments and its step count; the place in the data; the number
-# of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it.
+# of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it. The settings and the corpus it does not hold: who goes on
+# brings the same ones (notebook 16 keeps them beside it, and checks).
 #
 # The file is in the safetensors format, which [notebook 08](08_model.ipynb) chose for weights.
 
 # %%
 def save_checkpoint(path, model, optimizer, progress):
-    """Everything that the next update depends on: weights, Adam's moments, the place in the data.
+    """What the next update depends on besides settings and corpus: weights, Adam's moments, the place in the data.
 
     progress: a dict of plain numbers and lists, kept as JSON. No pickle.
     """
@@ -565,8 +566,9 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
     """Train a model on encoded pairs (see `encode_pairs`); return the log, one dict a validation.
 
     validate(model) -> dict of figures, every config.save_every updates and at the end. In folder, each of these leaves
-    log.jsonl, weights/ and checkpoint.safetensors; resume=True goes on from that. Raises Interrupted after Ctrl-C (all
-    is saved), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
+    log.jsonl, weights/ and checkpoint.safetensors; resume=True, with the same pairs and config, goes on from that.
+    Raises Interrupted after Ctrl-C (with a folder, all is saved; in the last update it changes nothing, as the run is
+    done), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
     run, device, first = begin(model, config, folder, resume), next(model.parameters()).device, process_number() == 0
@@ -587,7 +589,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
             bar.update()
             if first:
                 record(run, model, rate, validate, config, folder, bar)
-    if sum_over_processes(bool(notes), device) and not finished(state, config):
+    if not sum_over_processes(first and finished(state, config), device):  # it ended because of a note; the first alone knows of patience and its clock
         save_state(folder if first else None, model, run.optimizer, state)
         sum_over_processes(0, device)  # wait: when one process leaves, torchrun stops the others, saving or not
         raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))
@@ -606,11 +608,11 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # plotting.lines(updates, {"training (smoothed, with dropout)": [row["loss"] for row in log],
 #                          "validation": [row["validation_loss"] for row in log]}, "update", "nats a target token", markers=True)
 # assert log[-1]["validation_loss"] < log[0]["validation_loss"] < log[0]["loss"]
-# print("epochs:", log[-1]["epoch"], " target tokens:", log[-1]["tokens"])
+# print("finished epochs:", log[-1]["epoch"], " target tokens:", log[-1]["tokens"])
 
 # %% [markdown]
-# Both curves fall: first fast, while the model learns which words are frequent, then more slowly. The training curve lies
-# higher although it is about sentences the model has seen, for three reasons: it is smoothed (no model can bring a smoothed
+# Both curves fall, pause in between, and fall again. The training curve lies
+# higher although it is about sentences the model has seen. Three things raise it: it is smoothed (no model can bring a smoothed
 # loss to 0), it is measured with dropout, and each point is a mean over the eight updates before it. Do not compare the two with
 # each other, only each with itself.
 #
@@ -620,10 +622,10 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
 #
-# Because without the mask training looks just as good, and nothing is learned. The decoder is asked for token $t + 1$ while
+# Because without the mask training looks just as good, and nothing useful is learned. The decoder is asked for token $t + 1$ while
 # the whole target, token $t + 1$ included, lies before it. With the mask it must work the answer out. Without it, it copies.
 #
-# A toy language makes it visible: five words, translated by reversing their order and replacing each by its partner in the
+# A toy language makes it visible: sentences of five words, from a vocabulary of ten, translated by reversing their order and replacing each by its partner in the
 # other language. Here is a model that forgets the mask; all else is the same.
 
 # %% tags=["active-ipynb"]
@@ -657,10 +659,10 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 #          for name, model in models.items()}
 
 # %% tags=["active-ipynb"]
-# left, middle = plotting.new_axes(4.5, 3.2, columns=2)
+# left, right_side = plotting.new_axes(4.5, 3.2, columns=2)
 # plotting.lines(range(30, 301, 30), {name: [row["validation_loss"] for row in rows] for name, rows in toy_logs.items()},
 #                "update", "held-out loss, nats a token", "true target given", logy=True, ax=left)
-# plotting.bars({name: 100 * share for name, share in right.items()}, "", "sentences wholly right, %", "own translation", ax=middle);
+# plotting.bars({name: 100 * share for name, share in right.items()}, "", "sentences wholly right, %", "own translation", ax=right_side);
 
 # %% tags=["active-ipynb"]
 # final = {name: rows[-1]["validation_loss"] for name, rows in toy_logs.items()}
@@ -707,7 +709,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 #            ["00000003.safetensors", "00000006.safetensors", "00000007.safetensors"] for folder in (whole, parts))
 
 # %% [markdown]
-# The stop leaves no weights of its own beside those of updates 3, 6 and 7: what is averaged at the end is the same, too.
+# The stop leaves no weights of its own beside those of updates 3, 6 and 7, so what is averaged at the end is the same, too.
 #
 # **A bad checkpoint gets one clear sentence.** Cut off; of a model with another number of heads; weights only.
 
