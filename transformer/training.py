@@ -565,10 +565,9 @@ def record(run, model, rate, validate, config, folder, bar):
 def train(model, encoded, config, folder=None, validate=None, resume=False, quiet=False):
     """Train a model on encoded pairs (see `encode_pairs`); return the log, one dict a validation.
 
-    validate(model) -> dict of figures, every config.save_every updates and at the end. In folder, each of these leaves
-    log.jsonl, weights/ and checkpoint.safetensors; resume=True, with the same pairs and config, goes on from that.
-    Raises Interrupted after Ctrl-C (with a folder, all is saved; in the last update it changes nothing, as the run is
-    done), and ValueError for pairs or a checkpoint that do not fit the model, and where training diverges.
+    validate(model) -> dict of figures, every config.save_every updates and at the end. In folder, each of these leaves log.jsonl,
+    weights/ and checkpoint.safetensors; resume=True, with the same pairs and config, goes on. Raises Interrupted after Ctrl-C before
+    the last update (in a folder all is saved), ValueError for pairs or a checkpoint that do not fit, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
     run, device, first = begin(model, config, folder, resume), next(model.parameters()).device, process_number() == 0
@@ -589,7 +588,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
             bar.update()
             if first:
                 record(run, model, rate, validate, config, folder, bar)
-    if not sum_over_processes(first and finished(state, config), device):  # it ended because of a note; the first alone knows of patience and its clock
+    if not sum_over_processes(first and finished(state, config), device):  # the first alone knows of patience and of its clock
         save_state(folder if first else None, model, run.optimizer, state)
         sum_over_processes(0, device)  # wait: when one process leaves, torchrun stops the others, saving or not
         raise Interrupted(f"stopped after update {state['update']}" + (f", all saved in {folder}" if folder else ""))

@@ -1002,7 +1002,8 @@ def multi30k_rows(results):
 # %% [markdown]
 # **Is it as good as theirs?** Our mean of 40.3 is 0.7 below their 41.02. Another thousand test sentences would move either figure by up to 1.7 (the 95% margin in our records), so one cannot tell.
 # The ± in the table is smaller because it tells of seeds alone. **Averaging** ten kept weights is sure to help: 1.7 BLEU in the mean, and more than one in each seed.
-#
+
+# %% [markdown]
 # **What is each choice worth?** One run each, with the first seed: without label smoothing BLEU is 1.5 lower. With three embedding matrices instead of one ("untied") it is 1.7 lower, though that model
 # has 1.5 million parameters more. Both are more than seeds make (0.2), and translate the same sentences. (They ran in fp32, the seeds above in bf16, on another machine.)
 #

@@ -937,7 +937,8 @@ def head_rows(result):
 
 # %% [markdown]
 # Grey: two deviations of the difference. **From four to sixteen it hardly matters** for BLEU, in the paper as here; perplexity is a little worse with sixteen. **32 lose in both figures**, and one head loses in perplexity.
-#
+
+# %% [markdown]
 # Why do 32 hurt? Each has keys of three numbers. Rows B try that alone: eight heads as before, but keys of three numbers (d_k=16; they have a sixth fewer parameters, too). They lose no less than 32 heads do. That suggests
 # that short keys are to blame, not the number: three numbers may be too few to tell many places apart. The paper guesses from the same rows that a dot product
 # may not be the best way to compare. Why does one head hurt? Its key is wide, but there is one set of weights: whatever a word needs, it must be fetched with
@@ -1056,7 +1057,8 @@ def by_share(runs):
 #
 # **As in the paper**: short keys lose (d_k=16, and 32 heads, whose keys are as short). A narrow model loses (d_model=256). One head loses in perplexity. And the more
 # label smoothing, the worse the perplexity.
-#
+
+# %% [markdown]
 # **Otherwise than in the paper**: fewer layers lose nothing, though N=2 is the paper's largest loss in BLEU. Dropout does harm. Neither a wider inner layer nor big gains anything. This fits a model that goes
 # through its corpus two or three times: it has no time to make use of more layers, and knows nothing by heart that dropout would have to keep it from. That is a guess; runs ten times as long would test it.
 #
