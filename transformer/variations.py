@@ -895,7 +895,7 @@ def beside_in_percent(runs, figure):
 #     if len(lines) > 1:  # a single row stood beside one of the readers'
 #         display(Markdown(f"**{result['corpus']}**"), Markdown(markdown_table(["row", "here", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
 #         for ax, figure, name in zip(plotting.new_axes(4.5, 5.5, columns=2), FIGURES, ("perplexity (left is better)", "BLEU (right is better)")):
-#             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, minus base, in %", "difference ± 2 deviations", "the paper", ax=ax, limit=30)
+#             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, minus base, in %", "difference ± 2 deviations", "the paper", ax=ax, limit=30).set_xlim(-32, 32)
 
 # %% [markdown]
 # Here a run sees its corpus between two and three times (big eight), the paper's base model some twenty times. **Dropout** keeps a model from learning its
@@ -926,11 +926,11 @@ def head_rows(result):
 # for result in results:
 #     if len(lines := head_rows(result)) > 2:
 #         display(Markdown(markdown_table(["row", "heads", "numbers in a key", "BLEU", "the paper's BLEU"], lines)))
-#         for ax, figure in zip(plotting.new_axes(4.5, 3.2, columns=2), FIGURES):
+#         for ax, figure, name in zip(plotting.new_axes(4.5, 3.2, columns=2), FIGURES, ("perplexity", "BLEU")):
 #             percent = {**beside_in_percent(result["runs"], figure), "base": (0, 0, 0)}
-#             heads = {h: percent[name] for name, h, _, _, _ in lines if name in percent and not name.startswith("d_k")}
+#             heads = {h: percent[row] for row, h, _, _, _ in lines if row in percent and not row.startswith("d_k")}
 #             values, reach, theirs = zip(*(heads[h] for h in sorted(heads)))
-#             plotting.lines(sorted(heads), {"here": values, "the paper": theirs}, "heads", f"{figure}, minus base, in %", logx=True, markers=True, ax=ax)
+#             plotting.lines(sorted(heads), {"here": values, "the paper": theirs}, "heads", f"{name}, minus base, in %", logx=True, markers=True, ax=ax)
 #             ax.errorbar(sorted(heads), values, yerr=reach, fmt="none", ecolor="grey", capsize=2)
 #             ax.set_xticks(sorted(heads), sorted(heads))
 #             ax.minorticks_off()
