@@ -56,6 +56,7 @@ from transformer.translation import (
     power,
     products,
     public,
+    read_alphas,
     read_families,
     read_results,
     recipe,
@@ -510,6 +511,16 @@ def test_kept_results_are_whole(root):
             assert all(report["sentences"] >= 1000 for report in kept["scores"].values()), name
             assert all(row["score"] >= 0 and row["signature"] for report in kept["scores"].values()
                        for row in report.values() if isinstance(row, dict))
+
+
+def test_alphas_as_far_as_they_were_measured(root, tmp_path):
+    assert read_alphas(tmp_path) == {}
+    write_json(tmp_path / "multi30k-no-smoothing-alpha.json", {"rows": [1]})
+    assert read_alphas(tmp_path) == {"smoothing 0.0": {"rows": [1]}}
+    kept = read_alphas(root / "data" / "runs")
+    assert list(kept) == ["smoothing 0.1", "smoothing 0.0"]
+    tried = [[(row["beam"], row["alpha"]) for row in trial["rows"]] for trial in kept.values()]
+    assert tried[0] == tried[1] and {trial["split"] for trial in kept.values()} == {"validation"}  # drawn over one axis
 
 
 def test_spread():

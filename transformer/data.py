@@ -784,7 +784,7 @@ def detokenize(text, german=False):
 # %% [markdown]
 # How well? Cut by the same rules (the package `sacremoses`), 96 to 98% of the lines of newstest2013 and newstest2014 come
 # back letter by letter. As they are cut, only 2 to 3% equal the plain ones. What stays wrong is mostly apostrophes.
-# **Deviation: the authors' published code leaves the text cut into words.**
+# **Deviation: the paper's text seems to have stayed cut into words** (it does not say).
 
 # %% [markdown]
 # ## Reading a corpus

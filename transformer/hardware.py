@@ -658,7 +658,7 @@ def accelerate(model, kinds=tuple(FASTER)):
 #     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
 
 # %% [markdown]
-# Above 1 the fast way is faster; below 1, as with a model this small or on a busy machine, it is not worth having. Notebook 20 measures larger models, and memory, with more care.
+# Above 1 the fast way is faster; below 1, as may happen with a model this small on a busy machine, it is not worth having. Notebook 20 measures larger models, and memory, with more care.
 #
 # A GPU has one more switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
 # minute at the start, so it is a switch of the training command (`--compile`), off unless asked for.

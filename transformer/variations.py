@@ -852,7 +852,7 @@ def result_rows(runs):
 # less than two deviations here. The two bases are not alike, neither in size nor in their corpus, so it is the direction that compares, not the height.
 #
 # How small a difference could be seen? With three seeds about one BLEU point, and 0.4 of perplexity. Of the paper's differences in BLEU only those of N=2, d_model=256 and
-# P_drop=0.0 are larger than a point. So "none" here speaks against nothing in the paper.
+# P_drop=0.0 are larger than a point. So "none" speaks against the paper for N=2, whose 2.1 would have been seen, and in the other rows against nothing.
 
 # %%
 HARDLY = {"perplexity": 0.05, "bleu": 0.3}  # differences of the paper, whose table has one number a row, that may be chance
@@ -900,7 +900,7 @@ def beside_in_percent(runs, figure):
 # %% [markdown]
 # Here a run sees its corpus between two and three times (big eight), the paper's base model some twenty times. **Dropout** keeps a model from learning its
 # sentences by heart. In so few rounds there is probably little to keep it from: without dropout both figures are better than base's here, in the paper worse. And with more of it,
-# 0.2, BLEU falls by 6.6. That is a matter of the budget: notebook [16](16_translation.ipynb) trains on the same corpus for 62 rounds, with that very 0.2, and does well.
+# 0.2, BLEU falls by 6.6. It need not be so on this corpus: notebook [16](16_translation.ipynb) trains another model on it for 62 rounds, with that very 0.2, and does well.
 
 # %% [markdown]
 # **The deepest model and big fail outright**, with BLEU of 4 to 7. "N=8" has four layers here, and notebook 16's model has four as well. So is it the paper's order of norms
@@ -975,7 +975,7 @@ def further_rows(runs, group):
 
 # %%
 def short_and_long(runs):
-    """Lines (row, BLEU of short sentences, of long ones, perplexity of both) of the rows with `longest`, and of two rows their difference, seed by seed."""
+    """Lines (row, BLEU of short sentences, of long ones, perplexity of both) of the rows with `longest`, and of two rows their difference, seed by seed (by its own deviation alone)."""
     rows = by_row(run for run in runs if "long" in run)
     columns = [(part, figure) for figure in reversed(FIGURES) for part in ("short", "long")]
     lines = [[name, *(over_seeds([run[part][figure] for run in own]) for part, figure in columns)] for name, own in rows.items()]
@@ -992,9 +992,9 @@ def short_and_long(runs):
 #         display(Markdown(markdown_table(["row", "BLEU, short", "BLEU, long", "PPL, short", "PPL, long"], lines)))
 
 # %% [markdown]
-# The sine has no advantage on the longer ones, at least not here: three seeds show no difference in BLEU. How can untrained vectors do? They are random, so
+# The sine has no advantage on the longer ones, at least not here: three seeds show no difference in any column. How can untrained vectors do? They are random, so
 # they differ from each other, as the trained ones do. And most words can probably be found by what they are, without their places. But this test is mild: sentences of Multi30k are short, and
-# of those with more than twelve words most have fewer than twenty. So most of their words stand at places that training did reach.
+# of those with more than twelve words nine in ten have fewer than twenty (in the validation split). So most of their words stand at places that training did reach.
 
 # %% [markdown]
 # **The schedule**: how high the learning rate climbs (`factor`), and how soon (`warmup`, in the paper's count). In the picture, mean BLEU (0 where every run diverged):
