@@ -257,9 +257,12 @@ def small_demo(monkeypatch):
 
 
 def test_demo(small_demo, tmp_path):
-    done = call("demo", "--folder", tmp_path / "demo")
+    done = call("demo", "--folder", tmp_path / "demo", "--record", tmp_path / "data" / "demo.json")
     assert done.status == 0, done.err
     report = json.loads((tmp_path / "demo" / "demo.json").read_text())
+    assert json.loads((tmp_path / "data" / "demo.json").read_text()) == report
+    assert report["command"] == "transformer demo --record demo.json" and report["commit"] == translation.git_commit()
+    assert (report["updates"], report["seed"]) == (4, 2017) and report["tokens"] > 0 and report["hardware"]
     pronoun, alignment = report["pronoun"], report["alignment"]
     assert pronoun["count"] > 0 and pronoun.keys() == {"attention", "layer", "head", "count", "accuracy", "chance",
                                                        "nearest noun", "first noun"}

@@ -489,10 +489,10 @@ def test_closing_looks(monkeypatch):
         return decoder, over
 
     monkeypatch.setattr(parsing, "symbol_attention", attention)
-    found = closing_looks(None, None, [("a b c", text)])
+    found, guess = closing_looks(None, None, [("a b c", text)])
     assert found["its opening bracket"].tolist() == found["the last word inside"].tolist() == [[1, 0, 0]]
     assert found["the next word"].tolist() == [[0, 0, 1]]  # of the one bracket with a word behind it
-    assert found["nearest"] == pytest.approx(2 / 3)  # VP_, opened last, is not what _S closes
+    assert guess == pytest.approx(2 / 3)  # VP_, opened last, is not what _S closes
 
 
 # The treebanks

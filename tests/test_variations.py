@@ -803,12 +803,15 @@ def test_heads_and_the_width_of_their_keys():
 def test_the_schedule_as_a_grid():
     """By hand; a row that diverged has 0, there is no grid until all rows have run, warm-ups are scaled."""
     rows = [row for row in QUESTIONS if row.group == "schedule"]
-    runs = [dict(row=name, bleu=bleu) for bleu, name in enumerate(["base", *(row.name for row in rows[:-1])], 10)]
-    result = {"base": {"training": {"warmup": 400}}, "runs": runs, "diverged": []}
+    runs = [dict(row=name, seed=1, bleu=bleu) for bleu, name in enumerate(["base", *(row.name for row in rows[:-1])], 10)]
+    runs.append(dict(row="base", seed=2, bleu=99))  # a seed that the others have not takes no part
+    base = {"model": {"d_model": 64}, "training": {"warmup": 400, "factor": 2.0}}
+    result = {"base": base, "runs": runs, "diverged": []}
     assert schedule_grid(result) is None
-    grid, warmups = schedule_grid({**result, "diverged": [dict(row=rows[-1].name)]})
+    grid, peaks, warmups = schedule_grid({**result, "diverged": [dict(row=rows[-1].name, seed=1)]})
     assert warmups == [100, 400, 1200]
     assert grid == [[11, 12, 13], [14, 10, 15], [16, 17, 0]]
+    assert peaks[1][:2] == pytest.approx([2 / 8 / 10, 2 / 8 / 20]) and peaks[2][0] == pytest.approx(4 * peaks[1][0])
 
 
 def test_scores_by_share_of_the_sentences():

@@ -288,12 +288,12 @@ def test_link_baselines_by_hand():
 
 
 def test_separated_verbs_by_hand():
-    """One English word with two German ones, three or more apart; not three, not near ones, not two English words."""
+    """One English word with two German ones, three or more apart; not three, not near ones; each verb of two words once."""
     links = [{(0, 0), (1, 1), (1, 5), (2, 2)}, {(1, 1), (1, 3)}, {(1, 0), (1, 3), (1, 6)}, {(0, 0), (1, 4)},
-             {(3, 6), (3, 2)}, {(2, 1), (2, 4)}]
+             {(3, 6), (3, 2)}, {(2, 1), (2, 4)}, {(1, 1), (4, 1), (1, 5), (4, 5)}]
     examples = [Example("", "", frozenset(pairs), (), ()) for pairs in links]
-    assert separated_verbs(examples) == [(0, 1, 5), (4, 2, 6), (5, 1, 4)]
-    assert separated_verbs(examples, apart=2) == [(0, 1, 5), (1, 1, 3), (4, 2, 6), (5, 1, 4)]
+    assert separated_verbs(examples) == [(0, 1, 5), (4, 2, 6), (5, 1, 4), (6, 1, 5)]
+    assert separated_verbs(examples, apart=2) == [(0, 1, 5), (1, 1, 3), (4, 2, 6), (5, 1, 4), (6, 1, 5)]
 
 
 def test_look_back_accuracy_on_planted_weights():

@@ -31,6 +31,9 @@ from transformer.translation import (
     load,
     load_run,
     prepare_folder,
+    public,
+    read_log,
+    read_settings,
     recipe,
     record,
     run_experiment,
@@ -146,6 +149,8 @@ class Demo:
     """where everything is saved"""
     minutes: float = 3.6
     """training stops after so many minutes, should the machine be slow"""
+    record: Path | None = None
+    """write what demo.json holds into this file, too, for data/runs"""
 
 
 @dataclass
@@ -431,7 +436,10 @@ def demo_command(command):
     print("A Transformer learns to translate English to German from the bundled corpus.")
     train_command(Train(folder=command.folder, model=recipe["model"], training=training), count=30)
     model, tokenizer = load(command.folder)
-    report = {"minutes_of_training": command.minutes}
+    run, last = read_settings(command.folder), read_log(command.folder)[-1]
+    report = {"command": public(run["command"]), "commit": run["commit"], "hardware": run["hardware"],
+              "seed": run["training"]["seed"], "updates": last["update"], "tokens": last["tokens"],
+              "minutes_of_training": round(last["seconds"] / 60, 2)}
     for split in ("test", "hard"):
         examples = read_bundled(split)
         references = [e.target for e in examples]
@@ -446,6 +454,8 @@ def demo_command(command):
     draw_heads(model, tokenizer, picture.source, picture.target, command.folder)
     report["seconds"] = time.monotonic() - started
     write_json(command.folder / "demo.json", report)
+    if command.record is not None:
+        write_json(command.record, report)
     print(demo_text(report, samples, command.folder))
 
 

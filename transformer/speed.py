@@ -316,10 +316,10 @@ class Marian(System):
 # %% [markdown]
 # ## The model in CTranslate2
 #
-# Those who serve translations on CPUs mostly do not run torch. **CTranslate2** is a library written for this one purpose. It
-# takes a model's weights in its own format, and the architecture it runs is the paper's. So our weights fit, matrix by
+# Those who serve translations on CPUs mostly do not run torch. **CTranslate2** is a library for this alone. It
+# takes a model's weights in its own format, and the paper's architecture is among those that it runs. So our weights fit, matrix by
 # matrix; that they are the same model is checked below. Queries, keys and values lie in one matrix there. It runs in fp32 here, like
-# all the others on a CPU. (It also knows 8-bit integers, which round more; they are left out. On a GPU, where it wants a CUDA of its own, so is CTranslate2.)
+# all the others on a CPU. (It also knows 8-bit integers, which round more; those are left out. When the bench runs on a GPU, CTranslate2 itself is left out: it would need CUDA libraries of its own.)
 
 # %%
 def put(spec, weight, bias=None):
@@ -605,7 +605,8 @@ def short(row):
 # print(shown("live", {"rows": live}))
 
 # %% [markdown]
-# That each system computes the same loss from the same weights, with gradients, is among the tests of this package (`tests/test_speed.py`).
+# "x torch" is the median of the ratios of single rounds, not the ratio of the two medians beside it. That each system computes the same loss from the same weights, and the same gradient of the
+# embedding, is among the tests of this package (`tests/test_speed.py`).
 #
 # ## Lever by lever
 #
@@ -668,8 +669,8 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 
 # %% [markdown]
 # The bars depend on sizes and machine. In the recorded run further down, with 10,000 types and larger batches, the loss in chunks gives a factor of 1.6, similar
-# lengths 1.5, bf16 1.4, and attention and fused Adam 1.1 to 1.2 each. Dropout (with the norms) seemed to lose a little there: such figures shake by a tenth and more, and five
-# short rounds may show a loss where a longer run shows a gain. With more types the loss in chunks gains; with longer sentences attention does (part "attention"). Where the CPU
+# lengths 1.5 (its padding of 16% explains 1.2; the rest must be the machine), bf16 1.4, and attention and fused Adam 1.1 to 1.2 each. Dropout (with the norms) seemed to lose a little there: such figures shake by a tenth and more, and three
+# rounds may show a loss where five elsewhere show a gain. With more types the loss in chunks gains; with longer sentences attention does (part "attention"). Where the CPU
 # has no instructions for bf16, the last lever makes things worse. That is why nothing here is taken for granted, and `transformer train` only gives a hint.
 
 # %% [markdown]
@@ -703,7 +704,8 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 # assert (apart["fast"] - plain)[:10].abs().max() < 1e-4
 
 # %% [markdown]
-# For some thirty updates all three agree to six digits. Then the distances climb by powers of ten, that of the moved weight, too, and stay at some hundredths. Training at
+# In the saved picture (distances in nats a token; those under $10^{-7}$ are drawn there) all three agree for some twenty-five updates to about two millionths. Then the fast way's distance climbs by powers of ten. That of the moved weight does so, too, but only after sixty;
+# one weight is probably a smaller push than a rounding everywhere. In the end both lie mostly between some thousandths and a tenth. Training at
 # a high rate magnifies any difference, however small. So whether the fast way's last loss *equals* the plain one's is no sensible question. (In double precision the two
 # ways stay together over fifty gentle updates, to seven digits; that is among the tests.) What can be asked is whether it is as good on average.
 #
@@ -741,8 +743,8 @@ def measure_learning(c, training, validation, updates, seeds=(1, 2, 3, 4, 5, 6))
 
 # %% [markdown]
 # That takes most of an hour of a core, so it is a command: `transformer bench learning`. In the recorded run plain ends at 0.891, and the fast ways at 0.891 (fp32), 0.910 (medium) and
-# 0.894 (bf16). Runs of plain that differ only in their seed lie up to 0.078 apart, so the mean of six is known to about 0.012: no way differs from plain by more than chance does.
-# Six seeds are none too many: of the first three alone one would have said that "medium" learns less.
+# 0.894 (bf16). Runs of plain that differ only in their seed lie up to 0.078 apart. Seed by seed, fp32 and bf16 lie on both sides of plain. "medium" is worse with four seeds of six,
+# by 0.019 ± 0.009 in the mean. That is two deviations, and one way of three may reach them by chance. So six seeds do not settle it.
 
 # %% [markdown]
 # ## How fast could it be?
@@ -814,7 +816,7 @@ def measure_products(c, tokens, device, clock=time.perf_counter, rounds=5):
 # What follows takes half an hour, so it is a command: `transformer bench` (or some parts of it, such as `transformer bench T1 --rounds 4`;
 # "learning", an hour more, only where it is named). T1 is the
 # paper's base model with 8,000 types, T2 a smaller one ($N = 3$, $d_{model} = 256$), "small" that of the Multi30k recipe with 10,000 types. T3 and T4 decode with T1's model: greedy,
-# and with a beam of 4.
+# and with a beam of 4. Its weights are random there. In a trained model's search the hypotheses change places otherwise, and the figures may differ.
 
 # %%
 BIG = dict(d_model=1024, d_ff=4096, h=16)
@@ -1056,8 +1058,9 @@ def circumstances(b, device):
 # ### What was measured
 #
 # The files that are read here were written by the commands that they name, on the machine that they name. "x torch" says how many
-# times as fast this package is as `torch.nn.Transformer`, "m." compares with its run at medium. Of attention, "naive" is the formula of notebook 04
-# and "kernel" is torch's; of the products, "packed" is oneDNN with the weight laid out beforehand. These two parts count the best round, not the median.
+# times as fast this package is as `torch.nn.Transformer` (the median over the rounds), "m." compares with its run at medium. Of attention, "naive" is the formula of notebook 04
+# and "kernel" is torch's; of the products, "packed" is oneDNN with the weight laid out beforehand. These two parts count the best round, not the median. The CPU of `bench.json` is not the one that ran the
+# cells above: there bf16 is faster than fp32.
 
 # %% tags=["active-ipynb"]
 # files = sorted((data_folder() / "runs").glob("bench*.json"))
@@ -1073,23 +1076,22 @@ def circumstances(b, device):
 # %% [markdown]
 # Was it worth it? On the two threads of `bench.json`, with dropout, and each system at whichever of "highest" and "medium" was faster for it:
 #
-# - **Training** is 1.5 times as fast as with `torch.nn.Transformer` for T1, 1.8 times for T2, 2.7 times for "small"; over Marian 1.3, 2.0 and 2.3 times.
+# - **Training** is 1.5 times as fast as with `torch.nn.Transformer` for T1, 1.8 times for T2, 2.7 times for "small"; over Marian 1.3, 2.0 and 2.3 times. Without "medium", as `transformer train` runs by itself, it is 1.3, 1.5 and 2.5 times torch's speed, and 1.0, 1.6 and 2.1 times Marian's. (Fused Adam
+#   is a part of this; every user of torch can have it by one argument.)
 # - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times (0.96 to 1.3 in single rounds). **Beam search**
-#   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (0.95 to 1.15 times, and 0.7 to 1.3 with a beam).
+#   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (medians 1.1, and 0.85 with a beam; rounds 0.95 to 1.15, and 0.7 to 1.3). The beam search has become faster since (notebook 15).
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
 
 # %% [markdown]
-# Part of the gain in training is cheaper dropout: without any, the three are 1.2, 2.0 and 2.2 times; with dropout and no padding on either side, 1.4, 1.9 and 1.8. Rounds of
-# one system differ by a quarter, in places by half, and the last lines above (each system's FLOPs a second on real tokens, as a part of the fastest fp32 route in
-# "products") suffer from that, too: when the products were measured the machine had slowed down, so these parts are too large.
+# Is part of the gain cheaper dropout? Without any, the three are 1.2, 2.0 and 2.2 times: less for two, more for T2. With dropout and no padding on either side they are 1.4, 1.9 and 1.8. Rounds of
+# one system often differ by a third, in places by a factor of two. The last lines above (each system's FLOPs a second on real tokens, as a part of the fastest fp32 route in
+# "products") suffer from that, too. T1 without padding reaches as many FLOPs a second as bare products do, which cannot be: the machine was probably slower when those were measured, so these parts are too large.
 
 # %% [markdown]
-# Why not more? "medium" speeds our training up by a tenth to a quarter, and slows torch's module and our beam search, which lays out its weights by itself. What remains is
-# the products. A profile of greedy search shows most of its time in them, near the fastest rate of the table, and much of the rest in reading keys and values from memory. On a CPU where torch's own
-# products are slow beside oneDNN's, the distances are larger.
+# "medium" speeds our training up by 8% to a third, and mostly slows torch's module in training, and our beam search, which lays out its weights by itself.
 #
-# What surprised us: in a beam search copying costs, too. The plain package, which copies its caches and packs no weights, reaches
-# two thirds of CTranslate2's speed in beam search.
+# What surprised us: the plain package, which copies its caches and packs no weights, reaches
+# two thirds of CTranslate2's speed in beam search. What copying costs (notebook 11 found almost half the time) does not show here.
 
 # %% [markdown]
 # ## Exercises
@@ -1127,5 +1129,5 @@ def circumstances(b, device):
 # %% [markdown]
 # ## Next
 #
-# Your model in CTranslate2: `transformer export --folder runs/multi30k --output exported`. The way back to the beginning is the
+# Your model in CTranslate2: `transformer export --folder runs/multi30k --output exported` (once notebook 16's run is there). The way back to the beginning is the
 # [README](https://github.com/OWNER/annotated-attention#readme), with all the notebooks in order.

@@ -926,7 +926,7 @@ def missing(results):
 # for name, r in results.items():
 #     found = f"F1 {r['scores']['test']['f1']}" if "f1" in r["scores"].get("test", {}) else f"cased BLEU {figure_of(r)}"
 #     print(f"{name}: {found}; {r['command']}, {r['minutes']:.0f} minutes, {r['hardware']}, commit {r['commit']}")
-# print(missing(results))
+# print("The first again:", *commands_of("multi30k-en-de-1"), missing(results), sep="\n")
 
 # %% [markdown]
 # Where runs of Multi30k are there, the next picture shows how they went, on the first 200 validation sentences. The validation loss falls nearly to the end of the 62 rounds through the corpus.
