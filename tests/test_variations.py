@@ -803,7 +803,8 @@ def test_heads_and_the_width_of_their_keys():
 def test_the_schedule_as_a_grid():
     """By hand; a row that diverged has 0, there is no grid until all rows have run, warm-ups are scaled."""
     rows = [row for row in QUESTIONS if row.group == "schedule"]
-    runs = [dict(row=name, seed=1, bleu=bleu) for bleu, name in enumerate(["base", *(row.name for row in rows[:-1])], 10)]
+    names = ["base", *(row.name for row in rows[:-1])]
+    runs = [dict(row=name, seed=1, bleu=bleu) for bleu, name in enumerate(names, 10)]
     runs.append(dict(row="base", seed=2, bleu=99))  # a seed that the others have not takes no part
     base = {"model": {"d_model": 64}, "training": {"warmup": 400, "factor": 2.0}}
     result = {"base": base, "runs": runs, "diverged": []}

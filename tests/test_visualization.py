@@ -288,7 +288,7 @@ def test_link_baselines_by_hand():
 
 
 def test_separated_verbs_by_hand():
-    """One English word with two German ones, three or more apart; not three, not near ones; each verb of two words once."""
+    """One English word with two German ones, three or more apart; not three, not near; a verb of two words once."""
     links = [{(0, 0), (1, 1), (1, 5), (2, 2)}, {(1, 1), (1, 3)}, {(1, 0), (1, 3), (1, 6)}, {(0, 0), (1, 4)},
              {(3, 6), (3, 2)}, {(2, 1), (2, 4)}, {(1, 1), (4, 1), (1, 5), (4, 5)}]
     examples = [Example("", "", frozenset(pairs), (), ()) for pairs in links]

@@ -143,8 +143,8 @@ def code_hash(notebook):
         if name not in seen and path.exists():
             seen[name] = code(path.read_text(encoding="utf8"))
             waiting |= imported(seen[name])
-    shows = '"runs"' in text or "read_results" in text
-    results = sorted((folder.parent / "data" / "runs").glob("*.json")) if shows else []
+    shown = ["*.json"] if "read_results" in text else re.findall(r'"([\w*-]+\.json)"', text)
+    results = sorted({path for name in shown for path in (folder.parent / "data" / "runs").glob(name)})
     whole = [text, *(seen[name] for name in sorted(seen)), *(path.read_text(encoding="utf8") for path in results)]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
 

@@ -45,7 +45,7 @@ from torch import nn
 # Attention is the soft version: it scores how well each label fits your interest, turns the scores into shares that
 # add up to 1, and hands you a blend of the contents in those shares.
 #
-# Three books, with labels for (cooking, history), and your interest, mostly cooking:
+# Three books, with labels for (cooking, history), and your interest, cooking only:
 
 # %% tags=["active-ipynb"]
 # query = torch.tensor([2.0, 0.0])                              # interested in cooking, not in history
@@ -125,9 +125,9 @@ class AdditiveScore(nn.Module):
 # Softmax turns a row of scores (also called *logits*) into positive shares that add up to 1. Some positions must get no share:
 # padding at the end of short sentences, and words not yet written. A **mask** says which: True means "may be looked at".
 #
-# The usual trick is to write $-\infty$ over forbidden scores. It has a trap: in a row where *everything* is
+# The paper (Section 3.2.3), like `blend` in notebook 01, writes $-\infty$ over forbidden scores. It has a trap: in a row where *everything* is
 # forbidden, softmax divides 0 by 0, and one NaN spreads through the whole model. So we write the lowest finite number,
-# and set forbidden weights to zero afterwards. An empty row then gives zeros, forwards and backwards.
+# and set forbidden weights to zero afterwards. An empty row then gives zeros, forwards and backwards. All other rows come out the same.
 
 # %%
 def masked_softmax(logits, mask=None):
@@ -214,7 +214,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # | causal (masked) | which keys a query may see |
 # | multi-head | how often it happens side by side, each time with other projections |
 #
-# One function, four settings, the same seven random vectors:
+# One function, four settings of the first two rows (masks and heads come below), the same seven random vectors:
 
 # %% tags=["active-ipynb"]
 # x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
@@ -228,8 +228,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # diagonal). Scaling keeps the choice soft. The additive score starts almost even, because torch's first weights are small and so are
 # its scores; with ten times larger ones it would not be. In the last panel the keys come from another sequence of five vectors: cross-attention.
 #
-# The paper prefers dot products because they are one matrix product. What does that save? For one score both do about as
-# much arithmetic, some 64 steps. But the additive score has to write out 64 numbers for every pair of query and key, and take a tanh of each, while a
+# The paper prefers dot products because they are one matrix product. What does that save? For one score the arithmetic is of
+# the same order, some 64 steps against a few times 64. But the additive score has to write out 64 numbers for every pair of query and key, and take a tanh of each, while a
 # matrix product keeps only the sum, and processors are built for matrix products. On a CPU:
 
 # %% tags=["active-ipynb"]
@@ -246,7 +246,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 #
 # If the numbers in $q$ and $k$ are independent with mean 0 and variance 1, then $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$
 # is a sum of $d_k$ terms of variance 1: its variance is $d_k$. Wider keys give larger scores. Softmax of large scores
-# is nearly all-or-nothing, and there its gradient vanishes: nothing can be learned. Let us measure both, with and
+# is nearly all-or-nothing, and there its gradient is small: a change of the scores hardly moves the weights. The paper suspects that this is what hurts wide keys. Let us measure both, with and
 # without the division.
 
 # %% tags=["active-ipynb"]
@@ -273,7 +273,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% [markdown]
 # Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
-# shrinks as keys get wider; with the scale it stays.
+# shrinks as keys get wider; with the scale it stays. (At the paper's $d_k = 64$ a bit more than a third is left, at 512 an eighth.)
 #
 # And why **softmax**? It makes shares: positive, adding up to 1, so that the output is never larger than the largest value, however
 # many keys there are. It is smooth, so it can be learned. And it can come as close to "take exactly that one" as it
@@ -334,6 +334,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # assert learned[partner].mean() > 0.9 > 0.3 > without[partner].mean()
 
 # %% [markdown]
+# Rows and columns are sorted by kind. Left, each kind looks at itself; right, at the next one, and 5 at 0. Could trained vectors do it without matrices? No. Token 1 would have to score token 2 above 0, token 2 score 3 above 1,
+# and so on round the circle. Scores are symmetric, so each link's score would have to be larger than the one before, and after six links larger than itself.
+#
 # The values have a matrix too, $W_V$: what a token gives away need not be what it is found by.
 
 # %% [markdown]
@@ -350,7 +353,7 @@ def padding_mask(tokens, pad_id):
 
 # %% [markdown]
 # While training, the decoder sees the whole target at once, and must not peek: position $t$ may look at positions up to
-# and including $t$ (Section 3.2.3). The paper calls it masking out illegal connections; the field says causal.
+# and including $t$ (Section 3.2.3). It holds word $t$ and has to name word $t + 1$: this is teacher forcing (notebook 01). The paper calls it masking out illegal connections; the field says causal.
 
 # %%
 def causal_mask(T, device=None):
@@ -489,7 +492,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# The three uses of Section 3.2.3 are three ways of calling it. There is one output for each *query*, so the last has five:
+# The three uses of Section 3.2.3 are three ways of calling it. There is one output for each *query*, so the last has five, not the source's six. (In the model each use has a module with weights of its own.)
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=32, h=4)
@@ -587,8 +590,8 @@ def record_attention(model):
 # "man bites dog" look alike to this layer. Notebook 07 adds positions to the embeddings to mend that.
 # </details>
 #
-# **2.** Let each position see itself and the two before it, and nothing else: a window of 3. (Section 4 of the paper has such
-# restricted self-attention.) Build the boolean (T, T) mask for a window of r positions.
+# **2.** Let each position see itself and the two before it, and nothing else: a window of 3. (Section 4 of the paper proposes such
+# a restriction, with a window centred on the position.) Build the boolean (T, T) mask for a window of r positions.
 
 # %% tags=["active-ipynb"]
 # def window_mask(T, r):

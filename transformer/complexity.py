@@ -266,7 +266,7 @@ def longest_chain(y):
 # print({kind: chain[-1] for kind, chain in steps.items()}, f"at n = 512; a position more costs the GRU {a_step} operations")
 
 # %% [markdown]
-# Five flat lines, and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** How long the flat ones are is a matter of the program (see what
+# Five flat lines (fused attention and dilated convolution lie on each other), and one with slope 1: **$O(1)$ and $O(n)$, as in the table.** How long the flat ones are is a matter of the program (see what
 # fusing does to attention's). That the GRU's grows is not: its next step needs the last one's result inside a $\tanh$ and a $\sigma$. (A
 # recurrence without those, such as $h = Wh + x$ of notebook 01, can be regrouped into about $\log n$ rounds.)
 
@@ -569,8 +569,8 @@ def exponents(kind, sizes, d, forward, training):
 # %% [markdown]
 # Short sequences and thin layers are not yet where the law holds. The convolutions stay below 1: some of their time is the same at every
 # $n$, such as starting their few operations. The GRU starts as many for each position, so it should be at 1. What it and restricted attention
-# miss of that, either way, is the noise of one short run. The plain
-# self-attention is steeper than its FLOPs; a cell below shows why.
+# miss of that, either way, may be the noise of one short run. The plain
+# self-attention is steeper than its FLOPs; a cell below shows a part of the reason.
 #
 # So to $n = 8{,}192$, with the paper's width $d = 512$. That takes some minutes and 8 GB, so it is a command,
 # `python tools/complexity.py` (with `--device cuda` where there is a GPU), and its result is a file:
@@ -611,9 +611,10 @@ def exponents(kind, sizes, d, forward, training):
 #         print(f"{kind:22} n = {n:5,}: nanoseconds a pair of positions {own:4.0f} itself, {system:4.0f} the system")
 
 # %% [markdown]
-# Per pair, the program's own time does not grow, as the FLOPs would have it. **The system's time does, for the plain layer only.**
+# Per pair, the program's own time does not grow, and by the FLOPs it should not. **The system's time does, for the plain layer only**: it jumps between $n = 512$ and 1,024, and hardly grows after that. This lifts the curve where large tables begin. It does not explain the
+# record's last doubling, from 4,096 to 8,192, where forward takes ten times as long and a square gives four: this cell stops before it, and we have not taken it apart.
 # Each of its tables of weights is new memory, and large blocks are given back after use and fetched afresh for the next table. How dear that
-# is depends on the machine. The other rows are near 1, as they should be.
+# is depends on the machine. In the table of exponents the other rows are near 1, as they should be.
 
 # %% [markdown]
 # **And Table 1 counts operations, not memory.** At $n = 8{,}192$ the eight heads' weights take 2 GiB together, and several such tables are needed at once. The
@@ -654,7 +655,7 @@ def exponents(kind, sizes, d, forward, training):
 #     print(f"{kind:22}{flops / 1e9:5.2f} GFLOPs in {1000 * seconds:3.0f} ms: {flops / seconds / 1e9:2.0f} GFLOPs a second; {chain:5,} operations one after the other")
 
 # %% [markdown]
-# The same work, not the same time. And a core is the mild case. Of a step's $6d^2$ multiplications half only need $x$, and are done
+# The same work, not the same time. And a core should be the mild case. Of a step's $6d^2$ multiplications half only need $x$, and are done
 # beforehand for all positions. The other half, 786,432 at $d = 512$, can run at once, enough to fill a GPU. But they need
 # as many weights, all read for a *single* vector. And the next step cannot start before: a chain of ten operations here, $n$ times, one after the other.
 #
@@ -690,7 +691,7 @@ def exponents(kind, sizes, d, forward, training):
 # because of the cost: BERT (Devlin et al., 2019) was trained on pieces of 128 tokens for nine tenths of the steps, and on 512 only for the last tenth.
 
 # %% [markdown]
-# What does length cost? Below, time per token while training one layer, and the weights that a model of BERT's size keeps for the
+# What does length cost? Below, time per token while training one layer, and the attention weights that a model of BERT's size keeps for the
 # backward pass: one number of four bytes for each of 12 layers, 12 heads and $n^2$ pairs, in each of 32 sequences.
 
 # %% tags=["active-ipynb"]
@@ -704,8 +705,8 @@ def exponents(kind, sizes, d, forward, training):
 
 # %% [markdown]
 # While $n$ is small a token costs about the same at any length, because projections dominate. Then each doubling of $n$
-# multiplies the price of *every* token; in brackets, by how much. A pure square would give 2; the fresh memory from above adds to it.
-# But time only grows; **memory ends.** At 512 the weights of a batch fit on one GPU of that time, at 2,048 on none.
+# multiplies the price of *every* token; in brackets, by how much. A pure square would give 2; fresh memory may add to it (above it was looked at forward only). The last factor is unexplained.
+# But time only grows; **memory ends.** At 512 the attention weights of a batch fit on one GPU of that time, at 2,048 on none.
 #
 # How far does one GPU's memory go? We have not tried; we continue the last measurement, by the bytes of a pair of positions for the full table, and by
 # those of a position for the fused kernel:
@@ -758,7 +759,7 @@ def pruned_attention(q, k, v, mask=None, keep=4, by="weight"):
 
 # %% [markdown]
 # The bundled model (notebook 16 says how it was trained; notebook 10 has the corpus) reads 100 test sentences and scores their translations.
-# First: how many of its weights are near zero?
+# First: how many of its attention weights are near zero?
 
 # %% tags=["active-ipynb"]
 # from unittest.mock import patch
@@ -837,12 +838,15 @@ def pruned_attention(q, k, v, mask=None, keep=4, by="weight"):
 # %% [markdown]
 # **What disagreed, and why.**
 #
-# 1. *Self-attention's exponent*: below 2 by count, as the projections, $8nd^2$, are not in the table; higher by the clock, as fresh memory is not.
-# 2. *The crossing*: at $n = d$ by count, later by the clock. Steps that wait cost more than their FLOPs.
+# 1. *Self-attention's exponent*: below 2 by count, as the projections, $8nd^2$, are not in the table; above 2 by the clock: partly fresh memory, and a last doubling that we cannot explain.
+# 2. *The crossing*: at $n = d$ by count, later by the clock (one sequence at a time, on one core; a batch helps the GRU more). Steps that wait cost more than their FLOPs.
 # 3. *The convolution's path*: $\log_k n$ needs gaps, and that many layers. Plain layers take $(n-1)/(k-1)$.
-# 4. *The restricted path*: about $2n/r$ with the paper's $r$, the whole window (17 positions here, 8 to a side). A layer carries a signal to one side only. Big O
+# 4. *The restricted path*: about $2n/r$ with the paper's $r$, the whole window (17 positions here, 8 to a side). A layer carries a signal by half a window at most. Big O
 #    drops the 2.
-# 5. *Memory*: not in the table. It was the first limit met, and a better kernel removed it without changing a single entry.
+
+# %% [markdown]
+# 5. *Memory*: not in the table. By the reckoning above it ends first (computed, not tried). A kernel that never holds the table takes the square out of it without changing a single entry.
+# 6. *Convolution against recurrence*: Section 4 calls it generally dearer, $k$ times, which leaves out constants. Our block has $2k$ matrices, a GRU six: equal work at $k = 3$, and less time, as nothing waits.
 
 # %% [markdown]
 # **What held:** linear work where the table says linear, the waiting, and all other paths.

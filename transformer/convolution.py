@@ -148,7 +148,7 @@ def dependence(layer, x):
 # %% [markdown]
 # ## One block
 #
-# A block is a convolution, the gate, and a path around both, as in all deep networks of today: the block adds to what
+# A block is a convolution, the gate, and a path around both, as in most deep networks of today: the block adds to what
 # came in (notebook 03 is about such paths). A sum of two independent numbers of variance 1 has variance 2, so it is multiplied by
 # $\sqrt{1/2}$.
 
@@ -199,14 +199,14 @@ class GatedBlock(nn.Module):
 
 # %% [markdown]
 # Each block adds one word on each side, no more. Brightness is the fourth root of the gradient; otherwise the far ends would be as
-# dark as the zeros beyond them. That is what the formula hides: most of what a word takes in comes from close by, because many
+# dark as the zeros beyond them. The formula $l(k-1)+1$ hides something: most of what a word takes in comes from close by, because many
 # paths lead there and only one leads to the end. These weights are random. Training may give the ends more, but nothing lets
 # a word see beyond them.
 
 # %% [markdown]
 # So **for a word to see another, $n$ places away, takes about $n / (k-1)$ blocks** on top of each other in a causal stack, and twice as many in a centred one.
-# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, ... places apart, so that the field doubles with
-# each block: $\log n$. The paper's point (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
+# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart (then again from 1). While the gaps double, so does the field: $\log n$. (Table 1 gives all convolutions $\log_k n$; that needs gaps, see notebook 09.)
+# The paper's point (Section 2, Table 1): in self-attention it takes one layer, however far apart they are.
 
 # %% [markdown]
 # ## Configuration
@@ -285,11 +285,10 @@ class ConvolutionalEncoder(nn.Module):
 # ## The decoder
 #
 # Each block of the decoder is causal and has attention of its own: the source is consulted $N$ times a word, each time
-# knowing more. The query is the block's $h$, through a matrix, plus the vector $g$ of the word
-# just read. The score is its dot product with the key, large where both point the same way.
+# knowing more. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$. The score is its dot product with the key, large where both point the same way.
 #
 # **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our vectors start larger. **Left out** are
-# ConvS2S's weight normalization, and its scaling of the context and of the encoder's gradient.
+# ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its positions for each side.
 
 # %%
 class DotProductScore(nn.Module):
@@ -432,7 +431,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # assert right[4] > 0.9 and right[8] > 0.8
 
 # %% [markdown]
-# Up to ten digits, the longest of training, it is nearly always right; twelve are more than it has ever seen. (This does not
+# Up to ten digits, the longest of training, it is nearly always right; of twelve, more than it has ever seen, it still gets four rows in five. (This does not
 # rank it against the models of notebook 01, which have one layer, not three blocks, and trained for 250 steps, not 200.
 # Notebook 16 compares with more care.)
 #

@@ -118,7 +118,7 @@ class Embedding(nn.Module):
 # variance $1/d_{model}$. At the bottom, a row is added to a positional encoding of sines and cosines (07), whose mean
 # square is 1/2. A row with variance $1/d_{model}$ would be drowned by it. Times $\sqrt{d_{model}}$ its variance is 1.
 #
-# **Not in the paper:** it names no initialisation. Rows from $N(0, 1/d_{model})$ are this project's choice.
+# **Not in the paper:** it gives no reason for the factor (the above is ours), and names no initialisation. Rows from $N(0, 1/d_{model})$ are this project's choice.
 
 # %% tags=["active-ipynb"]
 # widths, sizes = [32, 64, 128, 256, 512], {"row of E": [], "row times √d_model": [], "logits": []}
@@ -165,7 +165,7 @@ def softmax(logits):
 #
 # The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the *nat*). A
 # model that knows nothing should answer $1/V$ for all, a loss of $\log V$. How far is the start from that, with rows of variance
-# $1/d_{model}$, and with variance 1 (torch's default)?
+# $1/d_{model}$, and with variance 1 (the default of torch's `nn.Embedding`)? (Random vectors of variance 1 stand for what the decoder hands over.)
 
 # %% tags=["active-ipynb"]
 # x, gold = torch.randn(500, 512), torch.randint(0, 2000, (500,))
@@ -219,8 +219,8 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # %% [markdown]
 # Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that
 # occur (1 to 3, and 10 to 12). The output reaches every row: those of the right tokens (11 to 13) are pulled towards $x$, all
-# others pushed a little away. So with tying, even a word that is missing from this batch learns something: that it was not the
-# answer.
+# others pushed a little away. So even a word that is missing from this batch learns something: that it was not the
+# answer. An output matrix of its own would learn that, too. But with tying the same row is also the word's input vector.
 
 # %% [markdown]
 # ## Checks

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/05_feed_forward.ipynb)
 #
-# Attention fetches information from other positions; it hardly changes what it fetches. Changing it is the work of the
+# Attention fetches information from other positions. Once its weights are chosen, all that it does with vectors is linear. More than that is the work of the
 # second sub-layer: a small network with one hidden layer, applied to every position by itself (Section 3.3). It is four lines of code and two
 # thirds of an encoder layer's parameters. This notebook looks at what "position-wise" means, and at what the hidden units do.
 
@@ -41,7 +41,7 @@ from torch import nn
 #
 # $W_1$ widens $x$ from $d_{model} = 512$ numbers to $d_{ff} = 2048$ hidden units. $\max(0, \cdot)$, called ReLU, lets positive numbers
 # pass and turns negative ones into 0. $W_2$ brings the result back to 512, so that it can be added to $x$ (notebook 03).
-# Unlike attention's projections, these two have biases. There is no dropout inside; torch's own layer has some there.
+# Unlike attention's projections, these two have biases. There is no dropout inside; torch's `nn.TransformerEncoderLayer` has some there.
 
 # %%
 class FeedForward(nn.Module):
@@ -137,7 +137,7 @@ def parameter_counts(**modules):
 # %% [markdown]
 # ## What $d_{ff}$ does
 #
-# Each hidden unit is switched on in one half of the space and off in the other. With one input number the output is a line
+# Each hidden unit is switched on on one side of a flat cut through the space, and off on the other. With one input number the output is a line
 # with a kink where a unit switches: $d_{ff}$ units, at most $d_{ff}$ kinks. So the width decides how finely a
 # function can be shaped. We fit a wave with three widths.
 
@@ -151,8 +151,8 @@ def parameter_counts(**modules):
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]
-# Two units can bend the line twice. Eight could bend it eight times, but only three of their kinks lie inside the picture: two began outside it, and training
-# has pushed three more past its edges. So the line follows only the middle of the wave. With 128 the line follows nearly all of it. In Table 3 (rows C) the paper's model gains from a
+# Two units can bend the line twice. Eight could bend it eight times, but only three of their kinks lie inside the picture when training ends; the
+# others are of no use there. So the line follows only the middle of the wave. With 128 the line follows nearly all of it. In Table 3 (rows C) the paper's model gains from a
 # larger $d_{ff}$ too, and loses with a smaller one.
 
 # %% [markdown]

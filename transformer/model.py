@@ -80,7 +80,7 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # %% [markdown]
 # ## Configuration
 #
-# A handful of sizes decides everything. They have the paper's names, and the defaults are its base model. First, what
+# A handful of sizes decides everything. Those that the paper names have its names, and their defaults are its base model. First, what
 # cannot work is refused with one sentence (`c` is the `TransformerConfig` that follows):
 
 # %%
@@ -106,7 +106,7 @@ def check_sizes(c):
 
 
 # %% [markdown]
-# The paper trains two sizes, base and big (the last row of Table 3). We add two that suit a laptop.
+# The paper's two main models are base and big (the first and the last row of Table 3). We add two that suit a laptop.
 
 # %%
 PRESETS = {
@@ -390,7 +390,7 @@ def count_parameters(model):
 # %% [markdown]
 # The paper reports 65 and 213 million (Table 3) and does not say how it counted. The vocabulary has "about 37,000" types, but as
 # the last lines show, no single size gives both numbers: base would need more types, big fewer. Biases in the attention would add
-# under 0.1 million. So part of the difference stays unexplained; it is below 4%.
+# under 0.1 million. So part of the difference stays unexplained; for these two it is below 4%.
 #
 # Where the numbers sit:
 
@@ -402,7 +402,7 @@ def count_parameters(model):
 #     plotting.bars({part: count / 1e6 for part, count in parts.items()}, ylabel="million parameters", title=name, ax=ax)
 
 # %% [markdown]
-# Twice the width means four times the numbers in every layer, but only twice in the embedding. In base the embedding
+# Twice the widths ($d_{model}$ and $d_{ff}$) means four times the numbers in the matrices of every layer, but only twice in the embedding. In base the embedding
 # holds nearly a third; with three separate matrices it would be more than half. The position-wise networks outweigh
 # all attention.
 
@@ -592,8 +592,8 @@ class Transformer(EncoderDecoder):
 # plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", logy=True);
 
 # %% [markdown]
-# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix scores the token just read highest (notebook [06](06_embeddings.ipynb)), and among
-# thirteen types that counts; untied, it starts near 3. Then it falls far below. Now let it speak: give it a source and
+# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix at first scores the token just read highest (notebook [06](06_embeddings.ipynb)), which is seldom the next one; among
+# thirteen types that counts. Untied, it should start near 3, by the formula. Then it falls far below. Now let it speak: give it a source and
 # the start mark, take the most probable token, give that back to it, and so on.
 
 # %% tags=["active-ipynb"]
@@ -645,7 +645,7 @@ class Transformer(EncoderDecoder):
 # Left: each row is a distribution over all thirteen types, nearly all of it on one. Row by row, the bright squares spell the
 # number backwards, then the end mark. Right: while it writes, the decoder looks at the source from right to left. Nobody told it
 # to. After the last digit it still needs the source: only there can it read that no digit is left. With one more digit in front of the source, and the same
-# target, it does not stop but writes that digit:
+# target, it does not stop but writes that digit (printed as ids: 2 is the end mark, 7 is "four"):
 
 # %% tags=["active-ipynb"]
 # longer = torch.cat([source[:, :1], source], dim=1)
@@ -709,7 +709,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_count, your_extra = by_formula(37000, 512, 2048, 2), 2 * 37000 * 512`: 33.6 million, and 37.9 million more, because
+# `your_count, your_extra = by_formula(37000, 512, 2048, 2), 2 * 37000 * 512`: 33.6 million (the paper has 36; about the same two million are missing as in base), and 37.9 million more, because
 # there would be three matrices in place of one.
 # </details>
 #

@@ -107,6 +107,9 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # So while a weight's gradients keep their sign and size, it moves about as far as the rate says, however large they are; gradients of changing sign cancel in $m$. Both means start at zero and are too small at
 # first; the divisions by $1-\beta^t$ put that right.
 
+# %% [markdown]
+# The paper takes $\beta_1 = 0.9$, as most do, but $\beta_2 = 0.98$ (usual is 0.999) and $\epsilon = 10^{-9}$ (usual is $10^{-8}$). What these two do is asked below.
+
 # %%
 def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9):
     """One update of Adam, written out (Kingma and Ba, 2015), with the paper's settings (Section 5.3).
@@ -185,7 +188,7 @@ def step_lengths(gradients, beta_2=0.98, epsilon=1e-9):
 # assert lengths["beta_2 = 0.98"][-1] > 0.9 and lengths["beta_2 = 0.999"][-1] < 0.5
 
 # %% [markdown]
-# With 0.98 the steps are nearly at full length again some 300 updates later; with 0.999 they are still short at the end. A
+# $m$ forgets the large gradients within some ten updates, $v$ later; until then a small $m$ is divided by the root of a large $v$. With 0.98 the steps are nearly at full length again some 300 updates later; with 0.999 they are still short at the end. A
 # short memory has its price: $v$ is a mean of fewer gradients, and jumps about more.
 #
 # $\epsilon$ keeps the division from going wrong where all gradients have been zero. It must stay far below $\sqrt{v}$, so below the gradients: in the
@@ -249,7 +252,7 @@ def train_with_rates(model, loss_of, rates):
 
 # %% [markdown]
 # So in this small case warm-up does not make learning better in itself. It makes a high rate possible for a post-norm stack,
-# and a high rate is what learns fast. Why post-norm needs it, this does not show. Xiong et al. (2020) find
+# and with it this one learns somewhat faster than with the low rate (one seed, one task). Why post-norm needs it, this does not show. Xiong et al. (2020) find
 # the cause in the gradients at the start, which in a post-norm model are largest near the output (notebook 03). We did not test that here.
 
 # %% [markdown]
@@ -270,7 +273,7 @@ def train_with_rates(model, loss_of, rates):
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `return 100 * warmup`: after the peak the rate falls with the square root, and $\sqrt{100} = 10$. That is update
+# `return 100 * warmup`: after the peak the rate falls with the inverse square root, and $\sqrt{100} = 10$. That is update
 # 400,000 in the paper, which trained its base model for 100,000: it stopped at a fifth of the peak. (On the way up, the
 # rate is a tenth of the peak at `warmup / 10`, but there it has not fallen.)
 # </details>

@@ -758,7 +758,7 @@ def table_4_rows(results):
 # The same result by the length of the sentence. A point at the right is the share of outputs with as many parts of speech as the sentence has words.
 
 # %% tags=["active-ipynb"]
-# for name, r in results.items():
+# for r in results.values():
 #     if "likeliest" in r["scores"].get("test", {}):
 #         ways = {"fewest repairs": r["scores"]["test"]["by_length"], "likeliest output": r["scores"]["test"]["likeliest"]["by_length"]}
 #         axes = plotting.new_axes(4.5, 3.2, columns=2)

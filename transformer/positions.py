@@ -51,12 +51,12 @@ from torch import nn
 # %% [markdown]
 # No difference but rounding. Whoever bites, "dog" gets the same vector. The position-wise network of
 # [notebook 05](05_feed_forward.ipynb) cannot help: it sees one position at a time. A recurrent network reads in order
-# and a convolution knows its neighbours; a Transformer has to be told.
+# and a convolution knows its neighbours; a Transformer has to be told. (This is attention without a mask. A causal mask breaks the symmetry a little: the first word sees one word, the third sees three.)
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# How do you write the number 1,234,567 with small values only? As digits: the last one changes at every step, the
+# Why not simply add the number of the position? At position 500 it would drown the word. So all positions must be told apart by small values. How do you write the number 1,234,567 with small values only? As digits: the last one changes at every step, the
 # one before it ten times more slowly, and so on. The paper does this smoothly. Each pair of components is the hand of a
 # clock, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians a position:
 #
@@ -168,7 +168,7 @@ def shift_matrix(k, d_model):
 # %% [markdown]
 # Blocks of 2 by 2 along the diagonal, zeros elsewhere. The first block turns fast; the last is nearly the identity. An
 # attention head can hold such a matrix inside $W_Q$ and $W_K$, for half as many frequencies as it is wide (each has a sine and
-# a cosine). Then its queries fit the keys three positions back, anywhere in the sentence.
+# a cosine; in the base model a head is 64 wide, which makes 32 of the 256 frequencies). Then its queries fit the keys three positions back, anywhere in the sentence.
 
 # %% [markdown]
 # ## Nearness

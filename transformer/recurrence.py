@@ -62,8 +62,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 # %% [markdown]
 # In the first pair a verb, *protects*, moves to the end of its clause, and *its* becomes *ihren* because *Katze* is feminine.
-# In the third the output has no words at all: `NP_` and `_NP` are brackets around words that belong together, and `XX` is a
-# word ([notebook 18](18_parsing.ipynb)). So symbol $t$ of the output cannot be computed from symbol $t$ of the input. A
+# In the third the output has no words at all: `NP_` and `_NP` are brackets around words that belong together, and `XX` stands for a
+# word or mark, as Vinyals et al. (2015) wrote it ([notebook 18](18_parsing.ipynb) has more of this). So symbol $t$ of the output cannot be computed from symbol $t$ of the input. A
 # transducer has to read before it writes. That is why a translator has two halves: an **encoder** reads, a **decoder** writes.
 
 # %% [markdown]
@@ -98,7 +98,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 #
 # The simplest $f$ is a layer of a network, $\tanh(W x + U h)$. In practice two others are used. Both have **gates**: numbers
 # between 0 and 1 that say how much passes. The *gated recurrent unit* (GRU; Cho et al., 2014) has a reset gate $r$ and an
-# update gate $z$. It makes a proposal $n$, and mixes it with the old state:
+# update gate $z$. It makes a proposal $n$, for which $r$ says how much of the old state may be used, and mixes it with the old state; $z$ says how much of that is kept:
 #
 # $$r, z = \sigma(W_{r,z}\, x + U_{r,z}\, h), \qquad n = \tanh(W_n x + r \odot U_n h), \qquad h' = (1 - z) \odot n + z \odot h$$
 
@@ -193,7 +193,7 @@ class LinearRecurrence(nn.Module):
 # %% [markdown]
 # Left, this recurrence with three values of $g$. Right, the real ones as torch initialises them ("tanh" is the simplest $f$
 # from above; for "forget gate near 1" one bias of the LSTM was set to 4 by hand), every curve divided by its value at distance 0. (The
-# average comes right after.)
+# average is explained at the end of this section.)
 
 # %% tags=["active-ipynb"]
 # distance, d = range(100), 64
@@ -219,7 +219,7 @@ class LinearRecurrence(nn.Module):
 
 # %% [markdown]
 # Left: straight lines on a logarithmic axis, exactly $g^t$. Right: as torch initialises them, tanh, GRU and LSTM forget a word within some
-# twenty steps; its gradient is still there, but too small to teach anything. Gates help, **if** training opens them (below it
+# twenty steps; its gradient is still there, but so small beside that of the nearest words that it can teach little. Gates help, **if** training opens them (below it
 # does): with a forget gate near 1 the cell passes almost unchanged, and the curve stays high. The first LSTM was built for
 # this: its cell was only added to, as if $f$ were 1.
 #
@@ -234,7 +234,7 @@ class LinearRecurrence(nn.Module):
 # assert curve[1] < 0.8 * curve[0] and abs((curve[99] / curve[1]) ** (1 / 98) - torch.sigmoid(torch.tensor(4.0))) < 0.01
 
 # %% [markdown]
-# The dip stays: only the newest word acts through the output gate, too. Then the curve falls by a factor near $\sigma(4) = 0.98$ a
+# Most of the dip stays. The newest word acts in two ways, through the cell and through the output gate; with $U = 0$ all earlier ones act through the cell only. Then the curve falls by a factor near $\sigma(4) = 0.98$ a
 # step, which is the forget gate's. So what rises comes through $U$: each state enters the next step's gates and content. That is
 # a second way back, and added to the first it makes some directions longer at each step. Far enough away they are all that is
 # left, and the gradient begins to explode.
@@ -316,7 +316,7 @@ class RecurrenceConfig(SequenceConfig):
 #
 # The frame around the two halves is always the same. Below, a table with a vector for each type, the *embedding*. On top,
 # the same table turns a vector into a score for each type, a *logit*. (Notebook 06 takes this apart, $\sqrt{d_{model}}$
-# included.) Between them stands the *memory*, all that the encoder tells the decoder. In shapes, B counts the
+# included.) Between encoder and decoder stands the *memory*, all that the encoder tells the decoder. In shapes, B counts the
 # sentences of a batch, S and T the tokens of source and target, V the types. The Transformer has the same methods, so
 # notebooks 14 and 15 work with all three.
 
@@ -561,7 +561,7 @@ class RecurrentDecoder(nn.Module):
 # %% [markdown]
 # ## The model
 #
-# Both halves in their frame. The only difference between the two versions: how many vectors the memory holds, and, with
+# Both halves in their frame. The differences between the two versions: how many vectors the memory holds, hence which one the decoder starts from, and, with
 # attention, the parameters of the score (32,896 in the preset "tiny", where $d_{model} = 128$).
 
 # %%
@@ -664,7 +664,7 @@ def share_reversed(model, length, count=300):
 # %% [markdown]
 # After so little training two digits go through one vector, ten do not: 48 numbers must hold the whole row, and the decoder must
 # unpack them in order. With attention each digit stays where it is, and only the place to look at must be found. (Grey: longer
-# than any row in training. There both fail in the end; lengths one has never seen are another problem.)
+# than any row in training. There attention fails in the end, too; lengths one has never seen are another problem.)
 #
 # Notebook 16 asks the same question of real sentences. And where does the model look? The shares, from dark (0) to yellow (1):
 
@@ -681,7 +681,7 @@ def share_reversed(model, length, count=300):
 
 # %% [markdown]
 # Rows are the digits it writes, columns the digits it reads. While it writes from top to bottom it looks from right to left.
-# Nobody told it to. It is blurred and at times a place off, because each state of the encoder knows its neighbours too. At the end mark there is
+# Nobody told it to. It is blurred: much goes to the neighbours of the right digit. Each state of the encoder knows its neighbours too, so they are easily confused. At the end mark there is
 # nothing left to fetch. The picture is an *alignment*: which word comes from which. Bahdanau et al. drew such pictures of
 # French and English.
 
@@ -719,7 +719,8 @@ def share_reversed(model, length, count=300):
 
 # %% [markdown]
 # It did, and most where more had to be carried. With one vector the gates let most of the old state through, and what is nine steps away counts tens of times
-# as much as before training. With attention each digit can be looked up in its own place, so there was less to carry.
+# as much as before training. With attention each digit can be looked up in its own place, so there was less to carry. Its mean gate hardly moved, and still the far digit counts more than before: a mean can hide
+# single open gates, and $U$ is a way back, too.
 
 # %% [markdown]
 # ## Checks

@@ -705,8 +705,10 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 
 # %% [markdown]
 # In the saved picture (distances in nats a token; those under $10^{-7}$ are drawn there) all three agree for some twenty-five updates to about two millionths. Then the fast way's distance climbs by powers of ten. That of the moved weight does so, too, but only after sixty;
-# one weight is probably a smaller push than a rounding everywhere. In the end both lie mostly between some thousandths and a tenth. Training at
-# a high rate magnifies any difference, however small. So whether the fast way's last loss *equals* the plain one's is no sensible question. (In double precision the two
+# one weight is probably a smaller push than a rounding everywhere. In the end both lie mostly between some thousandths and a tenth.
+
+# %% [markdown]
+# Training at a high rate magnifies any difference, however small. So whether the fast way's last loss *equals* the plain one's is no sensible question. (In double precision the two
 # ways stay together over fifty gentle updates, to seven digits; that is among the tests.) What can be asked is whether it is as good on average.
 #
 # So a small model learns the bundled corpus in each way, with six seeds, on the same batches, and with the same entries
@@ -810,7 +812,8 @@ def measure_products(c, tokens, device, clock=time.perf_counter, rounds=5):
 # Two things decide whether bf16 is a good bargain: its rate beside fp32's, and its error, some ten thousand times as large (whether training
 # minds was asked above). Whether "medium" is another fp32 or a bf16 in disguise depends on the CPU; its error in the
 # table tells. The package never sets it for you.
-#
+
+# %% [markdown]
 # ## The whole table
 #
 # What follows takes half an hour, so it is a command: `transformer bench` (or some parts of it, such as `transformer bench T1 --rounds 4`;
@@ -1078,6 +1081,8 @@ def circumstances(b, device):
 #
 # - **Training** is 1.5 times as fast as with `torch.nn.Transformer` for T1, 1.8 times for T2, 2.7 times for "small"; over Marian 1.3, 2.0 and 2.3 times. Without "medium", as `transformer train` runs by itself, it is 1.3, 1.5 and 2.5 times torch's speed, and 1.0, 1.6 and 2.1 times Marian's. (Fused Adam
 #   is a part of this; every user of torch can have it by one argument.)
+
+# %% [markdown]
 # - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times (0.96 to 1.3 in single rounds). **Beam search**
 #   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (medians 1.1, and 0.85 with a beam; rounds 0.95 to 1.15, and 0.7 to 1.3). The beam search has become faster since (notebook 15).
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.

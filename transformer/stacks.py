@@ -54,7 +54,7 @@ from torch import nn
 # plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
 
 # %% [markdown]
-# Grey is one floor; there are six of each. In *self*-attention (orange) the words of one sentence look at each other; *masked*
+# Grey is one floor; there are six of each. All attention is orange. In *self*-attention the words of one sentence look at each other; *masked*
 # means that a word sees only those before it and itself. The lines at the sides are the paths around the sub-layers: they meet
 # the sub-layer's output in "add, LayerNorm". The slanted arrow leaves the *top* floor of the encoder and goes to *every*
 # floor of the decoder. We build from the small to the large: normalisation, path, floor, tower.
@@ -114,7 +114,7 @@ class LayerNorm(nn.Module):
 
 
 # %% [markdown]
-# Some well-known implementations differ in two places: they divide the variance by $d - 1$, and they add $\epsilon$
+# Some well-known implementations (that of The Annotated Transformer is one) differ in two places: they divide the variance by $d - 1$, and they add $\epsilon$
 # *outside* the root. How much does it change?
 
 # %% tags=["active-ipynb"]
@@ -136,7 +136,7 @@ class LayerNorm(nn.Module):
 # %% [markdown]
 # ## A path around every sub-layer
 #
-# Section 3.1 wraps each sub-layer: its output is *added* to its input, and the sum is normalised.
+# Section 3.1 wraps each sub-layer in a *residual connection* (He et al., 2016): its output is *added* to its input, and the sum is normalised.
 #
 # $$\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$$
 #
@@ -179,7 +179,7 @@ class Residual(nn.Module):
 #
 # Training sends a gradient from the top to the bottom. Through a sub-layer $F$ alone it is multiplied by the slope
 # $F'$ at every floor; if that is a little below 1, little is left after many floors. With the path the
-# slope is that of $x + F(x)$, which is $1 + F'(x)$: the 1 carries the gradient past any sub-layer.
+# slope is that of $x + F(x)$, which is $1 + F'(x)$: the 1 carries the gradient past any sub-layer. (In the paper's order the LayerNorm behind it scales the sum, and so the 1; the picture shows that little is lost.)
 #
 # We stack 16 small networks, each two matrices with a ReLU between them (it turns negative numbers into 0), in four ways:
 
@@ -215,8 +215,8 @@ class Residual(nn.Module):
 # %% [markdown]
 # Left, from the top (height 16) down: with neither path nor LayerNorm the gradient fades by orders of magnitude; with either it arrives. Middle: the
 # same for the signal on its way up. (LayerNorm's line in the middle lies under post-norm's.) Yet
-# (right) LayerNorm alone does not help: in 80 steps both towers without a path stay near an error of 1, that of always answering 0. What arrives at
-# the top has been mixed 16 times and hardly says any more what came in. The path keeps the input readable, and both towers with
+# (right) LayerNorm alone does not help: in 80 steps both towers without a path stay near an error of 1, that of always answering 0. Without a
+# LayerNorm too little arrives to be read. With it the size is right, but 16 networks in a row probably leave little of what came in. The path keeps the input readable, and both towers with
 # a path learn.
 
 # %% [markdown]
@@ -225,7 +225,7 @@ class Residual(nn.Module):
 # In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
 # shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
 # addition. So in the right picture pre-norm's error starts higher. (A real pre-norm stack ends with one more LayerNorm;
-# then it would start where post-norm's does.) It learns faster all the same: more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
+# then it would start where post-norm's does.) Here it learns faster all the same, probably because more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
 # start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors). With the warm-up, the paper's order trains well.
 
 # %% [markdown]

@@ -61,9 +61,9 @@ from transformer.optimizer import adam, learning_rate, set_learning_rate
 # %% [markdown]
 # ## Settings
 #
-# Section 5 fixes them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
+# Section 5 fixes most of them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base model
 # (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4). The paper keeps weights by the clock,
-# every ten minutes. **Deviation: here that happens every `save_every` updates**, so that two runs of the same settings
+# every ten minutes. **Deviation: here that happens every `save_every` updates** (1,000 unless told otherwise; ten minutes were about 1,500 of the base model), so that two runs of the same settings
 # keep the same weights. And padding counts in `batch_tokens`, so that memory is bounded; the real tokens of an update are somewhat fewer. Clipping, which shortens a gradient that is longer than a limit, is off by default: the paper names no
 # limit.
 
@@ -243,7 +243,7 @@ def update_weights(objective, optimizer, scaler, batches, tokens, rate, clip=Non
 # %% [markdown]
 # ## Validation
 #
-# Whether the model learns to translate, and not just to recite, shows on sentences outside training: the mean
+# Whether the model learns more than to recite shows on sentences outside training: the mean
 # cross-entropy of a target token, given the true tokens before it, without smoothing and without dropout. Its exponential is the
 # perplexity that Table 3 reports.
 
@@ -275,7 +275,7 @@ def validation_loss(model, encoded, batch_tokens=4000):
 # ## Checkpoints
 #
 # What does the next update depend on? The weights; Adam's two moments and its step count; the place in the data; the number
-# of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it. The settings and the corpus it does not hold: who goes on
+# of the update, for the schedule and for dropout's seeds; in fp16 the scale of the loss. A checkpoint holds all of it. The training settings (`TrainingConfig`) and the corpus it does not hold: who goes on
 # brings the same ones (notebook 16 keeps them beside it, and checks).
 #
 # The file is in the safetensors format, which [notebook 08](08_model.ipynb) chose for weights.
@@ -296,7 +296,7 @@ def save_checkpoint(path, model, optimizer, progress):
 
 # %% [markdown]
 # Some configurations differ without any weight having another shape: the number of heads, say. So the checkpoint
-# remembers its configuration, and loading compares.
+# remembers its model's configuration (`TransformerConfig`), and loading compares.
 
 # %%
 def check_config(path, saved, config):
@@ -327,7 +327,7 @@ def load_checkpoint(path, model, optimizer):
 
 # %% [markdown]
 # The loop keeps one checkpoint to resume from, always the newest, and beside it the weights alone of the last few
-# validations: the paper averages the last five (notebook [15](15_decoding.ipynb)).
+# validations: the paper averages the last five of its base model, the last twenty of the big one (notebook [15](15_decoding.ipynb)).
 
 # %%
 def keep_weights(folder, model, update, keep):
@@ -353,7 +353,7 @@ def save_state(folder, model, optimizer, state, keep=0):
 # ## Stopping without loss
 #
 # Ctrl-C (in Jupyter: the stop button) sends the signal SIGINT, and Python raises an exception wherever it happens to be:
-# perhaps with half of the weights updated. Inside this block the first Ctrl-C only leaves a note. The loop reads it after
+# perhaps with half of the weights updated. Inside a `with catch_interrupt():` block (below) the first Ctrl-C only leaves a note. The loop reads it after
 # the update, saves, and raises `Interrupted`. A second Ctrl-C, from somebody in a hurry, stops at once. SIGTERM, which a
 # cluster sends before it takes a machine away, is treated alike.
 #
@@ -610,7 +610,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # print("finished epochs:", log[-1]["epoch"], " target tokens:", log[-1]["tokens"])
 
 # %% [markdown]
-# Both curves fall, pause in between, and fall again. The training curve lies
+# Both curves fall throughout, more slowly in the middle. The training curve lies
 # higher although it is about sentences the model has seen. Three things raise it: it is smoothed (no model can bring a smoothed
 # loss to 0), it is measured with dropout, and each point is a mean over the eight updates before it. Do not compare the two with
 # each other, only each with itself.
@@ -625,7 +625,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # the whole target, token $t + 1$ included, lies before it. With the mask it must work the answer out. Without it, it copies.
 #
 # A toy language makes it visible: sentences of five words, from a vocabulary of ten, translated by reversing their order and replacing each by its partner in the
-# other language. Here is a model that forgets the mask; all else is the same.
+# other language. Here is a model that forgets the mask; settings, data and the order of the batches are the same.
 
 # %% tags=["active-ipynb"]
 # class Peeking(Transformer):
@@ -671,8 +671,8 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # %% [markdown]
 # Left: both losses become tiny, even on sentences outside training; nothing there warns that one model is useless.
 # Right: the model with the mask translates nearly every sentence, the one without it hardly any. It learned "answer with
-# the next word of the target", and when it writes by itself there is no next word. So a suspiciously good loss is a reason
-# to test the mask, and to look at the model's own translations early.
+# the next word of the target", and when it writes by itself there is no next word. (Here both losses are tiny, because the toy has only one right translation. On real text a model with the mask never
+# comes near 0, so there a suspiciously good loss is a reason to test the mask.) Look at the model's own translations early.
 
 # %% [markdown]
 # ## Checks
