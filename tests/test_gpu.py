@@ -29,10 +29,11 @@ def few_sentences(monkeypatch):
 
 
 def test_stages_in_order():
-    """Seeds, the other direction, ablations; base and big; Tatoeba; the estimate: every run of RUNS once."""
+    """Seeds, the other direction, ablations; base and big; Tatoeba; bench, Table 3, the estimate: each once."""
     assert gpu.STAGES[:4] == ["multi30k-en-de-1", "multi30k-en-de-2", "multi30k-en-de-3", "multi30k-de-en-1"]
-    assert gpu.STAGES[-4:] == ["base", "big", "tatoeba-en-de", "estimate"]
-    assert set(gpu.STAGES) == {*RUNS, "base", "big", "estimate"} and len(set(gpu.STAGES)) == len(gpu.STAGES)
+    assert gpu.STAGES[-9:-6] == ["base", "big", "tatoeba-en-de"] and gpu.STAGES[-2:] == ["variations", "estimate"]
+    assert set(gpu.STAGES) == {*RUNS, "base", "big", *gpu.BENCH, "variations", "estimate"}
+    assert len(set(gpu.STAGES)) == len(gpu.STAGES)
 
 
 def test_random_pairs_have_lengths_like_wmts():
@@ -80,6 +81,38 @@ def test_a_run_is_trained_scored_and_kept(tmp_path):
     gpu.stage("multi30k-no-smoothing", tmp_path / "runs", tmp_path / "again", small=True)  # no result yet: goes on
     assert (tmp_path / "runs" / "gpu-multi30k-no-smoothing" / "log.jsonl").read_text() == before
     assert read_results(tmp_path / "again")["gpu-multi30k-no-smoothing"]["updates"] == 2
+
+
+def test_the_bench_in_parts(tmp_path, monkeypatch):
+    """Every part once, each in its own file; `run_bench` has tests of its own."""
+    monkeypatch.setattr(gpu, "run_bench", lambda b, command: {"parts": list(b.parts), "quick": b.quick, "of": command})
+    parts = []
+    for name in gpu.BENCH:
+        gpu.stage(name, tmp_path / "runs", tmp_path, small=True)
+        kept = json.loads((tmp_path / f"gpu-{name}.json").read_text())
+        assert kept["quick"] and kept["of"] == f"python tools/gpu.py {name}"
+        parts += kept["parts"]
+    assert parts == ["base", "big", "T3", "T4", "memory", "attention"]
+
+
+def test_table_3(tmp_path, monkeypatch):
+    """All rows with three seeds from the larger base; a row that failed is named, and no result is left."""
+    asked, failed = [], []
+
+    def run_variations(base, rows, seeds, folder, devices, command):
+        asked.append((base.corpus, len(rows), seeds, base.model.d_model, folder))
+        return {"runs": [], "failed": [{"row": "N=2"}] * len(failed)}
+
+    monkeypatch.setattr(gpu, "run_variations", run_variations)
+    folder = tmp_path / "gpu-variations"
+    gpu.table_3(folder, small=False, device=CPU)
+    gpu.stage("variations", tmp_path, tmp_path, small=True)
+    assert asked == [("multi30k", 20, (1, 2, 3), 256, folder), ("bundled", 2, (1,), 16, folder)]
+    (tmp_path / "gpu-variations.json").unlink()
+    failed.append(True)
+    with pytest.raises(ValueError, match="without a result: N=2; the reasons stand in .*results.json"):
+        gpu.stage("variations", tmp_path, tmp_path, small=True)
+    assert not (tmp_path / "gpu-variations.json").exists()
 
 
 def test_the_estimate_is_the_formula_and_the_file(root):

@@ -3,16 +3,19 @@
     python tools/gpu.py                      every stage that has no result yet (make gpu); run it again to go on
     python tools/gpu.py base big             only these
     python tools/gpu.py --list               what there is, and what has a result
-    python tools/gpu.py --small              a rehearsal of all stages with tiny models: about two minutes on a CPU
+    python tools/gpu.py --small              a rehearsal of all stages with tiny models: some minutes on a CPU
     python tools/gpu.py estimate             the one stage that needs no GPU
 
 1. Multi30k: English-German with three seeds, German-English, the ablations: trained, scored, kept in data/runs.
 2. The paper's base and big at its full batch size, 200 updates each: tokens a second, utilisation, memory, and from
    them the hours and the cost of the whole runs. The token ids are random, with lengths drawn like WMT's.
 3. Tatoeba.
-4. What base and big would take on several GPUs, estimated from the count of FLOPs.
+4. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where transformers is there).
+5. Table 3 with a larger base than on a CPU, three seeds: hours, so it takes several calls.
+6. What base and big would take on several GPUs, estimated from the count of FLOPs.
 
-A stage that runs into the limit is stopped, saved, and goes on the next time. Stages run one after another, each in a
+A stage that runs into the limit is stopped, saved, and goes on the next time (a part of the benchmark begins anew).
+Stages run one after another, each in a
 process of its own; --jobs 4 trains four of Multi30k's models at a time (their minutes are then not those of one alone).
 """
 
@@ -42,6 +45,7 @@ from transformer.hardware import (  # noqa: E402
     training_flops,
 )
 from transformer.model import Transformer  # noqa: E402
+from transformer.speed import Bench, run_bench  # noqa: E402
 from transformer.training import Interrupted, train  # noqa: E402
 from transformer.translation import (  # noqa: E402
     RUNS,
@@ -57,9 +61,13 @@ from transformer.translation import (  # noqa: E402
     score_run,
     write_json,
 )
+from transformer.variations import base_of, choose, devices_for, run_variations  # noqa: E402
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
-STAGES = [*(name for name in RUNS if name.startswith("multi30k")), *PAPER, "tatoeba-en-de", "estimate"]
+BENCH = {"bench-base": ("base",), "bench-big": ("big",), "bench-decoding": ("T3", "T4"),  # parts of `transformer bench`
+         "bench-memory": ("memory", "attention")}
+STAGES = [*(name for name in RUNS if name.startswith("multi30k")), *PAPER, "tatoeba-en-de", *BENCH, "variations",
+          "estimate"]
 DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
 # hardware; FLOPs a second of dense matrix products in this precision, by the makers' data sheets; dollars an hour
 GPUS = [("1 x H100, bf16", 989e12, DOLLARS), ("8 x H100, bf16", 8 * 989e12, 8 * DOLLARS),
@@ -155,7 +163,28 @@ def throughput(name, small, device):
             "dollars": round(hours * DOLLARS, 2)}
 
 
-# 4: on paper
+# 4 and 5: the benchmark, and Table 3
+
+def bench(name, small, device):
+    """The figures of a part of `transformer bench`, as a dict."""
+    return run_bench(Bench(parts=BENCH[name], quick=small, device=str(device)), f"python tools/gpu.py {name}")
+
+
+def table_3(folder, small, device):
+    """Train and score the rows of Table 3 that have no result yet in a folder; results.json as a dict."""
+    base, rows, seeds = base_of("bundled" if small else "multi30k", large=not small), choose(), (1, 2, 3)
+    if small:
+        base = replace(base, model=replace(base.model, vocab_size=300, **TINY),
+                       training=replace(base.training, updates=2, batch_tokens=300, save_every=1))
+        rows, seeds = choose(("E",)), (1,)
+    found = run_variations(base, rows, seeds, folder, devices_for(str(device)), "python tools/gpu.py variations")
+    if found["failed"]:
+        raise ValueError(f"without a result: {', '.join(run['row'] for run in found['failed'])}; the reasons stand in "
+                         f"{folder / 'results.json'}, and the same command tries them again")
+    return found
+
+
+# 6: on paper
 
 def short(number):
     """A number cut to three digits."""
@@ -193,6 +222,10 @@ def stage(name, folder, out, small):
     started, device = time.monotonic(), choose_device("cpu" if small else "auto")
     if name == "estimate":
         result = estimate()
+    elif name == "variations":
+        result = table_3(folder / f"gpu-{name}", small, device)
+    elif name in BENCH:
+        result = bench(name, small, device)
     else:
         allow_tf32()
         result = (throughput(name, small, device) if name in PAPER

@@ -1066,7 +1066,7 @@ def circumstances(b, device):
 # cells above: there bf16 is faster than fp32.
 
 # %% tags=["active-ipynb"]
-# files = sorted((data_folder() / "runs").glob("bench*.json"))
+# files = sorted((data_folder() / "runs").glob("*bench*.json"))
 # for path in files:
 #     bench = json.loads(path.read_text(encoding="utf8"))
 #     print(f"{path.name}: {bench['command']}\n{bench['hardware']}, {bench['minutes']} minutes, commit {bench['commit']}\n")

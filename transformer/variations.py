@@ -840,7 +840,7 @@ def result_rows(runs):
 #     commands, machines = (sorted({run[name] for run in result["runs"]}) for name in ("command", "hardware"))
 #     print("made by", *commands, "on", *machines, sep="\n")
 #
-# paths = sorted((data_folder() / "runs").glob("variations*.json"))
+# paths = sorted((data_folder() / "runs").glob("*variations*.json"))
 # results = [json.loads(path.read_text(encoding="utf8")) for path in paths]
 # for result in results:
 #     show_runs(result)
@@ -1087,7 +1087,7 @@ def by_share(runs):
 
 # %% [markdown]
 # `transformer variations --corpus multi30k --workers 2` trains Table 3. `--rows A B` runs two groups, `--rows schedule length data depth` those of the readers,
-# `--rows simple --corpus bundled --folder runs/variations-bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
+# `--rows simple h=1 --corpus bundled --folder runs/variations-bundled` the last one; `--seeds 1` takes one seed. Ctrl-C stops, and the same command goes on. On a machine with several GPUs each
 # takes a run.
 #
 # ## Checks
