@@ -15,8 +15,8 @@
 6. What base and big would take on several GPUs, estimated from the count of FLOPs.
 
 A stage that runs into the limit is stopped, saved, and goes on the next time (a part of the benchmark begins anew).
-Stages run one after another, each in a
-process of its own; --jobs 4 trains four of Multi30k's models at a time (their minutes are then not those of one alone).
+Stages run one after another, each in a process of its own; --jobs 4 trains four of Multi30k's models at a time (their
+minutes are then not those of one alone).
 """
 
 import argparse
