@@ -816,9 +816,11 @@ def test_the_schedule_as_a_grid():
 
 
 def test_scores_by_share_of_the_sentences():
-    runs = [dict(row="base", bleu=20), dict(row="base", bleu=22), dict(row="narrow,every=9", bleu=7)]
-    found = by_share(runs)
-    assert found["base"][2] == 21 and found["narrow"][0] == 7 and math.isnan(found["wide"][1])
+    runs = [dict(row=row, seed=seed, bleu=bleu)
+            for row, seed, bleu in [("base", 1, 20), ("base", 2, 22), ("base", 3, 90), ("narrow,every=9", 1, 7),
+                                    ("narrow,every=9", 2, 9), ("h=1", 4, 1)]]
+    found = by_share(runs)  # seed 3, which narrow has not, takes no part; nor does h=1
+    assert found["base"][2] == 21 and found["narrow"][0] == 8 and math.isnan(found["wide"][1])
 
 
 def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
