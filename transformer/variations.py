@@ -905,8 +905,8 @@ def beside_in_percent(runs, figure):
 
 # %% [markdown]
 # **The deepest model and big hardly translate**, with BLEU of 4 to 7 (their loss still falls, slowly). "N=8" has four layers here, and notebook 16's model has four as well. So is it the paper's order of norms
-# with this base's high rate? The rows on deep models, below, ask that. Big is no deeper than base, but wider, and it has a dropout of 0.3. After what 0.2 does, that is probably its trouble: "wide" below (one seed), with the same widths, 8 heads, a dropout of 0.1 and a third of the updates, loses four
-# points, not eighteen.
+# with this base's high rate? The rows on deep models, below, ask that. Big is no deeper than base, but wider, and it has a dropout of 0.3. After what 0.2 does, that is probably its trouble: "wide" below (seed 1), with the same widths, 8 heads, a dropout of 0.1 and a third of the updates, loses four
+# points, where big with that seed loses eighteen.
 
 # %% [markdown] tags=["question-09"]
 # ### How many heads are best, and why do too many hurt?
@@ -1109,7 +1109,7 @@ def by_share(runs):
 # label smoothing, the worse the perplexity.
 
 # %% [markdown]
-# **Otherwise than in the paper**: fewer layers show no loss, though N=2 is the paper's largest loss in BLEU. Dropout does harm. Neither a wider inner layer nor big gains anything. This fits a model that goes
+# **Otherwise than in the paper**: fewer layers show no loss, though N=2 is the paper's largest loss in BLEU. Dropout does harm. A wider inner layer gains nothing, and big, the paper's best, loses sixteen points. This fits a model that goes
 # through its corpus two or three times: it has little time to make use of more parameters, and knows nothing by heart that dropout would have to keep it from. That is a guess; runs ten times as long would test it. For depth, the order of norms and the rate explain more (Deep models).
 #
 # **What three seeds cannot tell** is everything under a BLEU point, and so most of Table 3's rows in BLEU. The paper's rows lie as close together; whether its own seeds do, nobody knows.
