@@ -67,6 +67,7 @@ from transformer.translation import (
     spread,
     stream_pairs,
     table_2_rows,
+    tatoeba_rows,
     thin,
     to_sacrebleu,
     validator,
@@ -544,6 +545,21 @@ def test_multi30k_table():
         rows = multi30k_rows({**results, "this run": {**result(7.0, 8.0), "corpus": corpus}})
         assert (rows[-1] == ["this run", "8.00 (1 seed)", "7.00 (1 seed)"]) == shown
     assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_tatoeba_table():
+    def scores(bleu):
+        return {"bleu": {"score": bleu, "margin": 1.5}, "chrf": {"score": 60.0, "margin": 1.0}, "exact_match": 0.205}
+
+    plain = tatoeba_rows({"x": result(30.0)})
+    assert plain == [["OPUS-MT 2020, on its own sample", 47.3, 66.4, "-"],
+                     ["OPUS-MT 2021, big, on its own sample", 43.7, "-", "-"]]
+    run = {**result(1.0, corpus="tatoeba"), "scores": {"test": scores(43.0)}}
+    keep = run["training"]["keep"]
+    assert tatoeba_rows({"x": run})[2:] == [[f"here, x, last {keep} averaged", "43.0 ± 1.5", "60.0 ± 1.0", "20.5%"]]
+    run["scores"]["test.average-1"] = scores(42.0)
+    assert [row[:2] for row in tatoeba_rows({"x": run})[2:]] == [
+        ["here, x, last weights alone", "42.0 ± 1.5"], [f"here, x, last {keep} averaged", "43.0 ± 1.5"]]
 
 
 def test_table_2():
