@@ -588,6 +588,19 @@ def test_tatoeba_does_not_leak():
     assert sum(lengths[:middle]) == pytest.approx(sum(lengths[middle:]), rel=0.02), "still sorted by length"
 
 
+@needs("tatoeba/deu-eng.zip")
+def test_tatoeba_holds_near_copies():
+    """29% of the English test sentences of four words or more, says notebook 16: one word differs from training."""
+    def with_a_gap(text):
+        words = fold(text).split()
+        return {(*words[:i], None, *words[i + 1:]) for i in range(len(words))}
+
+    known = set().union(*(with_a_gap(source) for source, _ in data.read_corpus("tatoeba", "train")))
+    gaps = [with_a_gap(source) for source, _ in data.read_corpus("tatoeba", "test")]
+    near = [not known.isdisjoint(own) for own in gaps if len(own) >= 4]
+    assert round(sum(near) / len(near), 2) == 0.29
+
+
 @needs("newstest/newstest2014.en-de.en")
 @pytest.mark.parametrize("side", [0, 1])
 def test_most_news_comes_back_letter_by_letter(side):
