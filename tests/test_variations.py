@@ -59,6 +59,7 @@ from transformer.variations import (
     sample,
     scaled,
     schedule_grid,
+    share_gains,
     short_and_long,
     take_out,
     taken_out,
@@ -821,6 +822,15 @@ def test_scores_by_share_of_the_sentences():
                                     ("narrow,every=9", 2, 9), ("h=1", 4, 1)]]
     found = by_share(runs)  # seed 3, which narrow has not, takes no part; nor does h=1
     assert found["base"][2] == 21 and found["narrow"][0] == 8 and math.isnan(found["wide"][1])
+
+
+def test_gains_from_more_sentences_seed_by_seed():
+    scores = {"wide,every=3": [22, 21, 18, 5], "wide,every=1": [20, 20, 15], "wide,every=9": [20]}
+    runs = [dict(row=row, seed=seed, bleu=bleu) for row, own in scores.items() for seed, bleu in enumerate(own)]
+    lines = {tuple(line[:3]): line[3:] for line in share_gains(runs)}
+    assert lines["wide", "wide,every=3", "wide,every=1"] == ["-2.0, -1.0, -3.0", "-2.00 ± 0.58, worse"]  # 1 / sqrt(3)
+    assert lines["wide", "wide,every=9", "wide,every=3"] == ["+2.0", "+2.00, few runs"]
+    assert len(lines) == 6 and lines["base", "base,every=3", "base"] == ["-", "-"]
 
 
 def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):

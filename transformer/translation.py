@@ -996,7 +996,7 @@ def multi30k_rows(results):
 # display(Markdown(markdown_table(["Multi30k, test_2016_flickr", "tokenised, lower-cased", "cased sacreBLEU"], multi30k_rows(results))))
 
 # %% [markdown]
-# What differs from Wu et al.: their vocabulary comes from 10,000 merges that start with characters, ours has 6,000 types merged from bytes (10); their dropout is 0.3, ours 0.2; they use
+# What differs from Wu et al.: their vocabulary comes from 10,000 merges that start with characters, ours has 6,000 types merged from bytes (notebook 10); their dropout is 0.3, ours 0.2; they use
 # a beam of 5, we use the paper's 4, with a length penalty of our own; both average ten checkpoints. The rest of the recipe is close to theirs.
 
 # %% [markdown]
@@ -1005,7 +1005,7 @@ def multi30k_rows(results):
 
 # %% [markdown]
 # **What is each choice worth?** One run each, with the first seed: without label smoothing BLEU is 1.5 lower. With three embedding matrices instead of one ("untied") it is 1.7 lower, though that model
-# has 1.5 million parameters more. Our seeds differ by 0.4 at most. But the first is the best of them, and a paired test was not made: strong hints, then. (They ran in fp32, the seeds above in bf16, on another machine.)
+# has 1.5 million parameters more. Our seeds differ by 0.4 at most. But the first is the best of them, and a paired test was not made. So these are hints. (They ran in fp32, the seeds above in bf16, on another machine.)
 
 # %% [markdown]
 # In the paper smoothing makes perplexity worse (notebook 13). Here the validation loss, of which perplexity is the exponential, gets better: 1.51 nats a token with it at the end (the other seeds 1.47 and 1.55), 1.63 without. Without it the validation loss stands still from about update 5,000 on.
@@ -1069,7 +1069,8 @@ def read_alphas(folder=None):
 # parameters) and leads it 13 times through 161,852 pairs. Of the 2,000 test pairs, no sentence of either language is among those (notebook [10](10_data.ipynb)). Nothing was
 # tuned: this is the first and only run, with the paper's beam of 4 and $\alpha$ of 0.6. Beside it stand two systems of the OPUS-MT project, which learned from many millions of pairs
 # ([the first](https://huggingface.co/Helsinki-NLP/opus-mt-en-de), [the second](https://huggingface.co/gsarti/opus-mt-tc-big-en-de); the second, by the rules of
-# [Tiedemann (2020)](https://arxiv.org/abs/2010.06354), not from Tatoeba).
+# [Tiedemann (2020)](https://arxiv.org/abs/2010.06354), not from Tatoeba). Ours is cased sacreBLEU;
+# their pages say "BLEU".
 
 # %%
 TATOEBA_LITERATURE = {"OPUS-MT 2020, on its own sample": (47.3, 66.4), "OPUS-MT 2021, big, on its own sample": (43.7, None)}
@@ -1077,7 +1078,7 @@ TATOEBA_LITERATURE = {"OPUS-MT 2020, on its own sample": (47.3, 66.4), "OPUS-MT 
 
 # %%
 def tatoeba_rows(results):
-    """Rows (system, cased sacreBLEU, chrF, exact translations) of the Tatoeba table: the literature, then each run with its average and its last weights."""
+    """Rows (system, BLEU, chrF, exact translations) of the Tatoeba table: the literature, then each run with its average and its last weights."""
     rows = [[name, bleu, chrf or "-", "-"] for name, (bleu, chrf) in TATOEBA_LITERATURE.items()]
     for name, r in results.items():
         if r["corpus"] == "tatoeba":
@@ -1089,7 +1090,7 @@ def tatoeba_rows(results):
 
 
 # %% tags=["active-ipynb"]
-# display(Markdown(markdown_table(["Tatoeba, English to German", "cased sacreBLEU", "chrF", "equal to the reference"], tatoeba_rows(results))))
+# display(Markdown(markdown_table(["Tatoeba, English to German", "BLEU", "chrF", "equal to the reference"], tatoeba_rows(results))))
 
 # %% [markdown]
 # (± is the 95% margin of notebook 15.) The samples differ, and ours learned from Tatoeba itself, so the table does not say who is better. It says that much larger systems have 44 to 47 on such sentences. Averaging is worth 1.4 here.
@@ -1260,7 +1261,7 @@ def families_rows(result, splits):
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
-# Beside the RNN with attention it loses a quarter of the BLEU on the bundled corpus's shortest sentences, and four fifths on the longest; on Multi30k's a seventh, and one half. The plain RNN must press the source into one vector of 176 or 192 numbers, long or
+# Beside the RNN with attention, the plain RNN loses a quarter of the BLEU on the shortest sentences of the bundled corpus and four fifths on the longest; on Multi30k one seventh on the shortest, one half on the longest. It must press the source into one vector of 176 or 192 numbers, long or
 # short. The next picture groups sentences by length; grey bars are deviations over seeds (Multi30k has one seed, and no bars).
 
 # %% tags=["active-ipynb"]
