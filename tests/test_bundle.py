@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from transformer.data import Tokenizer, data_folder, read_bundled
+from transformer.data import Tokenizer, read_bundled
+from transformer.files import data_folder
 from transformer.decoding import exact_match, translate
 from transformer.model import Transformer
 

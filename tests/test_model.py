@@ -9,17 +9,10 @@ from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
 from transformer.model import (
-    PRESETS,
-    EncoderDecoder,
-    Transformer,
-    TransformerConfig,
-    count_parameters,
-    initialize,
-    load_parameters,
-    load_weights,
-    save_weights,
-    write_file,
+    PRESETS, EncoderDecoder, Transformer, TransformerConfig, count_parameters,
+    initialize, load_parameters, load_weights, save_weights,
 )
+from transformer.files import write_file
 from transformer.positions import LearnedPositions
 from transformer.stacks import LayerNorm
 

@@ -32,7 +32,8 @@ def measure(model, tokenizer, pairs, language="de", alphas=ALPHAS):
 
 
 def main():
-    from transformer.translation import git_commit, hardware_in_words, load, load_run, stream_pairs, write_json
+    from transformer.files import git_commit, write_json
+    from transformer.translation import hardware_in_words, load, load_run, stream_pairs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/multi30k-en-de-1"), help="of a finished run")

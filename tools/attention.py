@@ -63,8 +63,8 @@ def measure(folder, sentences):
 
 
 def main():
-    from transformer.model import write_file
-    from transformer.translation import git_commit, hardware_in_words, read_settings
+    from transformer.files import git_commit, write_file
+    from transformer.translation import hardware_in_words, read_settings
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/multi30k-en-de-1"), help="of a finished run")

@@ -20,8 +20,11 @@ from scale import ROOT, as_json
 
 sys.path.insert(0, str(ROOT))
 from transformer.complexity import KINDS, make_layer, measure  # noqa: E402
-from transformer.model import write_file  # noqa: E402
-from transformer.translation import git_commit, hardware_in_words  # noqa: E402
+from transformer.files import (
+    git_commit,  # noqa: E402
+    write_file,  # noqa: E402
+)
+from transformer.translation import hardware_in_words
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
 

@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 from transformer.convolution import ConvolutionConfig  # noqa: E402
 from transformer.data import Tokenizer, encode_pairs, lengths_of, stream_corpus  # noqa: E402
 from transformer.decoding import bleu, translate  # noqa: E402
+from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import accelerate, training_flops  # noqa: E402
 from transformer.model import load_parameters, load_weights, save_weights  # noqa: E402
 from transformer.optimizer import peak_rate  # noqa: E402
@@ -40,13 +41,11 @@ from transformer.training import Interrupted, TrainingConfig, train, validation_
 from transformer.translation import (  # noqa: E402
     average_last,
     build,
-    git_commit,
     hardware_in_words,
     parameters_of,
     recipe,
     score_report,
     thin,
-    write_json,
 )
 
 STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length

@@ -34,6 +34,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import (  # noqa: E402
     UTILISATION,
     accelerate,
@@ -50,7 +51,6 @@ from transformer.training import Interrupted, train  # noqa: E402
 from transformer.translation import (  # noqa: E402
     RUNS,
     experiment_of,
-    git_commit,
     hardware_in_words,
     load_run,
     options_of,
@@ -59,7 +59,6 @@ from transformer.translation import (  # noqa: E402
     record,
     run_experiment,
     score_run,
-    write_json,
 )
 from transformer.variations import base_of, choose, devices_for, run_variations  # noqa: E402
 

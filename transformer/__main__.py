@@ -17,7 +17,8 @@ import tyro
 
 from transformer.data import TREEBANKS
 from transformer.decoding import check_search
-from transformer.model import TransformerConfig, write_file
+from transformer.files import prepare_folder, write_file, write_json
+from transformer.model import TransformerConfig
 from transformer.parsing import PARSING, evaluate_parser
 from transformer.speed import Bench, export_ctranslate2, run_bench, type_names
 from transformer.training import Interrupted, TrainingConfig
@@ -30,7 +31,6 @@ from transformer.translation import (
     last_update,
     load,
     load_run,
-    prepare_folder,
     public,
     read_log,
     read_settings,
@@ -39,7 +39,6 @@ from transformer.translation import (
     run_experiment,
     search_of,
     translate_all,
-    write_json,
 )
 from transformer.variations import base_of, choose, devices_for, run_variations
 

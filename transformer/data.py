@@ -36,7 +36,6 @@ import zipfile
 import zlib
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
@@ -44,7 +43,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
-from transformer.model import write_file
+from transformer.files import data_folder, write_file
 
 
 # %% [markdown]
@@ -61,14 +60,6 @@ from transformer.model import write_file
 #
 # A corpus comes with the package, so that everything here runs without a network. It lies in `data/` of the cloned
 # repository or, where the package was installed, inside the package. Downloads have a folder of their own, which you can move.
-
-# %%
-def data_folder():
-    """The checkout's data/ where the package runs from one, otherwise the copy inside the installed package."""
-    package = Path(find_spec("transformer").origin).resolve().parent
-    checkout = package.parent / "data"
-    return checkout if (checkout / "bundled").is_dir() else package / "_bundled"
-
 
 # %%
 def download_folder():

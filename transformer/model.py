@@ -22,7 +22,6 @@
 # %%
 import dataclasses
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,6 +32,7 @@ from torch import nn
 from transformer.attention import KeyValueCache, MultiHeadAttention, causal_mask, padding_mask
 from transformer.embeddings import Embedding
 from transformer.feed_forward import FeedForward
+from transformer.files import write_file
 from transformer.positions import LearnedPositions, SinusoidalPositions
 from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm
 
@@ -413,19 +413,6 @@ def count_parameters(model):
 #
 # A model that took a day to train should not be lost to a full disk. So nothing is written over an old file: the new
 # one gets a temporary name first, and takes the old one's place when it is complete.
-
-# %%
-def write_file(path, write):
-    """Call write(temporary path) and rename to path, so that a reader never meets half a file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
 
 # %% [markdown]
 # Weights go into the safetensors format: names, shapes and numbers, nothing else. (Torch's own files are pickles, and a

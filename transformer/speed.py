@@ -62,7 +62,8 @@ from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.positions import SinusoidalPositions
 from transformer.stacks import Residual
 from transformer.training import Objective, batch_seed, endless_batches, update_weights, validation_loss
-from transformer.translation import bundled_folder, git_commit, hardware_in_words, prepare_folder, write_json
+from transformer.translation import bundled_folder, hardware_in_words
+from transformer.files import git_commit, prepare_folder, write_json
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -71,7 +72,7 @@ from transformer.translation import bundled_folder, git_commit, hardware_in_word
 # from itertools import islice
 #
 # from transformer import plotting
-# from transformer.data import data_folder
+# from transformer.files import data_folder
 # from transformer.decoding import translate
 # from transformer.translation import SENTENCES, load
 #

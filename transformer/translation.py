@@ -21,10 +21,8 @@
 
 # %%
 import json
-import platform
 import re
 import shlex
-import tempfile
 import time
 from contextlib import contextmanager
 from collections.abc import Callable
@@ -40,12 +38,17 @@ from tqdm import tqdm
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import (
-    Tokenizer, corpus_paths, data_folder, encode_pairs, lengths_of, prepare, stream_corpus, stream_parallel)
+    Tokenizer, corpus_paths, encode_pairs, lengths_of, prepare, stream_corpus,
+    stream_parallel,
+)
 from transformer.decoding import average_checkpoints, bleu, exact_match, scores, translate
 from transformer.hardware import (
     UTILISATION, accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
     processes, training_flops)
-from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, write_file
+from transformer.model import (
+    Transformer, TransformerConfig, count_parameters, load_parameters,
+)
+from transformer.files import data_folder, git_commit, prepare_folder, processor, write_file, write_json
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
 
@@ -232,23 +235,6 @@ def check_part(name, encoded, c):
 # and in the end the model. First some small helpers.
 
 # %%
-def prepare_folder(folder, option="--folder"):
-    """Make a folder and see that it can be written; OSError in one sentence otherwise."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): name another with {option}") from None
-
-
-# %%
-def write_json(path, content):
-    """Write content as indented JSON, through a temporary name."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf8"))
-
-
-# %%
 def read_settings(folder):
     """The dict in a folder's run.json; FileNotFoundError or ValueError where it is missing or damaged."""
     path = folder / "run.json"
@@ -280,16 +266,6 @@ def load_run(folder):
 # A result without the machine it was measured on is half a result.
 
 # %%
-def processor():
-    """The name of this machine's processor, as far as the system tells it."""
-    try:
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf8"), re.MULTILINE)
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
-
-
-# %%
 def hardware_in_words(device, precision="auto"):
     """What a run works on, such as "2 x NVIDIA L4, torch 2.6.0, bf16" or "1 thread of AMD EPYC, torch 2.13.0, fp32"."""
     if device.type == "cuda":
@@ -300,19 +276,6 @@ def hardware_in_words(device, precision="auto"):
         threads = torch.get_num_threads() * process_count()
         what = f"{threads} thread{'s' * (threads > 1)} of {processor()}"
     return f"{what}, torch {torch.__version__.partition('+')[0]}, {choose_precision(device, precision)}"
-
-
-# %%
-def git_commit():
-    """The commit that the package was checked out at; None outside a checkout."""
-    import subprocess
-
-    try:
-        done = subprocess.run(["git", "-C", str(data_folder().parent), "rev-parse", "--short", "HEAD"],
-                              capture_output=True, text=True)
-    except OSError:  # no git here
-        return None
-    return done.stdout.strip() or None if data_folder().name == "data" else None
 
 
 # %% tags=["active-ipynb"]

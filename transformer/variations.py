@@ -49,8 +49,10 @@ from transformer.optimizer import peak_rate
 from transformer.stacks import Residual
 from transformer.training import Diverged, Interrupted, TrainingConfig, catch_interrupt, validation_loss
 from transformer.translation import (
-    RECIPES, Experiment, Task, adopt, files_of, git_commit, hardware_in_words, new_model, over_seeds, parameters_of, prepare_folder, public,
-    read_log, run_experiment, stream_pairs, write_json)
+    RECIPES, Experiment, Task, adopt, files_of, hardware_in_words, new_model,
+    over_seeds, parameters_of, public, read_log, run_experiment, stream_pairs,
+)
+from transformer.files import git_commit, prepare_folder, write_json
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.

@@ -31,7 +31,7 @@ import torch
 from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
 from transformer.decoding import bleu, translate
-from transformer.model import write_file
+from transformer.files import write_file
 
 
 # %% [markdown]
@@ -39,7 +39,8 @@ from transformer.model import write_file
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.data import Tokenizer, data_folder, read_bundled
+# from transformer.data import Tokenizer, read_bundled
+# from transformer.files import data_folder
 # from transformer.model import Transformer
 #
 # folder = data_folder() / "models" / "bundled"

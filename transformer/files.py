@@ -1,0 +1,65 @@
+"""Files: written through a temporary name, found in the checkout or in the installed package. Nothing here knows the model."""
+
+import json
+import os
+import platform
+import re
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def write_file(path, write):
+    """Call write(temporary path) and rename to path, so that a reader never meets half a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def data_folder():
+    """The checkout's data/ where the package runs from one, otherwise the copy inside the installed package."""
+    package = Path(find_spec("transformer").origin).resolve().parent
+    checkout = package.parent / "data"
+    return checkout if (checkout / "bundled").is_dir() else package / "_bundled"
+
+
+def prepare_folder(folder, option="--folder"):
+    """Make a folder and see that it can be written; OSError in one sentence otherwise."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OSError(f"cannot write to the folder {folder} ({error.strerror}): "
+                      f"name another with {option}") from None
+
+
+def write_json(path, content):
+    """Write content as indented JSON, through a temporary name."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf8"))
+
+
+def git_commit():
+    """The commit that the package was checked out at; None outside a checkout."""
+    import subprocess
+
+    try:
+        done = subprocess.run(["git", "-C", str(data_folder().parent), "rev-parse", "--short", "HEAD"],
+                              capture_output=True, text=True)
+    except OSError:  # no git here
+        return None
+    return done.stdout.strip() or None if data_folder().name == "data" else None
+
+
+def processor():
+    """The name of this machine's processor, as far as the system tells it."""
+    try:
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf8"), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()
