@@ -28,7 +28,7 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import experiments, plotting
+# from transformer import plotting, toys
 #
 # torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
 
@@ -144,7 +144,7 @@ def parameter_counts(**modules):
 # %% tags=["active-ipynb"]
 # line, wave = torch.linspace(-2, 2, 200)[:, None], torch.sin(3 * torch.linspace(-2, 2, 200)[:, None])
 # networks = {d_ff: FeedForward(1, d_ff) for d_ff in (2, 8, 128)}
-# errors = {d_ff: experiments.fit(small, line, wave) for d_ff, small in networks.items()}
+# errors = {d_ff: toys.fit(small, line, wave) for d_ff, small in networks.items()}
 # kinks = {d_ff: int(((small.W_1.bias / small.W_1.weight[:, 0]).abs() < 2).sum()) for d_ff, small in networks.items()}
 # curves = {"wave": wave, **{f"d_ff = {d_ff}, {kinks[d_ff]} kinks inside": small(line).detach() for d_ff, small in networks.items()}}
 # plotting.lines(line[:, 0], curves, "x", "output")
@@ -176,7 +176,7 @@ def active_share(network, x):
 # %% tags=["active-ipynb"]
 # words, answers, memory = torch.randn(64, 32), torch.randn(64, 32), FeedForward(32, 128)
 # before = active_share(memory, words).mean()
-# error, after = experiments.fit(memory, words, answers, steps=300, lr=0.01), active_share(memory, words).mean()
+# error, after = toys.fit(memory, words, answers, steps=300, lr=0.01), active_share(memory, words).mean()
 # print(f"error {error:.4f}; units on: {before:.0%} before, {after:.0%} after training")
 # assert error < 0.05 and abs(before - 0.5) < 0.1 and after < before
 

@@ -29,7 +29,7 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import experiments, plotting
+# from transformer import plotting, toys
 #
 # torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
 
@@ -185,21 +185,21 @@ class Residual(nn.Module):
 
 # %% tags=["active-ipynb"]
 # ways = {"no path": lambda f: f, "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
-#         "post-norm (the paper)": lambda f: experiments.Floor(Residual(32, 0.0), f),
-#         "pre-norm": lambda f: experiments.Floor(Residual(32, 0.0, norm_first=True), f)}
+#         "post-norm (the paper)": lambda f: toys.Floor(Residual(32, 0.0), f),
+#         "pre-norm": lambda f: toys.Floor(Residual(32, 0.0, norm_first=True), f)}
 
 # %% [markdown]
 # Two measurements at every height before training: how large are the vectors, and how large is the gradient that
 # arrives there from the top? Then each tower gets one matrix on top, and is trained for 80 steps on a simple task: put out the 32
-# input numbers in another, fixed order. The matrix could do it alone if it could see the input. (The loops stand in `transformer/experiments.py`, as does `Floor`, a wrapper and its sub-layer in one.)
+# input numbers in another, fixed order. The matrix could do it alone if it could see the input. (The loops stand in `transformer/toys.py`, as does `Floor`, a wrapper and its sub-layer in one.)
 
 # %% tags=["active-ipynb"]
 # sizes, gradients, losses = {}, {}, {}
 # for way, build in ways.items():
 #     torch.manual_seed(0)
-#     floors = [build(experiments.small_network(32)) for _ in range(16)]
-#     sizes[way], gradients[way] = experiments.sizes_and_gradients(floors, 32)
-#     losses[way] = experiments.learn_to_reorder(floors, 32, steps=80, lr=3e-3)
+#     floors = [build(toys.small_network(32)) for _ in range(16)]
+#     sizes[way], gradients[way] = toys.sizes_and_gradients(floors, 32)
+#     losses[way] = toys.learn_to_reorder(floors, 32, steps=80, lr=3e-3)
 
 # %% tags=["active-ipynb"]
 # left, middle, right = plotting.new_axes(4, 3.4, columns=3)
@@ -261,7 +261,7 @@ class EncoderLayer(nn.Module):
 # layer what the formula says, step by step?
 
 # %% tags=["active-ipynb"]
-# layer = EncoderLayer(experiments.Average(), experiments.small_network(32), d_model=32, P_drop=0.0)
+# layer = EncoderLayer(toys.Average(), toys.small_network(32), d_model=32, P_drop=0.0)
 # x = torch.randn(2, 5, 32)
 # after_attention = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))        # the formula, written out
 # assert torch.allclose(layer(x), F.layer_norm(after_attention + layer.feed_forward(after_attention), (32,)), atol=1e-5)
@@ -300,7 +300,7 @@ class DecoderLayer(nn.Module):
 # Who can see whom? Ask the gradient: does the output at position $t$ change with an input at position $s$?
 
 # %% tags=["active-ipynb"]
-# layer = DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(32), d_model=32, P_drop=0.0)
+# layer = DecoderLayer(toys.Average(), toys.Average(), toys.small_network(32), d_model=32, P_drop=0.0)
 # x, memory = torch.randn(1, 5, 32, requires_grad=True), torch.randn(1, 6, 32, requires_grad=True)
 # so_far = torch.ones(5, 5, dtype=torch.bool).tril()                            # position t sees positions up to t
 # y = layer(x, memory, target_mask=so_far)[0]
@@ -356,8 +356,8 @@ class Decoder(nn.Module):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# encoder = Encoder([EncoderLayer(experiments.Average(), experiments.small_network(512), 512, 0.0) for _ in range(6)])
-# decoder = Decoder([DecoderLayer(experiments.Average(), experiments.Average(), experiments.small_network(512), 512) for _ in range(6)])
+# encoder = Encoder([EncoderLayer(toys.Average(), toys.small_network(512), 512, 0.0) for _ in range(6)])
+# decoder = Decoder([DecoderLayer(toys.Average(), toys.Average(), toys.small_network(512), 512) for _ in range(6)])
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
 # print("memory", tuple(memory.shape), " output", tuple(decoder(target, memory, target_mask=so_far).shape))
@@ -398,7 +398,7 @@ class Decoder(nn.Module):
 # **1.** Write the output of `pre`, the pre-norm wrapper from above, with `pre.norm`, `sublayer` and `x` (without dropout).
 
 # %% tags=["active-ipynb"]
-# x, sublayer = torch.randn(2, 5, 32), experiments.small_network(32)
+# x, sublayer = torch.randn(2, 5, 32), toys.small_network(32)
 # your_answer = ...
 # if your_answer is not ...:
 #     assert torch.allclose(pre.eval()(x, sublayer), your_answer, atol=1e-6)

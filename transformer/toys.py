@@ -1,9 +1,10 @@
-"""Longer code that answers readers' questions in the notebooks. Nothing here knows the model: what is examined is passed in."""
+"""What stands in for real parts and tasks in the pictures of notebooks 03 and 05.
+
+Nothing here knows the model: what is examined is passed in.
+"""
 
 import torch
 from torch import nn
-
-# 03: towers of floors, with stand-ins for what is not yet built
 
 
 class Average(nn.Module):
@@ -13,12 +14,15 @@ class Average(nn.Module):
     """
 
     def forward(self, query, key, value, mask=None, cache=None):
-        seen = value.new_ones(query.shape[1], value.shape[1]) if mask is None else mask.to(value.dtype)
+        if mask is None:
+            seen = value.new_ones(query.shape[1], value.shape[1])
+        else:
+            seen = mask.to(value.dtype)
         return seen / seen.sum(dim=-1, keepdim=True) @ value
 
 
 def small_network(d_model):
-    """Stands in for any sub-layer: two matrices with a bend between them, started as the model's are."""
+    """Stands in for any sub-layer: two matrices with a bend between, started as the model's are."""
     network = nn.Sequential(nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model))
     for layer in (network[0], network[2]):
         nn.init.xavier_uniform_(layer.weight)
@@ -31,7 +35,8 @@ class Floor(nn.Module):
 
     def __init__(self, residual, sublayer):
         super().__init__()
-        self.residual, self.sublayer = residual, sublayer
+        self.residual = residual
+        self.sublayer = sublayer
 
     def forward(self, x):
         return self.residual(x, self.sublayer)
@@ -40,23 +45,26 @@ class Floor(nn.Module):
 def sizes_and_gradients(floors, d_model, n=500):
     """Send n random vectors up a list of floors and a random gradient down again.
 
-    Returns for every height, input first: the standard deviation of the vectors, and the norm of the
-    gradient relative to the top.
+    Returns for every height, input first: the standard deviation of the vectors, and the norm of
+    the gradient relative to the top.
     """
     states = [torch.randn(n, d_model).requires_grad_()]
     for floor in floors:
         states.append(floor(states[-1]))
     gradients = torch.autograd.grad((states[-1] * torch.randn(n, d_model)).sum(), states)
-    return [state.std().item() for state in states], [(g.norm() / gradients[-1].norm()).item() for g in gradients]
+    sizes = [state.std().item() for state in states]
+    return sizes, [(g.norm() / gradients[-1].norm()).item() for g in gradients]
 
 
 def learn_to_reorder(floors, d_model, steps, lr=1e-3):
-    """Train a list of floors, with a linear map on top, to put the numbers of random vectors in another, fixed order.
+    """Train floors, with a linear map on top, to put random vectors' numbers in another, fixed order.
 
     Returns the mean squared error of every step; always answering 0 has an error of 1.
     """
-    tower, order, losses = nn.Sequential(*floors, nn.Linear(d_model, d_model)), torch.randperm(d_model), []
+    tower = nn.Sequential(*floors, nn.Linear(d_model, d_model))
+    order = torch.randperm(d_model)
     optimizer = torch.optim.Adam(tower.parameters(), lr)
+    losses = []
     for _ in range(steps):
         x = torch.randn(64, d_model)
         loss = (tower(x) - x[:, order]).square().mean()
@@ -65,9 +73,6 @@ def learn_to_reorder(floors, d_model, steps, lr=1e-3):
         optimizer.step()
         losses.append(loss.item())
     return losses
-
-
-# 05: what hidden units do
 
 
 def fit(network, x, y, steps=600, lr=0.02):
