@@ -1,9 +1,48 @@
 """An annotated, executable reproduction of "Attention Is All You Need" (Vaswani et al., 2017).
 
-Each module is paired with the notebook of one section of the paper; see the README for the table.
+The names below are the front door: `from transformer import load, translate`. Each is imported where it is first
+asked for, so that `import transformer` itself takes no time. Every other module is paired with the notebook of one
+section of the paper, or serves those; see the README for the table.
 """
 
-from transformer.model import Transformer, TransformerConfig
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Transformer", "TransformerConfig"]
+if TYPE_CHECKING:
+    from transformer.attention import record_attention
+    from transformer.data import Tokenizer, encode_pairs, read_corpus
+    from transformer.decoding import beam_search, bleu, greedy_search, translate, translate_n_best
+    from transformer.model import Transformer, TransformerConfig
+    from transformer.training import TrainingConfig, train
+    from transformer.translation import evaluate, load
+    from transformer.visualization import view
+
 __version__ = "0.1.0"
+__all__ = [
+    "Tokenizer", "TrainingConfig", "Transformer", "TransformerConfig", "beam_search", "bleu", "encode_pairs",
+    "evaluate", "greedy_search", "load", "read_corpus", "record_attention", "train", "translate", "translate_n_best",
+    "view",
+]
+HOMES = {
+    "attention": ["record_attention"],
+    "data": ["Tokenizer", "encode_pairs", "read_corpus"],
+    "decoding": ["beam_search", "bleu", "greedy_search", "translate", "translate_n_best"],
+    "model": ["Transformer", "TransformerConfig"],
+    "training": ["TrainingConfig", "train"],
+    "translation": ["evaluate", "load"],
+    "visualization": ["view"],
+}
+
+
+def __getattr__(name):
+    """Import one of the names above when it is first asked for (PEP 562)."""
+    for module, names in HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,6 @@ from transformer.data import TREEBANKS
 from transformer.decoding import check_search
 from transformer.files import prepare_folder, write_file, write_json
 from transformer.model import TransformerConfig
-from transformer.parsing import PARSING, evaluate_parser
 from transformer.speed import Bench, export_ctranslate2, run_bench, type_names
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import (
@@ -254,6 +253,8 @@ def words():
 
 def train_command(command, count=200):
     """`transformer train`: see `run_experiment`."""
+    from transformer.parsing import PARSING
+
     trees = command.corpus in TREEBANKS and command.source_file is None
     if run_experiment(command, words(), count, task=PARSING if trees else Task()):
         folder = shlex.quote(str(command.folder))
@@ -263,6 +264,7 @@ def train_command(command, count=200):
 def evaluate_command(command):
     """`transformer evaluate`: beam search over a split, all scores, scores.<split>.json, and what --record asks for."""
     from transformer.hardware import choose_device
+    from transformer.parsing import evaluate_parser
 
     name = complete(command)
     model, tokenizer = load(command.folder, choose_device(command.device))

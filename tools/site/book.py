@@ -98,7 +98,8 @@ answers it, with a cell that measures something.
 """
 PACKAGE = """# The package
 
-`import transformer` gives `Transformer`, `TransformerConfig` and `__version__`; everything else comes from its module.
+`from transformer import ...` gives what most programs need: `load`, `translate`, `train`, `Transformer` and a dozen more
+(`transformer.__all__`); everything else comes from its module.
 Here they are in reading order, the helpers last. `B` is the batch, `S` the source's length, `T` the target's, `V` the
 vocabulary; masks are boolean, True = may attend.
 """
