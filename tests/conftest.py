@@ -61,7 +61,7 @@ def exact_products():
 @pytest.fixture(scope="session")
 def own_files(tmp_path_factory):
     """Sixty sentence pairs as two files, English and German."""
-    from transformer.data import read_corpus
+    from transformer.corpora import read_corpus
 
     folder, pairs = tmp_path_factory.mktemp("files"), read_corpus("bundled", "validation")[:60]
     paths = folder / "own.en", folder / "own.de"

@@ -3,7 +3,7 @@
 import alpha
 import pytest
 
-from transformer.data import read_corpus
+from transformer.corpora import read_corpus
 from transformer.decoding import bleu, tokenized_bleu, translate
 from transformer.translation import load
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from transformer.data import Tokenizer, read_bundled
-from transformer.files import data_folder
+from transformer.corpora import read_bundled
+from transformer.data import Tokenizer
 from transformer.decoding import exact_match, translate
+from transformer.files import data_folder
 from transformer.model import Transformer
 
 FOLDER = data_folder() / "models" / "bundled"

@@ -18,7 +18,8 @@ from transformer.convolution import (
     dependence,
     glu,
 )
-from transformer.data import Tokenizer, encode_pairs, read_corpus
+from transformer.corpora import read_corpus
+from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import beam_search, greedy_search, length_penalty
 from transformer.recurrence import Cache
 from transformer.training import TrainingConfig, train, validation_loss

@@ -1,4 +1,4 @@
-"""Section 5.1: the registry of corpora, downloads (from a server on this machine), splits, mirrored real data."""
+"""Corpora: files, the bundled corpus, the registry of corpora, downloads (from a server on this machine), splits, mirrored real data."""
 
 import functools
 import gzip
@@ -12,14 +12,20 @@ import re
 import socket
 import tarfile
 import threading
+import tracemalloc
 import urllib.parse
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from transformer import data
-from transformer.data import WORD, Corpus, File, Tokenizer, detokenize, fold, groups, hold_out
+from transformer import corpora
+from transformer.corpora import bundled, download, encoded, registry, splits, treebanks
+from transformer.corpora.moses import detokenize
+from transformer.corpora.registry import Corpus, File
+from transformer.corpora.splits import fold, groups, hold_out
+from transformer.data import WORD, Tokenizer
+from transformer.files import data_folder
 
 ENGLISH, GERMAN = "one\ntwo\nthree\n", "eins\nzwei\ndrei\n"
 PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "drei")]
@@ -29,43 +35,164 @@ def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
 
+# Files of one sentence a line
+
+def read_lines(path):
+    return list(corpora.stream_lines(path))
+
+
+@pytest.mark.parametrize("content, lines", [
+    (b"a\nb\n", ["a", "b"]),
+    (b"a\nb", ["a", "b"]),                                      # no newline at the end
+    (b"a\r\nb\r\n", ["a", "b"]),
+    (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),                        # byte order mark
+    (b"a\n\nb\n\n", ["a", "", "b", ""]),                        # empty lines count
+    ("a\u2028b\x85c\x0bd\x0ce\u2029f\rg\nh\n".encode(), ["a\u2028b\x85c\x0bd\x0ce\u2029f\rg", "h"]),
+    (b"\n", [""]),
+])
+@pytest.mark.parametrize("packed", [False, True])
+def test_lines(tmp_path, content, lines, packed):
+    path = tmp_path / ("x.gz" if packed else "x.txt")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    assert read_lines(path) == read_lines(str(path)) == lines
+
+
+def test_own_files(tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n", encoding="utf8")
+    (tmp_path / "b").write_text("eins\nzwei", encoding="utf8")
+    assert corpora.read_parallel(tmp_path / "a", tmp_path / "b") == [("one", "eins"), ("two", "zwei")]
+
+
+def test_files_of_different_lengths(tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    (tmp_path / "b").write_text("eins\n")
+    with pytest.raises(ValueError, match=r"a has 2 lines and .*b has 1: line n of one must translate"):
+        corpora.read_parallel(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
+def test_empty_file(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match="a is empty: it should hold one sentence a line"):
+        read_lines(tmp_path / "a")
+
+
+def test_invalid_utf8_names_file_and_line(tmp_path):
+    (tmp_path / "old.de").write_bytes("gut\nschön\n".encode("latin1"))
+    with pytest.raises(ValueError, match=r"old\.de, line 2, is not UTF-8: convert the file"):
+        read_lines(tmp_path / "old.de")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file .*nothing.txt: check the name"):
+        read_lines(tmp_path / "nothing.txt")
+
+
+def test_lines_are_read_one_at_a_time(tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n" + "three\n" * 100_000)
+    tracemalloc.start()
+    assert [next(lines := corpora.stream_lines(tmp_path / "a")), next(lines)] == ["one", "two"]
+    assert sum(1 for _ in lines) == 100_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 150_000, f"{peak:,} bytes were held"
+
+
+@pytest.mark.parametrize("lines, said", [(("one\n" * 7, "eins\n" * 4), "a has 7 lines and .*b has 4"),
+                                         (("one\n" * 3, "eins\n" * 8), "a has 3 lines and .*b has 8")])
+def test_parallel_files_are_streamed_and_counted(tmp_path, lines, said):
+    for name, text in zip("ab", lines):
+        (tmp_path / name).write_text(text)
+    pairs = corpora.stream_parallel(tmp_path / "a", tmp_path / "b")
+    assert list(itertools.islice(pairs, 3)) == [("one", "eins")] * 3
+    with pytest.raises(ValueError, match=said):
+        list(pairs)
+
+
+def test_damaged_gzip(tmp_path):
+    whole = gzip.compress(random.Random(0).randbytes(5000).hex().encode())
+    for damaged in (whole[:2000], b"no gzip at all", whole[:-6] + b"wrong!", b""):
+        (tmp_path / "a.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="a.gz is (not a whole gzip file|empty)"):
+            read_lines(tmp_path / "a.gz")
+
+
+# The bundled corpus
+
+@pytest.mark.parametrize("split, size", [("train", 20_000), ("validation", 1000), ("test", 1000), ("hard", 1000)])
+def test_bundled_splits(split, size):
+    examples = corpora.read_bundled(split)
+    assert len(examples) == size
+    assert corpora.read_corpus("bundled", split) == [(e.source, e.target) for e in examples]
+
+
+def test_bundled_annotation_stays_inside_its_sentence():
+    for e in corpora.read_bundled("hard"):
+        S, T = len(WORD.findall(e.source)), len(WORD.findall(e.target))
+        assert e.alignment and all(i < S and j < T for i, j in e.alignment)
+        for english, german in e.pronouns:
+            for pronoun, n in ((english, S), (german, T)):
+                assert pronoun.antecedent in pronoun.candidates
+                assert all(0 <= i < n for i in (pronoun.index, *pronoun.candidates))
+
+
+def test_parse_example():
+    line = "The cat lost its ball.\tDie Katze verlor ihren Ball.\t0-0 1-1 2-2\t3:1:1,0/3:1:1\tsimple,possessive"
+    e = bundled.parse_example(line)
+    assert (e.source, e.target) == ("The cat lost its ball.", "Die Katze verlor ihren Ball.")
+    assert e.alignment == {(0, 0), (1, 1), (2, 2)} and e.constructions == ("simple", "possessive")
+    assert e.pronouns == ((corpora.Pronoun(3, 1, (1, 0)), corpora.Pronoun(3, 1, (1,))),)
+
+
+def test_words():
+    assert WORD.findall("Don't go, Müller_2!") == ["Don", "'", "t", "go", ",", "Müller_2", "!"]
+
+
+def test_the_package_knows_where_its_data_lies(monkeypatch, tmp_path):
+    assert (data_folder() / "bundled" / "train.tsv").is_file()
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
+    assert download.download_folder() == tmp_path
+    monkeypatch.delenv("TRANSFORMER_DOWNLOADS")
+    assert download.download_folder().parts[-1] in ("downloads", "annotated-attention")
+
+
 # The registry
 
 def test_the_registry_is_consistent():
-    used = {file for corpus in data.CORPORA.values() for files in corpus.splits.values() for file in files}
-    assert used == set(data.FILES)
-    for name, entry in data.FILES.items():
+    used = {file for corpus in corpora.CORPORA.values() for files in corpus.splits.values() for file in files}
+    assert used == set(registry.FILES)
+    for name, entry in registry.FILES.items():
         assert urllib.parse.urlparse(entry.url).scheme == "https" and len(name.split("/")) == 2
         assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
         assert entry.md5 is None or re.fullmatch("[0-9a-f]{32}", entry.md5) and entry.member
         assert entry.sha256 or entry.lines, f"nothing says whether {name} is whole"
-    sums = [entry.sha256 for entry in data.FILES.values() if entry.sha256]
+    sums = [entry.sha256 for entry in registry.FILES.values() if entry.sha256]
     assert len(set(sums)) == len(sums), "two files cannot have one checksum"
-    for corpus in data.CORPORA.values():
+    for corpus in corpora.CORPORA.values():
         assert corpus.licence and corpus.citation and "test" in corpus.splits
         assert set(corpus.cut) | set(corpus.tokenized) <= set(corpus.splits)
 
 
 @pytest.mark.parametrize("name", ["tatoeba", "europarl", "treebank_nltk"])
 def test_cuts_do_not_overlap(name):
-    cuts = sorted(data.CORPORA[name].cut.values())
+    cuts = sorted(corpora.CORPORA[name].cut.values())
     assert cuts[0][0] == 0 and all(a[1] == b[0] for a, b in zip(cuts, cuts[1:]))
 
 
 def test_what_wmt14_validates_and_tests_on():
-    splits = data.CORPORA["wmt14"].splits
-    assert splits["validation"] == data.CORPORA["newstest2013"].splits["test"]
-    assert splits["test"] == data.CORPORA["newstest2014"].splits["test"]
-    assert {data.FILES[file].lines for file in splits["train"]} == {4_468_840}
+    splits = corpora.CORPORA["wmt14"].splits
+    assert splits["validation"] == corpora.CORPORA["newstest2013"].splits["test"]
+    assert splits["test"] == corpora.CORPORA["newstest2014"].splits["test"]
+    assert {registry.FILES[file].lines for file in splits["train"]} == {4_468_840}
 
 
 def test_unknown_corpus_and_split():
     with pytest.raises(ValueError, match="unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, .*, or"):
-        data.read_corpus("multi31k", "train")
+        corpora.read_corpus("multi31k", "train")
     with pytest.raises(ValueError, match="multi30k has no split 'hard': choose one of train, validation, test, "):
-        data.read_corpus("multi30k", "hard")
+        corpora.read_corpus("multi30k", "hard")
     with pytest.raises(ValueError, match="bundled has no split 'exam': choose one of train, validation, test, hard"):
-        data.stream_corpus("bundled", "exam")
+        corpora.stream_corpus("bundled", "exam")
 
 
 # Mirrors and downloads
@@ -122,12 +249,12 @@ def downloads(monkeypatch, tmp_path):
 @pytest.fixture
 def toy(monkeypatch, server, downloads):
     """A corpus "toy" of two packed files in the registry and on the server; returns its download folder."""
-    monkeypatch.setattr(data, "FILES", dict(data.FILES))
+    monkeypatch.setattr(registry, "FILES", dict(registry.FILES))
     chance = random.Random(0)
     for language, text in (("en", ENGLISH), ("de", GERMAN)):
         packed = gzip.compress(text.encode(), mtime=0) + gzip.compress(b"\n" * chance.randrange(200_000, 300_000), 0)
         register(server, f"toy/a.{language}.gz", packed)
-    monkeypatch.setitem(data.CORPORA, "toy", Corpus(
+    monkeypatch.setitem(corpora.CORPORA, "toy", Corpus(
         {"train": ("toy/a.en.gz", "toy/a.de.gz")}, "anyone, for anything", "us", cut={"train": (0, 3)}))
     return downloads / "toy"
 
@@ -135,20 +262,20 @@ def toy(monkeypatch, server, downloads):
 def register(server, file, content, **entry):
     name = file.rpartition("/")[2]
     server.files[name] = content
-    data.FILES[file] = File(f"{server.url}/{name}", **{"sha256": sha256(content), **entry})
+    registry.FILES[file] = File(f"{server.url}/{name}", **{"sha256": sha256(content), **entry})
 
 
 def test_download(toy, server):
-    assert data.read_corpus("toy", "train") == PAIRS
+    assert corpora.read_corpus("toy", "train") == PAIRS
     assert sorted(path.name for path in toy.iterdir()) == ["a.de.gz", "a.en.gz", "licence-toy.txt"]
     assert (toy / "a.en.gz").read_bytes() == server.files["a.en.gz"]
-    assert data.read_corpus("toy", "train") == PAIRS and len(server.asked) == 2, "an earlier download is used"
+    assert corpora.read_corpus("toy", "train") == PAIRS and len(server.asked) == 2, "an earlier download is used"
 
 
 def test_several_that_ask_at_once_download_once(toy, server):
     """Otherwise two would write the same half-finished file."""
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: data.read_corpus("toy", "train"), range(4))) == [PAIRS] * 4
+        assert list(pool.map(lambda _: corpora.read_corpus("toy", "train"), range(4))) == [PAIRS] * 4
     assert len(server.asked) == 2
 
 
@@ -156,31 +283,31 @@ def test_text_of_windows_is_named_as_it_is(tmp_path):
     """UTF-16 read as latin1 would have a NUL between any two letters."""
     (tmp_path / "a.txt").write_bytes("Guten Tag.\n".encode("utf16"))
     with pytest.raises(ValueError, match="a.txt, line 1, is not UTF-8: convert the file, .* iconv -f utf16 -t utf8"):
-        list(data.stream_lines(tmp_path / "a.txt"))
+        list(corpora.stream_lines(tmp_path / "a.txt"))
 
 
 def test_the_other_direction(toy):
-    assert data.read_corpus("toy", "train", reverse=True) == [(german, english) for english, german in PAIRS]
+    assert corpora.read_corpus("toy", "train", reverse=True) == [(german, english) for english, german in PAIRS]
 
 
 def test_licence_and_citation_are_printed_once(toy, capsys):
-    data.read_corpus("toy", "train")
+    corpora.read_corpus("toy", "train")
     said = capsys.readouterr()
     assert "toy\nlicence: anyone, for anything\ncite: us\n" in said.err and said.out == ""
     (toy / "a.en.gz").unlink()
-    data.read_corpus("toy", "train")
+    corpora.read_corpus("toy", "train")
     assert "licence" not in capsys.readouterr().err
 
 
 def test_an_interrupted_download_goes_on(toy, server, capfd):
     server.limit = 100_000
     with pytest.raises(OSError, match=r"could not download the corpus toy from http://.*a\.en\.gz \(\w+\): check"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     part = toy / "a.en.gz.part"
     arrived = part.stat().st_size
     assert 0 < arrived <= 100_000 and not (toy / "a.en.gz").exists()
     server.limit = None
-    assert data.read_corpus("toy", "train") == PAIRS and not part.exists()
+    assert corpora.read_corpus("toy", "train") == PAIRS and not part.exists()
     assert server.asked[:2] == [("/a.en.gz", None), ("/a.en.gz", f"bytes={arrived}-")] and len(server.asked) == 3
     assert "a.en.gz" in capfd.readouterr().err, "no progress bar"
 
@@ -190,7 +317,7 @@ def test_a_server_without_ranges(toy, server):
     toy.mkdir(parents=True)
     (toy / "a.en.gz.part").write_bytes(server.files["a.en.gz"][:1000])
     server.ranges = False
-    assert data.read_corpus("toy", "train") == PAIRS
+    assert corpora.read_corpus("toy", "train") == PAIRS
     assert server.asked[0] == ("/a.en.gz", "bytes=1000-") and len(server.asked) == 2
 
 
@@ -200,13 +327,13 @@ def test_a_resumed_download_that_is_wrong_starts_anew(toy, server, rest):
     toy.mkdir(parents=True)
     whole = server.files["a.en.gz"]
     (toy / "a.en.gz.part").write_bytes(whole + b"too long" if rest is None else rest)
-    assert data.read_corpus("toy", "train") == PAIRS and (toy / "a.en.gz").read_bytes() == whole
+    assert corpora.read_corpus("toy", "train") == PAIRS and (toy / "a.en.gz").read_bytes() == whole
 
 
 def test_all_bytes_were_there_but_not_renamed(toy, server):
     toy.mkdir(parents=True)
     (toy / "a.en.gz.part").write_bytes(server.files["a.en.gz"])
-    assert data.read_corpus("toy", "train") == PAIRS
+    assert corpora.read_corpus("toy", "train") == PAIRS
     assert [path for path, _ in server.asked] == ["/a.en.gz", "/a.de.gz"]
 
 
@@ -215,7 +342,7 @@ def test_a_server_that_sends_another_file(toy, server, content):
     server.files["a.en.gz"] = server.files["a.en.gz"][:-1] if content is None else content
     with pytest.raises(ValueError, match=r"a\.en\.gz sent another file than expected \(its SHA-256 is not the "
                                          r"registered one\): try again later, or set TRANSFORMER_MIRROR"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     assert not list(toy.iterdir()), "a wrong file was kept"
 
 
@@ -223,7 +350,7 @@ def test_a_file_that_is_gone(toy, server):
     del server.files["a.de.gz"]
     with pytest.raises(OSError, match=r"could not download the corpus toy from http://.*/a\.de\.gz "
                                       r"\(HTTP status 404\): check the network, .*; --corpus bundled always works"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     assert sorted(path.name for path in toy.iterdir()) == ["a.en.gz", "licence-toy.txt"]
 
 
@@ -235,7 +362,7 @@ def test_no_network(toy, monkeypatch, capsys):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     with pytest.raises(OSError, match=r"could not download the corpus toy from http://127.0.0.1:\d+/a.en.gz \(\w+\): .*"
                                       r"set TRANSFORMER_MIRROR .*--corpus bundled always works"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     assert not toy.exists(), "half a download was left behind"
     assert "licence: anyone, for anything" in capsys.readouterr().err
 
@@ -245,26 +372,26 @@ def test_mirror(toy, server, monkeypatch, tmp_path):
     for name, content in server.files.items():
         (tmp_path / "mirror" / "toy" / name).write_bytes(content)
     monkeypatch.setenv("TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
-    assert data.read_corpus("toy", "train") == PAIRS and not server.asked and not toy.exists()
+    assert corpora.read_corpus("toy", "train") == PAIRS and not server.asked and not toy.exists()
     (tmp_path / "mirror" / "toy" / "a.de.gz").write_bytes(b"<html>")
     with pytest.raises(ValueError, match=r"a\.de\.gz is damaged \(its SHA-256 is not the registered one\): delete it"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     (tmp_path / "mirror" / "toy" / "a.de.gz").unlink()
-    assert data.read_corpus("toy", "train") == PAIRS and len(server.asked) == 1, "what the mirror lacks is downloaded"
+    assert corpora.read_corpus("toy", "train") == PAIRS and len(server.asked) == 1, "what the mirror lacks is downloaded"
 
 
 def test_files_without_checksum_have_their_lines_counted(toy, server):
-    data.CORPORA["toy"].splits["train"] = ("toy/a.en", "toy/a.de.gz")
+    corpora.CORPORA["toy"].splits["train"] = ("toy/a.en", "toy/a.de.gz")
     register(server, "toy/a.en", ENGLISH.encode(), sha256=None, lines=4)
     with pytest.raises(ValueError, match=r"a.en sent another file than expected \(it has 3 lines, not 4\)"):
-        data.read_corpus("toy", "train")
+        corpora.read_corpus("toy", "train")
     register(server, "toy/a.en", ENGLISH.encode(), sha256=None, lines=3)
-    assert data.read_corpus("toy", "train") == PAIRS
+    assert corpora.read_corpus("toy", "train") == PAIRS
 
 
 def test_sha256(tmp_path):
     (tmp_path / "abc").write_bytes(b"abc")                      # the example of FIPS 180-2
-    assert data.sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert download.sha256_of(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 # Archives
@@ -289,20 +416,20 @@ def sgml(sentences):
 @pytest.fixture
 def packed(monkeypatch, server, downloads):
     """A corpus "packed" whose files lie in an archive: one in SGML, one of which only the first lines are wanted."""
-    monkeypatch.setattr(data, "FILES", dict(data.FILES))
+    monkeypatch.setattr(registry, "FILES", dict(registry.FILES))
     server.files["all.tgz"] = archive_of({
         "test/other.sgm": b"x\n", "test/news-src.en.sgm": sgml(["one", " two", "three "]),
         "test/long.de": (GERMAN + "vier\n").encode()})
     shared = {"url": f"{server.url}/all.tgz", "md5": hashlib.md5(server.files["all.tgz"]).hexdigest()}
-    data.FILES |= {
+    registry.FILES |= {
         "packed/a.en": File(**shared, member="news-src.en.sgm", sha256=sha256(ENGLISH.encode())),
         "packed/a.de.gz": File(**shared, member="long.de", sha256=sha256(GERMAN.encode()), lines=3)}
-    monkeypatch.setitem(data.CORPORA, "packed", Corpus({"test": ("packed/a.en", "packed/a.de.gz")}, "any", "us"))
+    monkeypatch.setitem(corpora.CORPORA, "packed", Corpus({"test": ("packed/a.en", "packed/a.de.gz")}, "any", "us"))
     return downloads / "packed"
 
 
 def test_members_of_an_archive(packed, server):
-    assert data.read_corpus("packed", "test") == PAIRS
+    assert corpora.read_corpus("packed", "test") == PAIRS
     assert sorted(path.name for path in packed.iterdir()) == ["a.de.gz", "a.en", "licence-packed.txt"]
     assert server.asked == [("/all.tgz", None)], "one archive is fetched once, for all its files"
     assert gzip.decompress((packed / "a.de.gz").read_bytes()).decode() == GERMAN
@@ -314,16 +441,16 @@ def test_a_member_packed_by_another_machine(packed, server, monkeypatch, tmp_pat
     (tmp_path / "mirror" / "packed" / "a.de.gz").write_bytes(gzip.compress(GERMAN.encode(), 1, mtime=12345))
     (tmp_path / "mirror" / "packed" / "a.en").write_text(ENGLISH)
     monkeypatch.setenv("TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
-    assert data.read_corpus("packed", "test") == PAIRS and not server.asked
+    assert corpora.read_corpus("packed", "test") == PAIRS and not server.asked
     (tmp_path / "mirror" / "packed" / "a.en").write_text(ENGLISH + "four\n")
     with pytest.raises(ValueError, match=r"a\.en is damaged \(the SHA-256 of its text is not the registered one\)"):
-        data.read_corpus("packed", "test")
+        corpora.read_corpus("packed", "test")
 
 
 def test_a_wrong_archive(packed, server):
     server.files["all.tgz"] += b"!"
     with pytest.raises(ValueError, match=r"all\.tgz sent another file than expected \(its MD5 is not the registered"):
-        data.read_corpus("packed", "test")
+        corpora.read_corpus("packed", "test")
     assert not list(packed.iterdir())
 
 
@@ -333,18 +460,18 @@ def test_a_wrong_archive(packed, server):
     ids=["no archive", "other members", "cut off"])
 def test_archives_without_checksum(packed, server, content, said):
     for file in ("packed/a.en", "packed/a.de.gz"):
-        entry = data.FILES[file]
-        data.FILES[file] = File(entry.url, entry.sha256, entry.lines, entry.member)
+        entry = registry.FILES[file]
+        registry.FILES[file] = File(entry.url, entry.sha256, entry.lines, entry.member)
     server.files["all.tgz"] = content
     with pytest.raises(ValueError, match=said):
-        data.read_corpus("packed", "test")
+        corpora.read_corpus("packed", "test")
     assert not (packed / "a.en").exists() and not (packed / "all.tgz").exists()
 
 
 def test_segments():
     lines = ['<doc docid="1"> ', '<seg id="1">A &amp; B</seg>', '<hl>', "<p>no sentence</p>",
              ' <seg id="2">  two  \t blanks\u00a0kept </seg> ', '<seg id="3"></seg>']
-    found = [line.decode() for line in data.segments(line.encode() + b"\n" for line in lines)]
+    found = [line.decode() for line in download.segments(line.encode() + b"\n" for line in lines)]
     assert found == ["A & B\n", "two blanks\u00a0kept\n", "\n"]
 
 
@@ -406,7 +533,7 @@ def test_tatoeba_is_read_from_its_archive(tmp_path):
     rows = [f"Number {i}.\tNummer {i}.\tCC-BY 2.0" for i in range(5000)]
     with zipfile.ZipFile(tmp_path / "deu-eng.zip", "w") as archive:
         archive.writestr("deu.txt", "\n".join([*rows, ""]))
-    pairs = data.read_tatoeba(tmp_path / "deu-eng.zip")
+    pairs = splits.read_tatoeba(tmp_path / "deu-eng.zip")
     assert len(pairs) == 5000 and set(pairs) == {(f"Number {i}.", f"Nummer {i}.") for i in range(5000)}
     assert pairs != sorted(pairs)
 
@@ -415,16 +542,16 @@ def test_tatoeba_is_read_from_its_archive(tmp_path):
 
 def test_trees_are_cut_apart():
     text = "( (S (NP (NN a) )\n   (. .) ))\n\n( (X\t(NN b\u00a0c)) )"
-    assert list(data.trees_in(text)) == ["( (S (NP (NN a) ) (. .) ))", "( (X (NN b\u00a0c)) )"]
-    assert list(data.trees_in(" \n")) == []
+    assert list(treebanks.trees_in(text)) == ["( (S (NP (NN a) ) (. .) ))", "( (X (NN b\u00a0c)) )"]
+    assert list(treebanks.trees_in(" \n")) == []
     for wrong in ("( (S (NN a))", "(S (NN a))) (X (NN b))"):
         with pytest.raises(ValueError, match="brackets do not match in a tree"):
-            list(data.trees_in(wrong))
+            list(treebanks.trees_in(wrong))
 
 
 def test_the_sentence_of_a_tree():
     tree = "( (S (NP (DT A) (NP (-NONE- *T*-1)) (NN 1\\/2) ) (-LRB- -LRB-) (NN b\u00a0c) (-RRB- -RCB-) (. .)) )"
-    assert data.sentence_of(tree) == "A 1/2 ( b\u00a0c } ."
+    assert treebanks.sentence_of(tree) == "A 1/2 ( b\u00a0c } ."
 
 
 CRAFT = {"CRAFT-1/penn/7.tree": b"( (S (NN g)) )\n", "CRAFT-1/more/penn/1.tree": b"( (S (NN a)) )\n( (S (NN b)) )\n",
@@ -442,16 +569,16 @@ def craft(monkeypatch, server, downloads):
     server.files["v5.tar.gz"] = archive_of(CRAFT)
     file = "treebank_craft/craft_treebank_penn.tar.gz"
     entry = File(f"{server.url}/v5.tar.gz", member="penn/*.tree", sha256=sha256(b"".join(texts.values())))
-    monkeypatch.setattr(data, "FILES", {file: entry})
+    monkeypatch.setattr(registry, "FILES", {file: entry})
     return downloads / file, texts
 
 
 def test_a_treebank_inside_a_release(craft, server):
     path, texts = craft
-    train, validation, test = (data.read_corpus("treebank_craft", split) for split in ("train", "validation", "test"))
+    train, validation, test = (corpora.read_corpus("treebank_craft", split) for split in ("train", "validation", "test"))
     assert train == [("g", "( (S (NN g)) )"), ("a", "( (S (NN a)) )"), ("b", "( (S (NN b)) )")]
     assert validation == [("e", "( (S (NN e)) )")] and test == train[1:]
-    assert len(server.asked) == 1 and data.craft_texts(path) == texts and list(data.craft_texts(path)) == list(texts)
+    assert len(server.asked) == 1 and treebanks.craft_texts(path) == texts and list(treebanks.craft_texts(path)) == list(texts)
     assert not (path.parent / "v5.tar.gz").exists()
 
 
@@ -459,10 +586,10 @@ def test_a_treebank_that_changed_or_is_damaged(craft, server):
     path, _ = craft
     server.files["v5.tar.gz"] = archive_of({**CRAFT, "CRAFT-1/penn/5.tree": b"( (S (NN f)) )"})
     with pytest.raises(ValueError, match="craft_treebank_penn.tar.gz is damaged"):
-        data.read_corpus("treebank_craft", "test")
+        corpora.read_corpus("treebank_craft", "test")
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"is damaged \(it is cut off\): delete it"):
-        data.read_corpus("treebank_craft", "test")
+        corpora.read_corpus("treebank_craft", "test")
 
 
 def test_a_treebank_of_several_files_in_their_order(tmp_path):
@@ -471,7 +598,7 @@ def test_a_treebank_of_several_files_in_their_order(tmp_path):
                            "combined/wsj_0001.mrg": "( (S (NN a)) )\n( (S\n (NN c)) )",
                            "combined/README": "( (S (NN no)) )", "tagged/wsj_0001.pos": "no/NN"}.items():
             archive.writestr(f"treebank/{name}", text)
-    assert list(data.stream_trees(tmp_path / "treebank.zip", "test")) == [f"( (S (NN {word})) )" for word in "acb"]
+    assert list(treebanks.stream_trees(tmp_path / "treebank.zip", "test")) == [f"( (S (NN {word})) )" for word in "acb"]
 
 
 # Text that was cut into words
@@ -494,11 +621,11 @@ def test_detokenize(cut, plain, german):
 def test_text_cut_into_words_is_put_together(toy, server):
     register(server, "toy/a.en", b"It &apos;s one .\nA ##AT##-##AT## B\n", sha256=None, lines=2)
     register(server, "toy/a.de", "„ Eins “ .\nA ##AT##-##AT## B\n".encode(), sha256=None, lines=2)
-    data.CORPORA["toy"] = Corpus({split: ("toy/a.en", "toy/a.de") for split in ("train", "test")}, "any", "us",
+    corpora.CORPORA["toy"] = Corpus({split: ("toy/a.en", "toy/a.de") for split in ("train", "test")}, "any", "us",
                                  tokenized=("train",))
-    assert data.read_corpus("toy", "train") == [("It's one.", "„Eins“."), ("A-B", "A-B")]
-    assert data.read_corpus("toy", "train", reverse=True)[0] == ("„Eins“.", "It's one.")
-    assert data.read_corpus("toy", "test")[1] == ("A ##AT##-##AT## B", "A ##AT##-##AT## B")
+    assert corpora.read_corpus("toy", "train") == [("It's one.", "„Eins“."), ("A-B", "A-B")]
+    assert corpora.read_corpus("toy", "train", reverse=True)[0] == ("„Eins“.", "It's one.")
+    assert corpora.read_corpus("toy", "test")[1] == ("A ##AT##-##AT## B", "A ##AT##-##AT## B")
 
 
 # Real data
@@ -510,7 +637,7 @@ MIRROR = os.environ.get("TRANSFORMER_MIRROR", "")
 def read_tatoeba_once():
     """Arranging it takes two seconds; five tests ask for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data, "read_tatoeba", functools.cache(data.read_tatoeba))
+        patch.setattr(splits, "read_tatoeba", functools.cache(splits.read_tatoeba))
         yield
 
 
@@ -520,9 +647,9 @@ def needs(file):
                               reason=f"TRANSFORMER_MIRROR names no folder that holds {file}")
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, marks=needs(file)) for file in data.FILES])
+@pytest.mark.parametrize("file", [pytest.param(file, marks=needs(file)) for file in registry.FILES])
 def test_mirrored_files_are_the_registered_ones(file):
-    assert data.damage(os.path.join(MIRROR, file), data.FILES[file]) is None
+    assert download.damage(os.path.join(MIRROR, file), registry.FILES[file]) is None
 
 
 SIZES = {("multi30k", "train"): 29_000, ("multi30k", "validation"): 1014, ("multi30k", "test"): 1000,
@@ -537,14 +664,14 @@ SIZES = {("multi30k", "train"): 29_000, ("multi30k", "validation"): 1014, ("mult
 
 
 def test_sizes_of_all_splits_are_known():
-    assert set(SIZES) == {(name, split) for name, corpus in data.CORPORA.items() for split in corpus.splits}
+    assert set(SIZES) == {(name, split) for name, corpus in corpora.CORPORA.items() for split in corpus.splits}
 
 
-@pytest.mark.parametrize("name, split", [pytest.param(name, split, marks=needs(data.CORPORA[name].splits[split][0]))
+@pytest.mark.parametrize("name, split", [pytest.param(name, split, marks=needs(corpora.CORPORA[name].splits[split][0]))
                                          for name, split in SIZES])
 def test_sizes(name, split):
     count = 0
-    for source, target in data.stream_corpus(name, split):
+    for source, target in corpora.stream_corpus(name, split):
         assert source and target
         count += 1
     assert count == SIZES[name, split]
@@ -555,21 +682,21 @@ AS_READ = 1, {"multi30k": "f4d7469377f2", "tatoeba": "0dea57746b57", "newstest20
               "treebank_craft": "5b6969073d7d"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(data.CORPORA[name].splits["test"][0]))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(corpora.CORPORA[name].splits["test"][0]))
                                   for name in AS_READ[1]])
 def test_reading_is_raised_when_the_same_files_give_other_sentences(name):
     """Corpora encoded by earlier versions would be taken for current ones. After a change raise it and AS_READ."""
     digest = hashlib.sha256()
-    for split in [split for split in ("train", "validation", "test") if split in data.CORPORA[name].splits]:
-        for pair in itertools.islice(data.stream_corpus(name, split), 300):
+    for split in [split for split in ("train", "validation", "test") if split in corpora.CORPORA[name].splits]:
+        for pair in itertools.islice(corpora.stream_corpus(name, split), 300):
             digest.update("\t".join(pair).encode() + b"\n")
-    assert (data.READING, digest.hexdigest()[:12]) == (AS_READ[0], AS_READ[1][name])
+    assert (encoded.READING, digest.hexdigest()[:12]) == (AS_READ[0], AS_READ[1][name])
 
 
 @needs("multi30k/train.en.gz")
 def test_multi30k_round_trip():
-    tokenizer = Tokenizer.train([text for pair in data.read_corpus("bundled", "test") for text in pair], 600)
-    for pair in data.read_corpus("multi30k", "validation"):
+    tokenizer = Tokenizer.train([text for pair in corpora.read_corpus("bundled", "test") for text in pair], 600)
+    for pair in corpora.read_corpus("multi30k", "validation"):
         for text in pair:
             assert tokenizer.decode(tokenizer.encode(text)) == text
             words = tokenizer.word_of_each_piece(text)
@@ -578,7 +705,7 @@ def test_multi30k_round_trip():
 
 @needs("tatoeba/deu-eng.zip")
 def test_tatoeba_does_not_leak():
-    parts = [data.read_corpus("tatoeba", split) for split in ("train", "validation", "test")]
+    parts = [corpora.read_corpus("tatoeba", split) for split in ("train", "validation", "test")]
     for side in (0, 1):
         train, validation, test = (folded(part, side) for part in parts)
         assert len(validation) == len(test) == 2000, "a sentence counts twice"
@@ -595,8 +722,8 @@ def test_tatoeba_holds_near_copies():
         words = fold(text).split()
         return {(*words[:i], None, *words[i + 1:]) for i in range(len(words))}
 
-    known = set().union(*(with_a_gap(source) for source, _ in data.read_corpus("tatoeba", "train")))
-    gaps = [with_a_gap(source) for source, _ in data.read_corpus("tatoeba", "test")]
+    known = set().union(*(with_a_gap(source) for source, _ in corpora.read_corpus("tatoeba", "train")))
+    gaps = [with_a_gap(source) for source, _ in corpora.read_corpus("tatoeba", "test")]
     near = [not known.isdisjoint(own) for own in gaps if len(own) >= 4]
     assert round(sum(near) / len(near), 2) == 0.29
 
@@ -607,7 +734,7 @@ def test_most_news_comes_back_letter_by_letter(side):
     """96 to 98% of all lines of both years, says the notebook; here the first 500 of each."""
     tokenizer = pytest.importorskip("sacremoses").MosesTokenizer(("en", "de")[side])
     for name in ("newstest2013", "newstest2014"):
-        plain = data.read_corpus(name, "test")[:500]
+        plain = corpora.read_corpus(name, "test")[:500]
         cut = [tokenizer.tokenize(pair[side], aggressive_dash_splits=True, return_str=True) for pair in plain]
         back = [detokenize(text.replace("@-@", "##AT##-##AT##"), german=side == 1) for text in cut]
         assert sum(text == pair[side] for text, pair in zip(back, plain)) / 500 > 0.95
@@ -616,15 +743,15 @@ def test_most_news_comes_back_letter_by_letter(side):
 
 @needs("europarl_20k/europarl-v7.first20000.de-en.en.gz")
 def test_europarl_splits_are_its_parts_in_order():
-    files = data.corpus_paths("europarl", "train")
-    parts = [data.read_corpus("europarl", split) for split in ("train", "validation", "test")]
-    assert sum(parts, []) == data.read_parallel(*files)
+    files = corpora.corpus_paths("europarl", "train")
+    parts = [corpora.read_corpus("europarl", split) for split in ("train", "validation", "test")]
+    assert sum(parts, []) == corpora.read_parallel(*files)
 
 
 @needs("newstest/newstest2014.en-de.en")
 def test_newstest_comes_out_of_its_sgml_as_mirrored():
-    for file in data.CORPORA["newstest2014"].splits["test"]:
-        lines = list(data.stream_lines(os.path.join(MIRROR, file)))
+    for file in corpora.CORPORA["newstest2014"].splits["test"]:
+        lines = list(corpora.stream_lines(os.path.join(MIRROR, file)))
         escaped = sgml(line.replace("&", "&amp;").replace("<", "&lt;") for line in lines)
-        content = b"".join(data.segments(io.BytesIO(escaped)))
-        assert sha256(content) == data.FILES[file].sha256
+        content = b"".join(download.segments(io.BytesIO(escaped)))
+        assert sha256(content) == registry.FILES[file].sha256

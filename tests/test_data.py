@@ -1,29 +1,21 @@
-"""Section 5.1: reading files, byte-pair encoding, encoded pairs on disk, batches by tokens."""
+"""Section 5.1: byte-pair encoding, batches by tokens."""
 
 import functools
-import gzip
-import itertools
 import json
-import os
 import random
-import re
-import shutil
-import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from transformer import data
+from transformer.corpora import read_corpus
 from transformer.data import (
     WORD,
     Batch,
-    EncodedPairs,
     Tokenizer,
     collate,
     encode_pairs,
-    encode_to_folder,
     epoch_batches,
     pad,
     padding_share,
@@ -33,125 +25,12 @@ from transformer.data import (
 
 @pytest.fixture(scope="module")
 def pairs():
-    return data.read_corpus("bundled", "train")[:1500]
+    return read_corpus("bundled", "train")[:1500]
 
 
 @pytest.fixture(scope="module")
 def tokenizer(pairs):
     return Tokenizer.train([text for pair in pairs for text in pair], 600)
-
-
-# Files of one sentence a line
-
-def read_lines(path):
-    return list(data.stream_lines(path))
-
-
-@pytest.mark.parametrize("content, lines", [
-    (b"a\nb\n", ["a", "b"]),
-    (b"a\nb", ["a", "b"]),                                      # no newline at the end
-    (b"a\r\nb\r\n", ["a", "b"]),
-    (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),                        # byte order mark
-    (b"a\n\nb\n\n", ["a", "", "b", ""]),                        # empty lines count
-    ("a\u2028b\x85c\x0bd\x0ce\u2029f\rg\nh\n".encode(), ["a\u2028b\x85c\x0bd\x0ce\u2029f\rg", "h"]),
-    (b"\n", [""]),
-])
-@pytest.mark.parametrize("packed", [False, True])
-def test_lines(tmp_path, content, lines, packed):
-    path = tmp_path / ("x.gz" if packed else "x.txt")
-    path.write_bytes(gzip.compress(content) if packed else content)
-    assert read_lines(path) == read_lines(str(path)) == lines
-
-
-def test_own_files(tmp_path):
-    (tmp_path / "a").write_text("one\ntwo\n", encoding="utf8")
-    (tmp_path / "b").write_text("eins\nzwei", encoding="utf8")
-    assert data.read_parallel(tmp_path / "a", tmp_path / "b") == [("one", "eins"), ("two", "zwei")]
-
-
-def test_files_of_different_lengths(tmp_path):
-    (tmp_path / "a").write_text("one\ntwo\n")
-    (tmp_path / "b").write_text("eins\n")
-    with pytest.raises(ValueError, match=r"a has 2 lines and .*b has 1: line n of one must translate"):
-        data.read_parallel(tmp_path / "a", tmp_path / "b")
-
-
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf"])
-def test_empty_file(tmp_path, content):
-    (tmp_path / "a").write_bytes(content)
-    with pytest.raises(ValueError, match="a is empty: it should hold one sentence a line"):
-        read_lines(tmp_path / "a")
-
-
-def test_invalid_utf8_names_file_and_line(tmp_path):
-    (tmp_path / "old.de").write_bytes("gut\nschön\n".encode("latin1"))
-    with pytest.raises(ValueError, match=r"old\.de, line 2, is not UTF-8: convert the file"):
-        read_lines(tmp_path / "old.de")
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*nothing.txt: check the name"):
-        read_lines(tmp_path / "nothing.txt")
-
-
-def test_lines_are_read_one_at_a_time(tmp_path):
-    (tmp_path / "a").write_text("one\ntwo\n" + "three\n" * 100_000)
-    tracemalloc.start()
-    assert [next(lines := data.stream_lines(tmp_path / "a")), next(lines)] == ["one", "two"]
-    assert sum(1 for _ in lines) == 100_000
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 150_000, f"{peak:,} bytes were held"
-
-
-@pytest.mark.parametrize("lines, said", [(("one\n" * 7, "eins\n" * 4), "a has 7 lines and .*b has 4"),
-                                         (("one\n" * 3, "eins\n" * 8), "a has 3 lines and .*b has 8")])
-def test_parallel_files_are_streamed_and_counted(tmp_path, lines, said):
-    for name, text in zip("ab", lines):
-        (tmp_path / name).write_text(text)
-    pairs = data.stream_parallel(tmp_path / "a", tmp_path / "b")
-    assert list(itertools.islice(pairs, 3)) == [("one", "eins")] * 3
-    with pytest.raises(ValueError, match=said):
-        list(pairs)
-
-
-def test_damaged_gzip(tmp_path):
-    whole = gzip.compress(random.Random(0).randbytes(5000).hex().encode())
-    for damaged in (whole[:2000], b"no gzip at all", whole[:-6] + b"wrong!", b""):
-        (tmp_path / "a.gz").write_bytes(damaged)
-        with pytest.raises(ValueError, match="a.gz is (not a whole gzip file|empty)"):
-            read_lines(tmp_path / "a.gz")
-
-
-# The bundled corpus
-
-@pytest.mark.parametrize("split, size", [("train", 20_000), ("validation", 1000), ("test", 1000), ("hard", 1000)])
-def test_bundled_splits(split, size):
-    examples = data.read_bundled(split)
-    assert len(examples) == size
-    assert data.read_corpus("bundled", split) == [(e.source, e.target) for e in examples]
-
-
-def test_bundled_annotation_stays_inside_its_sentence():
-    for e in data.read_bundled("hard"):
-        S, T = len(WORD.findall(e.source)), len(WORD.findall(e.target))
-        assert e.alignment and all(i < S and j < T for i, j in e.alignment)
-        for english, german in e.pronouns:
-            for pronoun, n in ((english, S), (german, T)):
-                assert pronoun.antecedent in pronoun.candidates
-                assert all(0 <= i < n for i in (pronoun.index, *pronoun.candidates))
-
-
-def test_parse_example():
-    line = "The cat lost its ball.\tDie Katze verlor ihren Ball.\t0-0 1-1 2-2\t3:1:1,0/3:1:1\tsimple,possessive"
-    e = data.parse_example(line)
-    assert (e.source, e.target) == ("The cat lost its ball.", "Die Katze verlor ihren Ball.")
-    assert e.alignment == {(0, 0), (1, 1), (2, 2)} and e.constructions == ("simple", "possessive")
-    assert e.pronouns == ((data.Pronoun(3, 1, (1, 0)), data.Pronoun(3, 1, (1,))),)
-
-
-def test_words():
-    assert WORD.findall("Don't go, Müller_2!") == ["Don", "'", "t", "go", ",", "Müller_2", "!"]
 
 
 # Byte-pair encoding
@@ -470,205 +349,6 @@ def test_batches_are_the_same_on_every_machine():
     assert token_batches(encoded, 16, seed=1) == [[11, 5, 8, 2], [9, 3, 1, 7], [10, 4, 0, 6]]
 
 
-# Encoded pairs on disk
-
-@pytest.fixture(scope="module")
-def encoded_once(tokenizer, pairs, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("once") / "encoded"
-    encode_to_folder(tokenizer, iter(pairs), folder, "key")
-    return folder
-
-
-@pytest.fixture
-def on_disk(encoded_once, tmp_path):
-    """The encoded pairs in a folder of the test's own."""
-    return EncodedPairs(shutil.copytree(encoded_once, tmp_path / "encoded"), "key")
-
-
-def test_on_disk_equals_the_list(tokenizer, pairs, on_disk):
-    encoded = encode_pairs(tokenizer, pairs)
-    assert len(on_disk) == len(encoded) and list(on_disk) == encoded and on_disk.left_out == 0
-    assert on_disk[3] == encoded[3] and on_disk[-1] == encoded[-1] and on_disk[5:50:7] == encoded[5:50:7]
-    assert on_disk[:0] == [] and all(type(i) is int for side in on_disk[0] for i in side)
-    for wrong in (len(encoded), -len(encoded) - 1):
-        with pytest.raises(IndexError):
-            on_disk[wrong]
-
-
-def test_lengths_on_disk(tokenizer, pairs, on_disk):
-    rows = np.array([7, 0, 1499, 7])
-    source, target = on_disk.lengths(rows)
-    encoded = encode_pairs(tokenizer, pairs)
-    assert source.tolist() == [len(encoded[i][0]) for i in rows]
-    assert target.tolist() == [len(encoded[i][1]) for i in rows]
-
-
-def test_batches_of_pairs_on_disk_equal_those_of_the_list(tokenizer, pairs, on_disk, small_windows):
-    encoded = encode_pairs(tokenizer, pairs)
-    batches = token_batches(encoded, 300, seed=3)
-    assert token_batches(on_disk, 300, seed=3) == batches
-    assert padding_share(on_disk, batches) == padding_share(encoded, batches)
-    one, other = collate(on_disk[:9]), collate(encoded[:9])
-    assert torch.equal(one.source, other.source) and torch.equal(one.target, other.target)
-
-
-def test_released_pages_come_back(on_disk):
-    before = list(on_disk)
-    on_disk.release()
-    assert list(on_disk) == before
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="only Linux tells how much of a file is in memory")
-def test_released_pages_are_out_of_memory(on_disk, tmp_path):
-    def in_memory():
-        maps = Path("/proc/self/smaps").read_text()
-        found = re.findall(rf"{re.escape(str(tmp_path))}/encoded/(\w+)\.bin\n(?:(?!Rss).*\n)*Rss: +(\d+) kB", maps)
-        return {name: int(kilobytes) for name, kilobytes in found}
-
-    assert list(on_disk) and all(kilobytes > 0 for kilobytes in in_memory().values())
-    on_disk.release()
-    assert in_memory() == {"tokens": 0, "offsets": 0}
-
-
-def test_every_window_releases_the_pages_of_the_last(on_disk, small_windows, monkeypatch):
-    released = []
-    monkeypatch.setattr(EncodedPairs, "release", lambda self: released.append(self))
-    for _ in epoch_batches(on_disk, 300):
-        pass
-    assert len(released) == len(list(data.windows(len(on_disk), np.random.RandomState(0)))) == 15
-
-
-def test_large_vocabularies_take_four_bytes(tokenizer, pairs, tmp_path, monkeypatch):
-    """Ids above 65,535 would be cut off in two bytes."""
-    encoded = [([2**16, 2], [1, 70_000, 2]), ([65_535, 2], [1, 2])]
-    monkeypatch.setattr(data, "encode_pairs", lambda tokenizer, pairs: encoded)
-    for vocab_size, dtype in ((2**16, "uint16"), (2**16 + 1, "int32")):
-        monkeypatch.setattr(Tokenizer, "vocab_size", vocab_size)
-        rows = encoded if dtype == "int32" else encoded[1:]
-        monkeypatch.setattr(data, "encode_pairs", lambda tokenizer, pairs, rows=rows: rows)
-        on_disk = encode_to_folder(tokenizer, [("a", "b")], tmp_path / dtype, "key")
-        assert on_disk.tokens.dtype == dtype and list(on_disk) == rows
-
-
-@pytest.mark.parametrize("part", [1, 7, 200, 201])
-def test_encoding_in_parts(tokenizer, pairs, tmp_path, monkeypatch, part):
-    monkeypatch.setattr(data, "PART", part)
-    on_disk = encode_to_folder(tokenizer, iter(pairs[:200]), tmp_path / "x", "key", longest=15)
-    fitting = [pair for pair in encode_pairs(tokenizer, pairs[:200]) if max(len(pair[0]), len(pair[1]) - 1) <= 15]
-    assert list(on_disk) == fitting and on_disk.left_out == 200 - len(fitting)
-
-
-def test_long_pairs_are_left_out(tokenizer, pairs, tmp_path):
-    def fits(source, target):               # as training.check_pairs counts
-        return max(len(source), len(target) - 1) <= 20
-
-    expected = [pair for pair in encode_pairs(tokenizer, pairs) if fits(*pair)]
-    on_disk = encode_to_folder(tokenizer, pairs, tmp_path / "x", "key", longest=20)
-    assert list(on_disk) == expected and 0 < on_disk.left_out == len(pairs) - len(expected)
-    with pytest.raises(ValueError, match="no sentence pairs to encode of at most 1 tokens"):
-        encode_to_folder(tokenizer, pairs, tmp_path / "y", "key", longest=1)
-    with pytest.raises(ValueError, match="no sentence pairs to encode$"):
-        encode_to_folder(tokenizer, [], tmp_path / "y", "key")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x"], "half a folder was left behind"
-
-
-def test_a_folder_is_made_once(tokenizer, pairs, on_disk, tmp_path):
-    def never():
-        raise AssertionError("encoded again")
-        yield
-
-    assert list(encode_to_folder(tokenizer, never(), tmp_path / "encoded", "key")) == list(on_disk)
-    with pytest.raises(ValueError, match="encoded holds other text, or was made with another tokenizer: name another"):
-        encode_to_folder(tokenizer, never(), tmp_path / "encoded", "another key")
-
-
-def test_interrupted_encoding_leaves_nothing(tokenizer, pairs, tmp_path):
-    def broken():
-        yield from pairs
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode_to_folder(tokenizer, broken(), tmp_path / "x", "key")
-    assert not list(tmp_path.iterdir())
-
-
-def test_another_process_was_quicker(tokenizer, pairs, tmp_path):
-    def slow():
-        encode_to_folder(tokenizer, pairs, tmp_path / "x", "key")
-        yield from pairs
-
-    folder = tmp_path / "x"
-    first = encode_to_folder_slowly(tokenizer, slow, folder)
-    assert list(first) == encode_pairs(tokenizer, pairs) and [p.name for p in tmp_path.iterdir()] == ["x"]
-
-
-def encode_to_folder_slowly(tokenizer, slow, folder):
-    """The inner call has this process's number too; give the outer one another."""
-    number = os.getpid()
-    with pytest.MonkeyPatch.context() as patch:
-        numbers = iter((1, number))
-        patch.setattr(os, "getpid", lambda: next(numbers))
-        return encode_to_folder(tokenizer, slow(), folder, "key")
-
-
-@pytest.mark.parametrize("damage", [
-    "tokens.bin cut", "offsets.bin cut", "tokens.bin bit", "offsets.bin gone", "about.json cut", "about.json gone",
-    "about.json list", "about.json other", "all gone"])
-def test_damaged_folders(on_disk, tokenizer, tmp_path, damage):
-    name, kind = damage.split()
-    path = tmp_path / "encoded" / name
-    if kind == "cut":
-        path.write_bytes(path.read_bytes()[:-1])
-    elif kind == "bit":
-        content = bytearray(path.read_bytes())
-        content[100] ^= 1
-        path.write_bytes(content)
-    elif kind in ("list", "other"):
-        path.write_text("[]" if kind == "list" else '{"key": "key"}')
-    else:
-        for gone in [path] if name != "all" else list((tmp_path / "encoded").iterdir()):
-            gone.unlink()
-    with pytest.raises(ValueError, match=r"encoded is not a folder of encoded pairs, or damaged: delete it and run"):
-        encode_to_folder(tokenizer, [], tmp_path / "encoded", "key")
-    with pytest.raises(ValueError, match=r"nowhere is not a folder of encoded pairs"):
-        EncodedPairs(tmp_path / "nowhere")
-
-
-def test_own_files_are_prepared_once(tokenizer, pairs, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
-    files = tmp_path / "my.en", tmp_path / "my.de"
-    for side, path in enumerate(files):
-        path.write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf8")
-
-    def folders():
-        return sorted(path.name for path in (tmp_path / "downloads" / "encoded").iterdir())
-
-    def prepare(tokenizer, source, target, longest=None):
-        return data.prepare(tokenizer, data.stream_parallel(source, target), [source, target], "my", longest)
-
-    prepared = prepare(tokenizer, *files)
-    assert list(prepared) == encode_pairs(tokenizer, pairs) and len(folders()) == 1
-    prepare(tokenizer, *files)
-    assert len(folders()) == 1 and folders()[0].startswith("my-")
-    prepare(tokenizer, *files, longest=20)
-    prepare(tokenizer, *reversed(files))
-    prepare(Tokenizer.train(["another"], 300), *files)
-    assert len(folders()) == 4
-    files[0].write_text(files[0].read_text(encoding="utf8").replace("e", "a"), encoding="utf8")
-    changed = prepare(tokenizer, *files)
-    assert len(folders()) == 5 and list(changed) != list(prepared)
-
-
-def test_the_bundled_corpus_is_prepared_in_both_directions(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
-    for reverse in (False, True):
-        prepared = data.prepare_corpus(tokenizer, "bundled", "test", reverse)
-        assert list(prepared) == encode_pairs(tokenizer, data.read_corpus("bundled", "test", reverse))
-    assert len(list((tmp_path / "encoded").iterdir())) == 2
-    with pytest.raises(ValueError, match="bundled has no split 'exam'"):
-        data.prepare_corpus(tokenizer, "bundled", "exam")
-
-
 def test_padding_share_equals_counting():
     encoded = random_pairs()
     batches = token_batches(encoded, 300)
@@ -683,30 +363,3 @@ def test_similar_lengths_save_padding(tokenizer, pairs):
     order = random.Random(0).sample(range(len(encoded)), len(encoded))
     mixed = [order[i:i + 30] for i in range(0, len(order), 30)]
     assert padding_share(encoded, batches) < 0.15 < 0.3 < padding_share(encoded, mixed)
-
-
-def test_the_package_knows_where_its_data_lies(monkeypatch, tmp_path):
-    assert (data.data_folder() / "bundled" / "train.tsv").is_file()
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
-    assert data.download_folder() == tmp_path
-    monkeypatch.delenv("TRANSFORMER_DOWNLOADS")
-    assert data.download_folder().parts[-1] in ("downloads", "annotated-attention")
-
-
-def test_reading_is_part_of_the_key(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
-    tokenizer = data.Tokenizer.train(["a b"], 300)
-    for reading in (1, 2):
-        monkeypatch.setattr(data, "READING", reading)
-        data.prepare_corpus(tokenizer, "bundled", "test")
-    assert len(list((tmp_path / "encoded").iterdir())) == 2
-
-
-def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(data, "write_encoded", full)
-    with pytest.raises(OSError) as caught:
-        data.encode_to_folder(None, [], tmp_path / "x", "key")
-    assert caught.value.filename == str(tmp_path / "x")

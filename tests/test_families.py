@@ -28,7 +28,7 @@ from families import (
 )
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
-from transformer.data import read_corpus
+from transformer.corpora import read_corpus
 from transformer.decoding import bleu, chrf, translate
 from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, load_weights

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer import data
+from transformer import corpora
 from transformer.hardware import training_flops
 from transformer.training import Interrupted
 from transformer.translation import RUNS, commands_of, read_results, recipe
@@ -21,8 +21,8 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def few_sentences(monkeypatch):
     """A hundredth of the bundled corpus, on one thread."""
-    read, threads = data.read_bundled, torch.get_num_threads()
-    monkeypatch.setattr(data, "read_bundled", lambda split: read(split)[:200])
+    read, threads = corpora.read_bundled, torch.get_num_threads()
+    monkeypatch.setattr(corpora, "read_bundled", lambda split: read(split)[:200])
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)

@@ -218,9 +218,10 @@ def test_an_installed_package_is_complete(tmp_path):
     code = """
         import sys
         sys.path.insert(0, sys.argv[1])
-        import transformer.data
+        from transformer.corpora import read_corpus
+        from transformer.files import data_folder
         assert transformer.__file__.startswith(sys.argv[1]), transformer.__file__
-        print(len(transformer.data.read_corpus("bundled", "test")), transformer.data.data_folder().name)
+        print(len(read_corpus("bundled", "test")), data_folder().name)
     """
     assert python(code, str((tmp_path / "site").resolve()))[0] == "1000 _bundled\n"
     assert (tmp_path / "site/transformer/view.js").is_file()

@@ -23,8 +23,9 @@ import torch
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, data, decoding, parsing, training, translation
-from transformer.data import Tokenizer, read_bundled
+from transformer import Transformer, TransformerConfig, corpora, decoding, parsing, training, translation
+from transformer.corpora import read_bundled
+from transformer.data import Tokenizer
 from transformer.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
@@ -195,7 +196,7 @@ def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
 def test_a_parser(monkeypatch, tmp_path):
     """A treebank's sentences go in, their linearised trees come out; scores are of brackets, with the paper's beam."""
     pairs = [(f"the {noun} sings", f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ sings))) )") for noun in "abcdefgh"]
-    for module in (parsing, data):
+    for module in (parsing, corpora):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
     monkeypatch.setattr(parsing, "stream_corpus", lambda *_: iter(pairs))
     monkeypatch.setattr(translation, "corpus_paths", lambda *_: [])
@@ -252,7 +253,7 @@ def small_demo(monkeypatch):
     recipe = dict(model=TransformerConfig(300, 16, 32, 1, 2),
                   training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2))
     monkeypatch.setitem(command_line.RECIPES, "bundled", recipe)
-    monkeypatch.setattr(data, "read_bundled",
+    monkeypatch.setattr(corpora, "read_bundled",
                         lambda split: [e for e in read_bundled(split) if " its " in e.source][:12])
 
 
@@ -271,7 +272,7 @@ def test_demo(small_demo, tmp_path):
                  f"first noun {pronoun['first noun']:.3f}",
                  f"nearest noun {pronoun['nearest noun']:.3f}", f"chance {pronoun['chance']:.3f}",
                  f"test set: BLEU {report['test']['bleu']:.1f}", f"harder test set: BLEU {report['hard']['bleu']:.1f}",
-                 report["hard"]["signature"], data.read_bundled("test")[0].source):
+                 report["hard"]["signature"], corpora.read_bundled("test")[0].source):
         assert text in done.out
     for kind in ("encoder", "decoder", "cross"):
         assert np.ptp(imread(tmp_path / "demo" / f"{kind}.png")) > 0
@@ -370,7 +371,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(translation, "bundled_folder", lambda: trained)
-    monkeypatch.setattr(data, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
+    monkeypatch.setattr(corpora, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
                         else read_bundled(split))
     assert complaint(*arguments).startswith(said)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
@@ -624,7 +625,7 @@ def shingles(text, size=8):
 
 def test_no_sentence_of_multi30k_stands_in_the_repository(multi30k, root):
     theirs = set().union(*(shingles(text) for split in ("train", "validation", "test")
-                           for pair in data.read_corpus("multi30k", split) for text in pair))
+                           for pair in corpora.read_corpus("multi30k", split) for text in pair))
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=root,
                             capture_output=True, text=True, check=True).stdout.splitlines()
     texts = [root / name for name in listed if Path(name).suffix in

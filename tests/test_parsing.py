@@ -11,7 +11,8 @@ import torch
 
 from transformer import data, parsing
 from transformer.attention import record_attention
-from transformer.data import Tokenizer, read_corpus
+from transformer.corpora import read_corpus
+from transformer.data import Tokenizer
 from transformer.decoding import Translation
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsing import (

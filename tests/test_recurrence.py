@@ -9,7 +9,8 @@ from helpers import assert_close as close
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.data import Tokenizer, encode_pairs, read_corpus
+from transformer.corpora import read_corpus
+from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import beam_search, greedy_search, length_penalty
 from transformer.recurrence import (
     AdditiveScore,

@@ -10,7 +10,7 @@ from torch import nn
 
 from transformer import speed
 from transformer.attention import MultiHeadAttention
-from transformer.data import read_corpus
+from transformer.corpora import read_corpus
 from transformer.decoding import greedy_search, translate
 from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig

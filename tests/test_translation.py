@@ -18,8 +18,9 @@ import torch
 from helpers import KILL
 
 import transformer.__main__ as command_line
-from transformer import data, translation
-from transformer.data import Tokenizer, collate, encode_pairs, read_corpus, token_batches
+from transformer import corpora, translation
+from transformer.corpora import read_corpus
+from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.decoding import bleu, scores, translate
 from transformer.hardware import Meter, training_flops
 from transformer.model import Transformer, TransformerConfig, load_weights
@@ -392,7 +393,7 @@ def test_score_run_and_record(scored):
 
 
 def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(data, "read_bundled", lambda split, read=data.read_bundled: read(split)[:3])
+    monkeypatch.setattr(corpora, "read_bundled", lambda split, read=corpora.read_bundled: read(split)[:3])
     monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", "--folder", str(scored), "--beam", "1", "--record",
                                       str(tmp_path / "kept.json")])
     command_line.main()

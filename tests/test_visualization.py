@@ -13,9 +13,8 @@ import torch
 
 from transformer import Transformer, TransformerConfig, decoding, visualization
 from transformer.attention import MultiHeadAttention, record_attention
-from transformer.data import (
-    WORD, Example, Pronoun, Tokenizer, collate, encode_pairs, read_bundled,
-)
+from transformer.corpora import Example, Pronoun, read_bundled
+from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.files import data_folder
 from transformer.visualization import (
     AttentionMaps,

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from transformer import vocabulary
-from transformer.data import WORD, encode_pairs, read_corpus
+from transformer.corpora import read_corpus
+from transformer.data import WORD, encode_pairs
 from transformer.decoding import translate
 from transformer.model import Transformer, TransformerConfig
 from transformer.training import TrainingConfig, train

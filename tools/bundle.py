@@ -13,7 +13,7 @@ import pairs
 import torch
 
 from transformer.__main__ import RECIPES, Train, load, train_command, write_json
-from transformer.data import read_bundled
+from transformer.corpora import read_bundled
 from transformer.decoding import bleu, exact_match, translate
 from transformer.model import save_weights
 from transformer.visualization import score_attention

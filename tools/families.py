@@ -30,7 +30,8 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from transformer.convolution import ConvolutionConfig  # noqa: E402
-from transformer.data import Tokenizer, encode_pairs, lengths_of, stream_corpus  # noqa: E402
+from transformer.corpora import stream_corpus  # noqa: E402
+from transformer.data import Tokenizer, encode_pairs, lengths_of  # noqa: E402
 from transformer.decoding import bleu, translate  # noqa: E402
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import accelerate, training_flops  # noqa: E402

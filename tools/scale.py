@@ -81,7 +81,8 @@ def generate(folder, size, watch, drawn=50_000):
 
 def vocabulary(folder, size, watch, vocab_size=37_000):
     """Train a tokenizer on the first 100,000 pairs."""
-    from transformer.data import Tokenizer, stream_parallel
+    from transformer.corpora import stream_parallel
+    from transformer.data import Tokenizer
 
     pairs = islice(stream_parallel(*text_files(folder, size)), 100_000)
     tokenizer = Tokenizer.train((text for pair in pairs for text in pair), vocab_size)
@@ -91,7 +92,9 @@ def vocabulary(folder, size, watch, vocab_size=37_000):
 
 def prepare(folder, size, watch):
     """Encode the text into a folder of memory-mapped arrays."""
-    from transformer.data import Tokenizer, encode_to_folder, stream_parallel
+    from transformer.corpora import stream_parallel
+    from transformer.corpora.encoded import encode_to_folder
+    from transformer.data import Tokenizer
 
     encoded = folder / f"{size}.encoded"
     shutil.rmtree(encoded, ignore_errors=True)
@@ -102,7 +105,8 @@ def prepare(folder, size, watch):
 
 def iterate(folder, size, watch):
     """An epoch of batches as tensors, as training takes them."""
-    from transformer.data import EncodedPairs, collate, epoch_batches
+    from transformer.corpora.encoded import EncodedPairs
+    from transformer.data import collate, epoch_batches
 
     encoded = EncodedPairs(folder / f"{size}.encoded")
     done = batches = real = places = total = 0
@@ -118,7 +122,8 @@ def iterate(folder, size, watch):
 
 def as_list(folder, size, watch):
     """For comparison: the same pairs as Python lists in memory (the time is that of encoding)."""
-    from transformer.data import Tokenizer, encode_pairs, read_parallel
+    from transformer.corpora import read_parallel
+    from transformer.data import Tokenizer, encode_pairs
 
     encode_pairs(Tokenizer.load(folder / "tokenizer.json"), read_parallel(*text_files(folder, size)))
     return {}
@@ -202,7 +207,8 @@ def print_padding(names, vocab_size=8000, sizes=(2048, 4096, 25_000)):
     """Padding and number of batches of training corpora, sorted plainly and filled up, and as `token_batches` does."""
     import numpy as np
 
-    from transformer.data import Tokenizer, encode_pairs, padding_share, read_corpus, token_batches
+    from transformer.corpora import read_corpus
+    from transformer.data import Tokenizer, encode_pairs, padding_share, token_batches
 
     for name in names:
         pairs = read_corpus(name, "train")

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import torch
 import tyro
 
-from transformer.data import TREEBANKS
+from transformer.corpora import TREEBANKS
 from transformer.decoding import check_search
 from transformer.files import prepare_folder, write_file, write_json
 from transformer.model import TransformerConfig
@@ -326,7 +326,7 @@ def choose_search(command, corpus, n_best=1):
 
 def pairs_to_score(command):
     """The sentence pairs that `evaluate` is asked for."""
-    from transformer.data import read_corpus, read_parallel
+    from transformer.corpora import read_corpus, read_parallel
     from transformer.translation import files_of
 
     files = files_of(command, command.split)
@@ -425,7 +425,7 @@ def variations_command(command):
 
 def demo_command(command):
     """`transformer demo`: train, translate, score and draw on the bundled corpus."""
-    from transformer.data import read_bundled
+    from transformer.corpora import read_bundled
     from transformer.decoding import bleu, exact_match
     from transformer.visualization import score_attention
 

@@ -45,7 +45,8 @@ from transformer.model import load_weights
 # from collections import Counter
 #
 # from transformer import plotting
-# from transformer.data import Tokenizer, encode_pairs, read_bundled
+# from transformer.data import Tokenizer, encode_pairs
+# from transformer.corpora import read_bundled
 # from transformer.files import data_folder
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train

@@ -39,7 +39,8 @@ from torch import nn
 
 # %%
 from transformer.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
-from transformer.data import Tokenizer, collate, encode_pairs, read_corpus
+from transformer.data import Tokenizer, collate, encode_pairs
+from transformer.corpora import read_corpus
 from transformer.decoding import beam_search, greedy_search
 from transformer.hardware import (
     accelerate,

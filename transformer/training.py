@@ -53,7 +53,8 @@ from transformer.optimizer import adam, learning_rate, set_learning_rate
 # import tempfile
 #
 # from transformer import plotting
-# from transformer.data import Tokenizer, encode_pairs, read_corpus
+# from transformer.data import Tokenizer, encode_pairs
+# from transformer.corpora import read_corpus
 # from transformer.model import Transformer, TransformerConfig
 #
 # torch.manual_seed(0)

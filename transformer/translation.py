@@ -37,10 +37,9 @@ from torch import distributed
 from tqdm import tqdm
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
-from transformer.data import (
-    Tokenizer, corpus_paths, encode_pairs, lengths_of, prepare, stream_corpus,
-    stream_parallel,
-)
+from transformer.corpora import corpus_paths, stream_corpus, stream_parallel
+from transformer.corpora.encoded import prepare
+from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints, bleu, exact_match, scores, translate
 from transformer.hardware import (
     UTILISATION, accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
@@ -62,7 +61,7 @@ from transformer.training import Interrupted, TrainingConfig, check_pairs, merit
 # from IPython.display import Markdown, display
 #
 # from transformer import plotting
-# from transformer.data import read_corpus
+# from transformer.corpora import read_corpus
 # from transformer.model import load_weights
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores

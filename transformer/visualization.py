@@ -39,7 +39,8 @@ from transformer.files import write_file
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.data import Tokenizer, read_bundled
+# from transformer.data import Tokenizer
+# from transformer.corpora import read_bundled
 # from transformer.files import data_folder
 # from transformer.model import Transformer
 #

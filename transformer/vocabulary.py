@@ -38,7 +38,8 @@ from transformer.data import SPECIALS, WORD
 # %% tags=["active-ipynb"]
 #
 # from transformer import plotting
-# from transformer.data import Tokenizer, collate, encode_pairs, read_corpus
+# from transformer.data import Tokenizer, collate, encode_pairs
+# from transformer.corpora import read_corpus
 # from transformer.decoding import exact_match, translate
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train, validation_loss
