@@ -25,7 +25,8 @@ __all__ = [
 ]
 HOMES = {
     "attention": ["record_attention"],
-    "data": ["Tokenizer", "encode_pairs", "read_corpus"],
+    "corpora": ["read_corpus"],
+    "data": ["Tokenizer", "encode_pairs"],
     "decoding": ["beam_search", "bleu", "greedy_search", "translate", "translate_n_best"],
     "model": ["Transformer", "TransformerConfig"],
     "training": ["TrainingConfig", "train"],
