@@ -9,6 +9,7 @@ import torch
 from matplotlib.image import imread
 
 from transformer import plotting
+from transformer.figures import comparisons, diagrams, trees
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +25,7 @@ def labels(axis):
 
 def test_heatmap_has_its_columns_below_and_its_rows_at_the_left():
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
-    ax = plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", column_label="read", row_label="written")
+    ax = plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", labels=("read", "written"))
     assert labels(ax.xaxis) == {0: "a", 1: "b", 2: "c"} and labels(ax.yaxis) == {0: "x", 1: "y"}
     assert (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()) == ("title", "read", "written")
     np.testing.assert_allclose(ax.images[0].get_array(), weights)
@@ -86,7 +87,7 @@ class Node:
 
 def test_constituents_stand_above_the_middle_of_what_they_hold():
     phrase = Node("NP", Node("DT", "the"), Node("NN", "dog"))
-    ax = plotting.constituents(Node("S", phrase, Node("VB", "sings")), "title")
+    ax = trees.constituents(Node("S", phrase, Node("VB", "sings")), "title")
     found = {text.get_text(): text.get_position() for text in ax.texts}
     assert found == {"S": (1.25, 2), "NP": (0.5, 1), "DT\nthe": (0, 0), "NN\ndog": (1, 0), "VB\nsings": (2, 0)}
     ends = {tuple(zip(line.get_xdata(), line.get_ydata())) for line in ax.lines}
@@ -95,7 +96,7 @@ def test_constituents_stand_above_the_middle_of_what_they_hold():
 
 
 def test_lines():
-    ax = plotting.lines([1, 2], {"one": [1, 2], "two": torch.tensor([3.0, 4.0])}, "x", "y", logx=True, logy=True)
+    ax = plotting.lines([1, 2], {"one": [1, 2], "two": torch.tensor([3.0, 4.0])}, "x", "y", log="xy")
     assert [list(line.get_ydata()) for line in ax.lines] == [[1, 2], [3, 4]]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
@@ -105,7 +106,7 @@ def test_lines():
 
 @pytest.mark.parametrize("high, named", [(40, True), (4000, False)])
 def test_short_logarithmic_axes_have_plain_numbers(high, named):
-    ax = plotting.lines([1, high], {"one": [1, 10]}, logx=True)
+    ax = plotting.lines([1, high], {"one": [1, 10]}, log="x")
     ax.figure.canvas.draw()
     assert ({"1", "2", "5", "10", "20"} <= set(labels(ax.xaxis).values())) == named
     assert not any(text.get_text() for text in ax.get_xticklabels(minor=True))
@@ -123,7 +124,7 @@ def test_histograms():
 
 
 def test_flow():
-    ax = plotting.flow({"a": (0, 0, "first", None), "b": (0, 1, "second", 1)}, [("a", "b", 0), ("a", "b", 0.4)],
+    ax = diagrams.flow({"a": (0, 0, "first", None), "b": (0, 1, "second", 1)}, [("a", "b", 0), ("a", "b", 0.4)],
                        [(0, -0.2, 1.2, "both")])
     assert {"first", "second", "both"} <= {text.get_text() for text in ax.texts}
 
@@ -155,7 +156,7 @@ def described(ax):
 
 def test_words_of_a_heatmap():
     weights = torch.tensor([[0.0, 0.1, 0.9], [0.5, 0.5, 0.0]])
-    assert described(plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", column_label="read")) == (
+    assert described(plotting.heatmap(weights, ["a", "b", "c"], ["x", "y"], "title", labels=("read", ""))) == (
         "Heat map “title”: 2 rows (x, y), 3 columns (read: a, b, c), values from 0 to 0.9. "
         "Most in each row: x → c (0.9); y → a, b (0.5).")
     assert described(plotting.heatmap([[-1.0, 2.0]])) == "Heat map: 1 rows, 2 columns, values from -1 to 2."
@@ -167,7 +168,7 @@ def test_words_of_a_heatmap():
 def test_words_of_curves_bars_and_histograms():
     nan = float("nan")
     curves = {"up": [1, 2, 3], "back": [2, 5, 2.001], "down": torch.tensor([3, nan, 1]), "none": [nan] * 3}
-    assert described(plotting.lines([1, 2, 4], curves, "n", "seconds", "title", logx=True)) == (
+    assert described(plotting.lines([1, 2, 4], curves, "n", "seconds", "title", log="x")) == (
         "Curves “title”: seconds over n (logarithmic) from 1 to 4. up rises from 1 to 3; back begins and ends at 2 "
         "(lowest 2, highest 5); down falls from 3 to 1; none has no finite value.")
     assert described(plotting.bars({"a": 1.5, "b": 2}, "name", "y")) == "Bars: y by name: a 1.5; b 2."
@@ -177,10 +178,10 @@ def test_words_of_curves_bars_and_histograms():
 
 def test_words_of_diagrams_and_trees():
     boxes = {"a": (0, 0, "first", None), "b": (0, 1, "second\nbox", 1)}
-    assert described(plotting.flow(boxes, [("a", "b", 0), ("a", "b", 0.4)], [(0, -0.2, 1.2, "N times")])) == (
+    assert described(diagrams.flow(boxes, [("a", "b", 0), ("a", "b", 0.4)], [(0, -0.2, 1.2, "N times")])) == (
         "Diagram: boxes first, second box; a frame: N times. "
         "Arrows: first to second box; first to second box (around).")
-    assert described(plotting.tree({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")) == (
+    assert described(trees.hypotheses({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")) == (
         "Tree “<s>”: a 0.50 (kept); a b 0.25.")
 
 
@@ -203,8 +204,8 @@ def test_a_notebook_keeps_the_words():
 
 
 def test_differences_beyond_the_limit_stand_at_the_edge_as_numbers():
-    ax = plotting.differences({"a": (1.0, 0.5, 2.0), "b": (-80.0, 1.0, -1.0), "c": (2.0, math.nan, 0.0)},
+    ax = comparisons.differences({"a": (1.0, 0.5, 2.0), "b": (-80.0, 1.0, -1.0), "c": (2.0, math.nan, 0.0)},
                               "BLEU", "here", "paper", limit=30)
     assert [(text.get_text(), text.xy) for text in ax.texts] == [("-80", (-30, 1))]
     assert -40 < ax.get_xlim()[0] <= -30
-    assert not plotting.differences({"a": (-80.0, 1.0, -1.0)}, "BLEU", "here", "paper").texts
+    assert not comparisons.differences({"a": (-80.0, 1.0, -1.0)}, "BLEU", "here", "paper").texts

@@ -22,10 +22,10 @@ def main():
     left, right = plotting.new_axes(4.6, 3.8, columns=2)
     plotting.heatmap(maps.encoder[its["layer"] - 1, its["head"] - 1], maps.source, maps.source,
                      f"encoder, layer {its['layer']}, head {its['head']}", left, largest=1.0,
-                     column_label="looks at", row_label="English")
+                     labels=("looks at", "English"))
     plotting.heatmap(maps.cross[alignment["layer"] - 1, alignment["head"] - 1], maps.source, maps.target,
                      f"cross-attention, layer {alignment['layer']}, head {alignment['head']}", right, largest=1.0,
-                     column_label="English", row_label="German, as it is written")
+                     labels=("English", "German, as it is written"))
     plotting.save(left, pairs.ROOT / "data" / "attention.png")
 
 

@@ -221,7 +221,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # settings = {"dot-product": (x, dot_product, None), "scaled dot-product": (x, scaled_dot_product, None),
 #             "additive (untrained)": (x, additive, None), "scaled, over another sequence": (y, scaled_dot_product, None)}
 # panels = [(name, attention(x, other, other, m, score)[1].detach(), None, None) for name, (other, score, m) in settings.items()]
-# plotting.heatmaps(panels, across=4, largest=1.0, column_label="keys", row_label="queries");
+# plotting.heatmaps(panels, across=4, largest=1.0, labels=("keys", "queries"));
 
 # %% [markdown]
 # Bright is a large weight. Unscaled dot products put nearly all weight on one key (a vector fits itself best: the
@@ -262,9 +262,9 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # plain, scaled = ([score_variance_and_gradient(score, d) for d in sizes] for score in (dot_product, scaled_dot_product))
 # left, right = plotting.new_axes(5, 3.2, columns=2)
 # plotting.lines(sizes, {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]},
-#                "d_k", "variance of the scores", logx=True, logy=True, ax=left)
+#                "d_k", "variance of the scores", log="xy", ax=left)
 # plotting.lines(sizes, {"q·k": [g for _, g in plain], "q·k / √d_k": [g for _, g in scaled]},
-#                "d_k", "gradient of a weight", logx=True, ax=right);
+#                "d_k", "gradient of a weight", log="x", ax=right);
 
 # %% tags=["active-ipynb"]
 # assert all(abs(v / d - 1) < 0.1 for (v, _), d in zip(plain, sizes))       # variance d_k without the scale
@@ -329,7 +329,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # %% tags=["active-ipynb"]
 # order = kinds[0].argsort()
 # plotting.heatmaps([(title, w[0][order][:, order].detach(), range(6), range(6)) for title, w in
-#                    [("no matrices", without), ("with W_Q and W_K", learned)]], largest=1.0, row_label="token", column_label="looks at")
+#                    [("no matrices", without), ("with W_Q and W_K", learned)]], largest=1.0, labels=("looks at", "token"))
 # assert torch.allclose(scaled_dot_product(x, x), scaled_dot_product(x, x).transpose(1, 2), atol=1e-6)   # symmetric
 # assert learned[partner].mean() > 0.9 > 0.3 > without[partner].mean()
 
@@ -366,7 +366,7 @@ def causal_mask(T, device=None):
 # both = padding_mask(tokens, pad_id=0) & causal_mask(5)                    # (2, 1, 5, 5)
 # plotting.heatmaps([("padding", padding_mask(tokens, 0)[0, 0].expand(5, 5), range(5), range(5)),
 #                    ("causal", causal_mask(5), range(5), range(5)), ("both", both[0, 0], range(5), range(5))],
-#                   row_label="query", column_label="key")
+#                   labels=("key", "query"))
 # assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
 
 # %% [markdown]
@@ -529,7 +529,7 @@ def record_attention(model):
 # with record_attention(heads) as record:
 #     heads(target, target, target, causal_mask(5))
 # plotting.heatmaps([(f"head {i + 1}", record[""][0][0][i], range(5), range(5)) for i in range(4)], largest=1.0,
-#                   row_label="position", column_label="looks at");
+#                   labels=("looks at", "position"));
 
 # %% [markdown]
 # `record` maps a module's name (here empty: it is the module itself) to a list of calls; shown is the first sentence of

@@ -187,7 +187,7 @@ class Dilated(nn.Module):
 #           [("convolution, k = 3", block), ("dilated, gap 4", Dilated(block, 4)),
 #            ("within r = 3", SelfAttention(8, 2, partial(local_attention, r=3))),
 #            ("within r = 3, causal", SelfAttention(8, 2, partial(local_attention, r=3, causal=True)))]]
-# plotting.heatmaps(panels, across=4, width=2.9, height=2.9, row_label="output", column_label="input");
+# plotting.heatmaps(panels, across=4, width=2.9, height=2.9, labels=("input", "output"));
 
 # %% [markdown]
 # Yellow: this output depends on this input (its gradient is not zero). Now all kinds by
@@ -254,7 +254,7 @@ def longest_chain(y):
 # %% tags=["active-ipynb"]
 # sizes = [16, 32, 64, 128, 256, 512]
 # steps = {kind: [longest_chain(make_layer(kind, 16, r=4, depth=2)(torch.randn(1, n, 16))) for n in sizes] for kind in KINDS}
-# ax = plotting.lines(sizes, steps, "positions n", "longest chain of operations", logx=True, logy=True, markers=True)
+# ax = plotting.lines(sizes, steps, "positions n", "longest chain of operations", log="xy", markers=True)
 # for i, line in enumerate(ax.lines):
 #     line.set_zorder(2 - i / 10)                                             # dashes above the full line that they share
 
@@ -331,7 +331,7 @@ def recurrent_round(gru):
 # sizes, d = [5, 9, 17, 33, 65, 129], 8
 # takes = {kind: recurrent_round(gru) if kind == "recurrent" else stacked(kind, d, h=2, r=8) for kind in KINDS}
 # paths = {kind: [path_length(step, torch.randn(1, n, d, dtype=torch.float64)) for n in sizes] for kind, step in takes.items()}
-# plotting.lines(sizes, paths, "positions n", "steps from first to last", logx=True, logy=True, markers=True)
+# plotting.lines(sizes, paths, "positions n", "steps from first to last", log="xy", markers=True)
 # print(*(f"{kind:22}{lengths}" for kind, lengths in paths.items()), sep="\n")
 
 # %% tags=["active-ipynb"]
@@ -401,7 +401,7 @@ def crossing(sizes, a, b):
 #     meet = crossing(sizes, curves["self-attention"], curves["recurrent"])
 #     print(f"d = {d:4}: the recurrent layer has less work from n = {meet:.0f} on")
 #     assert abs(meet - d) < 0.01 * d
-# ax = plotting.lines(sizes, curves, "positions n", "million FLOPs a position", f"d = {d}, k = 3, r = 32", logx=True, logy=True)
+# ax = plotting.lines(sizes, curves, "positions n", "million FLOPs a position", f"d = {d}, k = 3, r = 32", log="xy")
 # ax.axvline(meet, color="grey", linewidth=1, label=f"the crossing, n = {meet:.0f}")
 # ax.set_yticks([2, 3, 4, 6, 10, 20])
 # for i, line in enumerate(ax.lines):
@@ -535,7 +535,7 @@ def measure(layers, sizes, d, passes=3, seconds=0.05, device="cpu", tell=None):
 # live = measure({kind: make_layer(kind, 128, depth=3) for kind in KINDS}, sizes, 128)
 # for ax, mode in zip(plotting.new_axes(5.2, 4, columns=2), live):
 #     milliseconds = {kind: [1000 * s for s in live[mode][kind]["seconds"]] for kind in KINDS}
-#     plotting.lines(sizes, milliseconds, "positions n", "milliseconds", f"{mode}, measured here, d = 128", logx=True, logy=True, ax=ax, markers=True)
+#     plotting.lines(sizes, milliseconds, "positions n", "milliseconds", f"{mode}, measured here, d = 128", log="xy", ax=ax, markers=True)
 
 # %% [markdown]
 # On logarithmic axes a power law is a straight line, and its exponent the slope. We fit it through the larger half of the sizes:
@@ -582,7 +582,7 @@ def exponents(kind, sizes, d, forward, training):
 # panels = [("seconds", "time, forward", forward), ("seconds", "time, training", training), ("bytes", "memory, training", training)]
 # for ax, (what, title, run) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
 #     curves = {kind: [value / (2**20 if what == "bytes" else 1) for value in run[kind][what]] for kind in KINDS}
-#     plotting.lines(sizes, curves, "positions n", what.replace("bytes", "MiB"), f"{title}, d = {d}", logx=True, logy=True, ax=ax)
+#     plotting.lines(sizes, curves, "positions n", what.replace("bytes", "MiB"), f"{title}, d = {d}", log="xy", ax=ax)
 #     at_tail = [curve[-len(tail)] for curve in curves.values()]
 #     for slope, start in ((1, min(at_tail) / 2), (2, max(at_tail) * 2)):                # two guides in grey
 #         ax.plot(tail, [start * (n / tail[0])**slope for n in tail], color="grey", linewidth=1)
@@ -630,7 +630,7 @@ def exponents(kind, sizes, d, forward, training):
 # panels = {"counted": {kind: [layer_flops(kind, n, d) / 1e9 for n in sizes] for kind in kinds},
 #           **{f"measured, {name}": {kind: measured[name][kind]["seconds"] for kind in kinds} for name in ("forward", "training")}}
 # for ax, (title, curves) in zip(plotting.new_axes(4.4, 3.4, columns=3), panels.items()):
-#     plotting.lines(sizes, curves, "positions n", "GFLOPs" if title == "counted" else "seconds", title, logx=True, logy=True, ax=ax)
+#     plotting.lines(sizes, curves, "positions n", "GFLOPs" if title == "counted" else "seconds", title, log="xy", ax=ax)
 #     meet = [crossing(sizes, curves[kind], curves["recurrent"]) for kind in kinds[:2]]
 #     for n in sorted({round(n) for n in meet if n}):
 #         ax.axvline(n, color="grey", linestyle=":")
@@ -675,7 +675,7 @@ def exponents(kind, sizes, d, forward, training):
 # layers, batches = {kind: make_layer(kind, 512) for kind in kinds}, (1, 4, 16, 64)
 # took = [turns(layers, torch.randn(B, 32, 512), seconds=0.3) for B in batches]
 # speed = {kind: [B * 32 / median(seconds[kind]) for B, seconds in zip(batches, took)] for kind in kinds}
-# plotting.lines(batches, speed, "sequences in the batch", "positions a second, forward", "d = 512, n = 32", logx=True, logy=True, markers=True)
+# plotting.lines(batches, speed, "sequences in the batch", "positions a second, forward", "d = 512, n = 32", log="xy", markers=True)
 # print("; ".join(f"{kind}: {values[0]:,.0f} alone, {values[-1] / values[0]:.1f} times as many in a batch of {batches[-1]}" for kind, values in speed.items()))
 # assert speed["recurrent"][-1] > 1.5 * speed["recurrent"][0]
 
@@ -804,7 +804,7 @@ def pruned_attention(q, k, v, mask=None, keep=4, by="weight"):
 # pruned = {name: [loss(partial(pruned_attention, keep=keep, by=by)) for keep in keeps]
 #           for name, by in (("the largest", "weight"), ("the nearest", "distance"), ("at random", "chance"))}
 # full = loss(scaled_dot_product_attention)
-# ax = plotting.lines(keeps, pruned, "weights kept for each query", "loss per token (nats)", logx=True, logy=True, markers=True)
+# ax = plotting.lines(keeps, pruned, "weights kept for each query", "loss per token (nats)", log="xy", markers=True)
 # ax.axhline(full, color="grey", linestyle=":", label="all kept")
 # ax.legend(fontsize=8);
 

@@ -137,7 +137,7 @@ def dependence(layer, x):
 # x = torch.randn(1, 12, 16)
 # windows = {name: dependence(Convolution(16, 16, k=3, causal=causal), x) for name, causal in (("centred", False), ("causal", True))}
 # plotting.heatmaps([(name, w, range(12), range(12)) for name, w in windows.items()], across=2, width=3.2, height=3,
-#                   row_label="output", column_label="input")
+#                   labels=("input", "output"))
 # assert torch.equal(windows["centred"] > 0, torch.ones(12, 12).tril(1).triu(-1) > 0)
 # assert torch.equal(windows["causal"] > 0, torch.ones(12, 12).tril().triu(-2) > 0)
 
@@ -188,8 +188,8 @@ class GatedBlock(nn.Module):
 #     rows.append(norms / norms.max())
 # fields = [int((row > 0).sum()) for row in rows]
 # labels = [f"block {depth}: sees {field}" for depth, field in zip(range(1, 9), fields)]
-# plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels, "gradient of the middle word, largest = 1, fourth root", cell=0.28,
-#                  column_label="distance");
+# plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels, "gradient of the middle word, largest = 1, fourth root",
+#                  labels=("distance", ""));
 
 # %% tags=["active-ipynb"]
 # assert fields == [2 * depth + 1 for depth in range(1, 9)]
@@ -408,7 +408,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 
 # %% tags=["active-ipynb"]
 # panels = [(name, (size / size.max()) ** 0.5, range(size.shape[1]), range(14)) for name, size in (("target", to_target), ("source", to_source))]
-# plotting.heatmaps(panels, across=2, width=3.4, height=3.4, row_label="output", column_label="input")
+# plotting.heatmaps(panels, across=2, width=3.4, height=3.4, labels=("input", "output"))
 # assert torch.equal(to_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)           # itself and 3 * (3 - 1) before it
 # assert (to_source > 0).all()
 
@@ -451,7 +451,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # weights = looks(model, row, torch.cat([torch.tensor([[1]]), row.flip(1)], dim=1))
 # labels = (row[0] - 3).tolist(), [*(row[0].flip(0) - 3).tolist(), "</s>"]
 # plotting.heatmaps([(f"layer {n + 1}", some[0], *labels) for n, some in enumerate(weights)], across=3, largest=1.0,
-#                   column_label="source", row_label="digit written");
+#                   labels=("source", "digit written"));
 
 # %% [markdown]
 # Rows are the digits it writes, columns those it reads. Is it always like this? In 300 new rows:

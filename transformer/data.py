@@ -80,7 +80,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 #                for j in range(len(german))]
 #     panels.append(("", squares, english, german))
 # plotting.heatmaps(panels, across=3, width=4.4, height=4,
-#                   row_label="German", column_label="English");
+#                   labels=("English", "German"));
 
 # %% [markdown]
 # Behind each pair stand the constructions it uses. Yellow joins words that translate each other. The first two pairs were

@@ -45,6 +45,7 @@ from transformer.model import load_weights
 # from collections import Counter
 #
 # from transformer import plotting
+# from transformer.figures import trees
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.corpora import read_bundled
 # from transformer.files import data_folder
@@ -253,7 +254,7 @@ def extend(tokens, scores, log_probs, K):
 #     tree.update({path: log_p.exp().item() for path, log_p in zip(paths, best[0]) if log_p.isfinite()})
 #     kept += paths[:2]
 #     tokens, scores = candidates[:, :2], best[:, :2]
-# plotting.tree(tree, kept, "<s>");
+# trees.hypotheses(tree, kept, "<s>");
 
 # %% [markdown]
 # After one step the beam holds both beginnings, because there is room for two. After the second "a cat" (0.32) leads, and

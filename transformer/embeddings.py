@@ -126,7 +126,7 @@ class Embedding(nn.Module):
 #     e, x = Embedding(2000, d_model), torch.randn(100, d_model)
 #     for values, numbers in zip(sizes.values(), (e.weight, e(torch.arange(2000)), e.logits(x))):
 #         values.append(numbers.var().item())
-# plotting.lines(widths, {**sizes, "positions (mean square)": [0.5] * 5}, "d_model", "variance", logy=True, markers=True)
+# plotting.lines(widths, {**sizes, "positions (mean square)": [0.5] * 5}, "d_model", "variance", log="y", markers=True)
 # assert all(abs(v - 1) < 0.1 for v in sizes["row times √d_model"] + sizes["logits"])
 
 # %% [markdown]
@@ -213,7 +213,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # tied, = torch.autograd.grad(three_uses(*batch, E, E, E), E)
 # copies = [E.detach().clone().requires_grad_() for _ in range(3)]
 # parts = torch.autograd.grad(three_uses(*batch, *copies), copies)
-# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"], column_label="row of E")
+# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"], labels=("row of E", ""))
 # assert torch.allclose(tied, sum(parts), atol=1e-6) and parts[2].norm(dim=1).min() > 0
 
 # %% [markdown]

@@ -214,7 +214,7 @@ def training_flops(c, S, T):
 # scores = {n: 2 * 3 * base.N * n * n * base.h * 128 / forward_flops(base, n, n) for n in lengths}
 # output = {n: 2 * n * base.d_model * base.vocab_size / forward_flops(base, n, n) for n in lengths}
 # plotting.lines(lengths, {"scores and mixtures of values (n²)": scores.values(), "output projection": output.values()},
-#                "tokens a sentence", "share of all FLOPs", logx=True, markers=True);
+#                "tokens a sentence", "share of all FLOPs", log="x", markers=True);
 
 # %% [markdown]
 # For sentences of 30 tokens the famous $n^2$ is hardly worth mentioning (1%), and the output projection is three tenths of

@@ -48,6 +48,7 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # from torch.nn.utils.rnn import pad_sequence
 #
 # from transformer import plotting
+# from transformer.figures import diagrams
 # from transformer.attention import record_attention
 #
 # torch.manual_seed(0)
@@ -69,7 +70,7 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # boxes = {f"e{i}": (0, 0.8 * i, *box) for i, box in enumerate(encoder)} | {f"d{i}": (1.25, 0.8 * i + 1.6, *box) for i, box in enumerate(decoder)}
 # arrows = [(f"{c}{i}", f"{c}{i + 1}", 0) for c, n in (("e", 7), ("d", 10)) for i in range(n)] + [("e7", "d5", 0)]
 # around = [("e2", "e4", -0.42), ("e4", "e6", -0.42), ("d2", "d4", 0.42), ("d4", "d6", 0.42), ("d6", "d8", 0.42)]
-# plotting.flow(boxes, arrows + around, [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")], plotting.new_axes(7.5, 8));
+# diagrams.flow(boxes, arrows + around, [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")], plotting.new_axes(7.5, 8));
 
 # %% [markdown]
 # Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
@@ -576,7 +577,7 @@ class Transformer(EncoderDecoder):
 #     optimizer.param_groups[0]["lr"] = 0.004 * (1 - step / 400)
 #     optimizer.zero_grad(), loss.backward(), optimizer.step()
 #     losses.append(loss.item())
-# plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", logy=True);
+# plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", log="y");
 
 # %% [markdown]
 # The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix at first scores the token just read highest (notebook [06](06_embeddings.ipynb)), which is seldom the next one; among

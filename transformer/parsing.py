@@ -46,6 +46,7 @@ from transformer.translation import Task, check_part
 # from IPython.display import Markdown, display
 #
 # from transformer import plotting
+# from transformer.figures import trees
 # from transformer.data import Tokenizer
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train
@@ -136,7 +137,7 @@ def read_trees(text):
 # text = ("(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) (NN fence)) (PP (IN behind) "
 #         "(NP (DT the) (NN school))))) (. .))")
 # tree = read_trees(text)[0]
-# plotting.constituents(tree);
+# trees.constituents(tree);
 
 # %% tags=["active-ipynb"]
 # assert str(tree) == text and [leaf.label for leaf in leaves_of(tree)][:2] == ["DT", "NN"]
@@ -601,7 +602,7 @@ PARSING = Task(tree_pairs, tree_validator)
 # assert reports["new sentences"]["f1"] > 80 > reports["deeper ones"]["f1"]
 # sentence = "the teacher of a friend paints every window with her letter"
 # found, repairs = parse(model, tokenizer, [sentence], beam=4)[0]
-# plotting.constituents(found, f"repairs: {repairs}");
+# trees.constituents(found, f"repairs: {repairs}");
 
 # %% [markdown]
 # After seconds of training the second model parses sentences that it has never seen. On deeper trees it fails: "of a quiet friend", or "with the letter of a
@@ -699,10 +700,10 @@ def closing_looks(model, tokenizer, pairs):
 # labels = [symbols[place] for place in rows]
 # left, right = plotting.new_axes(7, 3.8, columns=2)
 # plotting.heatmap(own_weights[0, own, rows], ["<s>", *symbols[:-1]], labels, f"self-attention, head {own + 1}", left, largest=1.0,
-#                  column_label="read", row_label="written")
+#                  labels=("read", "written"))
 # left.plot([opening + 1 for _, opening, _ in closings(symbols)], range(len(rows)), "s", markersize=9, fillstyle="none", color="C1")
 # plotting.heatmap(cross_weights[0, reads, rows], [*sentence.split(), "</s>"], labels, f"cross-attention, head {reads + 1}", right, largest=1.0,
-#                  column_label="read", row_label="written");
+#                  labels=("read", "written"));
 
 # %% tags=["active-ipynb"]
 # looked_at, standing = Counter(), Counter()
@@ -830,7 +831,7 @@ def table_4_rows(results):
 #                                       "We found that old mice which eat less live longer than young mice."]]
 #     parsed = parse(craft, craft_tokenizer, some)
 #     for i in (2, 1, 4):
-#         plotting.constituents(parsed[i][0], f"repairs: {parsed[i][1]}")
+#         trees.constituents(parsed[i][0], f"repairs: {parsed[i][1]}")
 # else:
 #     print("No parser here yet: transformer train --corpus treebank_craft makes one.")
 
@@ -848,7 +849,7 @@ def table_4_rows(results):
 #     pairs_here = [(text, linearize(t)) for text, (t, _) in zip(some, parsed)]
 #     looks, guess = closing_looks(craft, craft_tokenizer, pairs_here)
 #     panels = [(f"{kinds[name]}: {name}", shares, range(1, 1 + shares.shape[1]), range(1, 1 + len(shares))) for name, shares in looks.items()]
-#     plotting.heatmaps(panels, across=3, width=3, height=2.8, values=True, largest=1.0, row_label="layer", column_label="head")
+#     plotting.heatmaps(panels, across=3, width=3, height=2.8, values=True, largest=1.0, labels=("head", "layer"))
 #     count = sum(len(closings(text.split(" "))) for _, text in pairs_here)
 #     print(f"{count} closing brackets; the opening bracket is the one written last in {guess:.0%} of cases")
 

@@ -120,7 +120,7 @@ def sinusoids(n, d_model):
 
 # %% tags=["active-ipynb"]
 # ticks = [t if t % 8 == 0 else "" for t in range(64)]
-# plotting.heatmap(sinusoids(64, 64), ticks, ticks, column_label="component", row_label="position", cell=0.07);
+# plotting.heatmap(sinusoids(64, 64), ticks, ticks, labels=("component", "position"));
 
 # %% [markdown]
 # Each row is one position, each column one component; red is $+1$, blue is $-1$. On the left the columns flicker from one
@@ -160,7 +160,7 @@ def shift_matrix(k, d_model):
 
 
 # %% tags=["active-ipynb"]
-# plotting.heatmap(shift_matrix(3, 8), range(8), range(8), values=True, column_label="component at pos", row_label="component at pos + 3")
+# plotting.heatmap(shift_matrix(3, 8), range(8), range(8), values=True, labels=("component at pos", "component at pos + 3"))
 # table, M = sinusoids(1100, 512), shift_matrix(100, 512)
 # print(f"1,000 positions moved by 100: largest difference {(table[:1000] @ M.T - table[100:]).abs().max():.0e}")
 # assert torch.allclose(table[:1000] @ M.T, table[100:], rtol=0, atol=1e-9)
@@ -180,7 +180,7 @@ def shift_matrix(k, d_model):
 # products = table[:101] @ table[:101].T
 # left, right = plotting.new_axes(4, 3.6, columns=2)
 # ticks = [t if t % 20 == 0 else "" for t in range(101)]
-# plotting.heatmap(products, ticks, ticks, "PE(p) · PE(q)", left, column_label="q", row_label="p")
+# plotting.heatmap(products, ticks, ticks, "PE(p) · PE(q)", left, labels=("q", "p"))
 # plotting.lines(range(-50, 51), {"p = 50": products[50]}, "distance q - p", "PE(p) · PE(q)", ax=right)
 # by_distance = frequencies(512)[:, None].mul(torch.arange(101)).cos().sum(dim=0)
 # assert torch.allclose(products, by_distance[(torch.arange(101)[:, None] - torch.arange(101)).abs()], rtol=0, atol=1e-9)

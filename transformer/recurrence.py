@@ -39,6 +39,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 # import re
 #
 # from transformer import plotting
+# from transformer.figures import diagrams
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
@@ -83,7 +84,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 # boxes |= {f"h{i}": (i + (i > 2), 1, "h" + "₁₂₃₄₅₆₇"[i], 0 if i < 3 else 1) for i in range(7)}
 # boxes |= {f"y{i}": (i + 1, 2, word, None) for i, word in zip(range(3, 7), [*words[4:], "</s>"])}
 # arrows = [(f"x{i}", f"h{i}", 0) for i in range(7)] + [(f"h{i}", f"h{i + 1}", 0) for i in range(6)] + [(f"h{i}", f"y{i}", 0) for i in range(3, 7)]
-# plotting.flow(boxes, arrows, ax=plotting.new_axes(9, 2.6));
+# diagrams.flow(boxes, arrows, ax=plotting.new_axes(9, 2.6));
 
 # %% [markdown]
 # The encoder's states are blue, the decoder's orange. The decoder starts from the encoder's last state and a start mark `<s>`.
@@ -207,8 +208,8 @@ class LinearRecurrence(nn.Module):
 
 # %% tags=["active-ipynb"]
 # left, right = plotting.new_axes(5, 3.4, columns=2)
-# plotting.lines(distance, {name: curve / curve[0] for name, curve in linear.items()}, "distance in steps", "gradient", "h = W h + x", logy=True, ax=left)
-# plotting.lines(distance, {name: curve / curve[0] for name, curve in curves.items()}, "distance in steps", "gradient", "untrained layers", logy=True, ax=right)
+# plotting.lines(distance, {name: curve / curve[0] for name, curve in linear.items()}, "distance in steps", "gradient", "h = W h + x", log="y", ax=left)
+# plotting.lines(distance, {name: curve / curve[0] for name, curve in curves.items()}, "distance in steps", "gradient", "untrained layers", log="y", ax=right)
 # right.set_ylim(1e-12, 10);
 
 # %% tags=["active-ipynb"]
@@ -677,7 +678,7 @@ def share_reversed(model, length, count=300):
 # hook.remove()
 # weights = scores[0][0].softmax(dim=-1)                                        # (T, S)
 # plotting.heatmap(weights, (source[0] - 3).tolist(), [*(target[0, 1:-1] - 3).tolist(), "</s>"], "attention", largest=1.0,
-#                  column_label="source", row_label="digit written");
+#                  labels=("source", "digit written"));
 
 # %% [markdown]
 # Rows are the digits it writes, columns the digits it reads. While it writes from top to bottom it looks from right to left.
@@ -714,7 +715,7 @@ def share_reversed(model, length, count=300):
 #     curve = gradient_by_distance(half, x)
 #     curves[name], opened[name] = curve / curve[0], update_gates(half, x).mean().item()
 #     print(f"{name:11} mean update gate {opened[name]:.2f}, gradient nine steps away {curves[name][9]:.3f}")
-# plotting.lines(range(10), curves, "distance in steps", "gradient", "the encoder's backward half", logy=True, markers=True)
+# plotting.lines(range(10), curves, "distance in steps", "gradient", "the encoder's backward half", log="y", markers=True)
 # assert opened["one vector"] > 0.1 + opened["untrained"] and curves["one vector"][9] > 10 * curves["untrained"][9]
 
 # %% [markdown]

@@ -157,7 +157,7 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 # %% tags=["active-ipynb"]
 # gold = torch.tensor(3)
 # rows = torch.stack([*(smoothed_targets(gold, 8, e) for e in (0.0, 0.1)), smoothed_without_padding(gold, 8, 0.1)])
-# plotting.heatmap(rows, range(8), ["no smoothing", "ε / V", "ε / (V - 2)"], values=True, largest=1.0, cell=0.6)
+# plotting.heatmap(rows, range(8), ["no smoothing", "ε / V", "ε / (V - 2)"], values=True, largest=1.0)
 # assert torch.allclose(rows.sum(dim=1), torch.ones(3))
 
 # %% [markdown]

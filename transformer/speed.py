@@ -702,7 +702,7 @@ def measure_levers(sizes, tokens, rounds, device, clock=time.perf_counter):
 # plain = losses("plain")
 # apart = {"plain, one weight moved": losses("plain", nudge=1e-6), "fast": losses("fast")}
 # plotting.lines(range(1, 101), {name: (found - plain).abs().clamp(min=1e-7) for name, found in apart.items()}, "update",
-#                "distance from plain's loss", logy=True)
+#                "distance from plain's loss", log="y")
 # assert (apart["fast"] - plain)[:10].abs().max() < 1e-4
 
 # %% [markdown]

@@ -30,6 +30,7 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting, toys
+# from transformer.figures import diagrams
 #
 # torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
 
@@ -51,7 +52,7 @@ from torch import nn
 #          for x, tower in enumerate(towers) for i, box in enumerate(tower)}
 # upwards = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
 # around = [((x, i), (x, i + 2), 0.43 * (2 * x - 1)) for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
-# plotting.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
+# diagrams.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
 
 # %% [markdown]
 # Grey is one floor; there are six of each. All attention is orange. In *self*-attention the words of one sentence look at each other; *masked*
@@ -203,8 +204,8 @@ class Residual(nn.Module):
 
 # %% tags=["active-ipynb"]
 # left, middle, right = plotting.new_axes(4, 3.4, columns=3)
-# plotting.lines(range(17), gradients, "height (0 is the input)", "gradient, top = 1", logy=True, ax=left)
-# plotting.lines(range(17), sizes, "height (0 is the input)", "standard deviation of the vectors", logy=True, ax=middle)
+# plotting.lines(range(17), gradients, "height (0 is the input)", "gradient, top = 1", log="y", ax=left)
+# plotting.lines(range(17), sizes, "height (0 is the input)", "standard deviation of the vectors", log="y", ax=middle)
 # plotting.lines(range(80), losses, "training step", "mean squared error", ax=right);
 
 # %% tags=["active-ipynb"]
@@ -307,7 +308,7 @@ class DecoderLayer(nn.Module):
 # seen = [torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True) for t in range(5)]
 # own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))    # (5, 5), (5, 6)
 # plotting.heatmaps([("target positions", own, range(5), range(5)), ("source positions", source, range(6), range(5))],
-#                   row_label="output", column_label="depends on", largest=1.0)
+#                   labels=("depends on", "output"), largest=1.0)
 # assert torch.equal(own, so_far) and source.all()
 
 # %% [markdown]

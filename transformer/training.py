@@ -662,7 +662,7 @@ def train(model, encoded, config, folder=None, validate=None, resume=False, quie
 # %% tags=["active-ipynb"]
 # left, right_side = plotting.new_axes(4.5, 3.2, columns=2)
 # plotting.lines(range(30, 301, 30), {name: [row["validation_loss"] for row in rows] for name, rows in toy_logs.items()},
-#                "update", "held-out loss, nats a token", "true target given", logy=True, ax=left)
+#                "update", "held-out loss, nats a token", "true target given", log="y", ax=left)
 # plotting.bars({name: 100 * share for name, share in right.items()}, "", "sentences wholly right, %", "own translation", ax=right_side);
 
 # %% tags=["active-ipynb"]

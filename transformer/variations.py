@@ -61,6 +61,7 @@ from transformer.files import git_commit, prepare_folder, write_json
 # from IPython.display import Markdown, display
 #
 # from transformer import plotting
+# from transformer.figures import comparisons
 # from transformer.translation import data_folder, markdown_table
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
@@ -898,7 +899,7 @@ def beside_in_percent(runs, figure):
 #     if len(lines) > 1:  # a single row stood beside one of the readers'
 #         display(Markdown(f"**{result['corpus']}**"), Markdown(markdown_table(["row", "here", "seeds", "PPL", "the paper's", "direction", "BLEU", "the paper's", "direction"], lines)))
 #         for ax, figure, name in zip(plotting.new_axes(4.5, 5.5, columns=2), FIGURES, ("perplexity (left is better)", "BLEU (right is better)")):
-#             plotting.differences(beside_in_percent(result["runs"], figure), f"{name}, minus base, in %", "difference ± 2 deviations", "the paper", ax=ax, limit=30).set_xlim(-32, 32)
+#             comparisons.differences(beside_in_percent(result["runs"], figure), f"{name}, minus base, in %", "difference ± 2 deviations", "the paper", ax=ax, limit=30).set_xlim(-32, 32)
 
 # %% [markdown]
 # Here a run sees its corpus between two and three times (big eight), the paper's base model some twenty times. **Dropout** keeps a model from learning its
@@ -933,7 +934,7 @@ def head_rows(result):
 #             percent = {**beside_in_percent(result["runs"], figure), "base": (0, 0, 0)}
 #             heads = {h: percent[row] for row, h, _, _, _ in lines if row in percent and not row.startswith("d_k")}
 #             values, reach, theirs = zip(*(heads[h] for h in sorted(heads)))
-#             plotting.lines(sorted(heads), {"here": values, "the paper": theirs}, "heads", f"{name}, minus base, in %", logx=True, markers=True, ax=ax)
+#             plotting.lines(sorted(heads), {"here": values, "the paper": theirs}, "heads", f"{name}, minus base, in %", log="x", markers=True, ax=ax)
 #             ax.errorbar(sorted(heads), values, yerr=reach, fmt="none", ecolor="grey", capsize=2)
 #             ax.set_xticks(sorted(heads), sorted(heads))
 #             ax.minorticks_off()
@@ -1029,7 +1030,7 @@ def schedule_grid(result):
 #     if grid := schedule_grid(result):
 #         scores, peaks, warmups = grid
 #         panels = [("BLEU", scores, warmups, FACTORS), ("highest rate, thousandths", [[1000 * rate for rate in line] for line in peaks], warmups, FACTORS)]
-#         plotting.heatmaps(panels, across=2, width=3.6, height=3, values=True, column_label="updates of warm-up", row_label="factor")
+#         plotting.heatmaps(panels, across=2, width=3.6, height=3, values=True, labels=("updates of warm-up", "factor"))
 
 # %% [markdown]
 # **Our base's pair is the best of nine** (23.8 BLEU, then twice 21.9; perplexity 12.9, then 16.0). Around it lie a slope and a cliff. With a lower rate a run is slow: in 1,500 updates it gets less far.
@@ -1080,7 +1081,7 @@ def share_gains(runs):
 # show_group("data")
 # for result in results:
 #     if "data" in {run["group"] for run in result["runs"]}:
-#         plotting.lines([1 / every for every in SHARES], by_share(result["runs"]), "share of the training pairs", "BLEU", logx=True, markers=True)
+#         plotting.lines([1 / every for every in SHARES], by_share(result["runs"]), "share of the training pairs", "BLEU", log="x", markers=True)
 #         display(Markdown(markdown_table(["size", "from", "to", "BLEU gained, by seeds", "mean"], share_gains(result["runs"]))))
 
 # %% [markdown]

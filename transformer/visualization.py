@@ -167,7 +167,7 @@ def all_maps(model, tokenizer, pairs, size=50):
 # maps = attention_maps(model, tokenizer, [(sentence, german)])[0]
 # last = maps.cross[-1]
 # plotting.heatmaps([(f"head {i + 1}", last[i], maps.source, maps.target) for i in range(len(last))],
-#                   across=4, width=3, height=3.2, largest=1.0, row_label="produced", column_label="looked at");
+#                   across=4, width=3, height=3.2, largest=1.0, labels=("looked at", "produced"));
 
 # %% [markdown]
 # Bright is 1, dark 0. All four heads walk the same diagonal; they part only at the full stop.
@@ -316,7 +316,7 @@ def diagonal_error(maps, gold):
 # validation_maps = all_maps(model, tokenizer, [(e.source, e.target) for e in validation])
 # errors = cross_head_errors(validation_maps, [e.alignment for e in validation])
 # plotting.heatmap(errors, [f"head {i + 1}" for i in range(errors.shape[1])], [f"layer {n + 1}" for n in range(errors.shape[0])],
-#                  "alignment error on validation", values=True, largest=1.0, cell=0.8)
+#                  "alignment error on validation", values=True, largest=1.0)
 # print(f"the diagonal: {diagonal_error(validation_maps, [e.alignment for e in validation]):.3f}")
 
 # %% [markdown]
@@ -330,7 +330,7 @@ def diagonal_error(maps, gold):
 # gold = torch.zeros(len(m.target), len(m.source))
 # gold[[t for _, t in e.alignment], [s for s, _ in e.alignment]] = 1
 # plotting.heatmaps([(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], m.source, m.target),
-#                    ("gold", gold, m.source, m.target)], across=2, width=4.2, height=4.2, largest=1.0, row_label="produced", column_label="looked at")
+#                    ("gold", gold, m.source, m.target)], across=2, width=4.2, height=4.2, largest=1.0, labels=("looked at", "produced"))
 # words, linked = sum(len(m.target) - 1 for m in validation_maps), sum(len({t for _, t in e.alignment}) for e in validation)
 # print(f"German words: {words:,}; without a gold link: {words - linked}; least error possible: {1 - 2 * linked / (words + sum(len(e.alignment) for e in validation)):.3f}")
 
@@ -405,7 +405,7 @@ def link_baselines(examples):
 # translations = translate(model, tokenizer, sentences)
 # panels = attention_maps(model, tokenizer, list(zip(sentences, translations)))
 # plotting.heatmaps([(f"encoder, layer {layer + 1}, head {head + 1}", m.encoder[layer, head], m.source, m.source) for m in panels],
-#                   across=2, width=4, height=4, largest=1.0, row_label="asks", column_label="looked at")
+#                   across=2, width=4, height=4, largest=1.0, labels=("looked at", "asks"))
 # print(*translations, sep="\n")
 
 # %% [markdown]
@@ -493,7 +493,7 @@ def look_back_accuracy(maps, examples):
 # m = test_maps[i]
 # plotting.heatmaps([("decoder, all heads of all layers: mean", m.decoder.mean(dim=(0, 1)), m.read, m.target),
 #                    (f"layer {layer + 1}, head {head + 1}", m.decoder[layer, head], m.read, m.target)], across=2, width=4.4, height=4.4, largest=1.0,
-#                   row_label="produced", column_label="read")
+#                   labels=("read", "produced"))
 # print("the halves:", m.target[first], "...", m.target[second], "; words between:", second - first - 1)
 
 # %% [markdown]
@@ -546,7 +546,7 @@ def head_profile(maps, kind="encoder"):
 # %% tags=["active-ipynb"]
 # profile = head_profile(validation_maps[:100])
 # plotting.heatmap(profile.flatten(0, 1), ["previous", "itself", "next", "end mark"], labels, "encoder heads",
-#                  values=True, largest=1.0, cell=0.6);
+#                  values=True, largest=1.0);
 
 # %% [markdown]
 # So the answer is: somewhat. Some heads lean to the neighbours, as a CNN's filters must; but there are also heads that no
@@ -675,7 +675,7 @@ def head_costs(model, tokenizer, examples):
 # costs = head_costs(model, tokenizer, validation[:60])
 # every = torch.cat(list(costs.values()))
 # plotting.heatmap(every, names[0], [f"{kind} {n + 1}" for kind, table in costs.items() for n in range(len(table))],
-#                  "BLEU lost (colours end at 5)", values=True, cell=0.6, largest=5)
+#                  "BLEU lost (colours end at 5)", values=True, largest=5)
 # print(f"BLEU lost: median {every.median():.1f}, most {every.max():.1f}; {(every < 1).sum()} of {every.numel()} heads cost less than 1")
 
 # %% [markdown]
@@ -725,7 +725,7 @@ def head_costs(model, tokenizer, examples):
 # %% tags=["active-ipynb"]
 # layer, head = real["alignment"]["layer"] - 1, real["alignment"]["head"] - 1
 # plotting.heatmaps([(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], m.source, m.target) for m in real_maps],
-#                   across=2, width=4.4, height=4.4, largest=1.0, row_label="produced", column_label="looked at");
+#                   across=2, width=4.4, height=4.4, largest=1.0, labels=("looked at", "produced"));
 
 # %% [markdown]
 # Left, almost a diagonal, until the verb that German keeps for the end: for *schläft* this head has no one place, it looks at "is", a little at
@@ -741,7 +741,7 @@ def head_costs(model, tokenizer, examples):
 #                    (("entropy, nats", "encoder_entropy"), ("distance, words", "encoder_distance"))], across=2, width=3.4, height=2.6, values=True)
 # lost = real["bleu_lost_without_head"]
 # plotting.heatmap(torch.tensor([row for table in lost.values() for row in table]), heads, [f"{kind} {n + 1}" for kind in lost for n in range(4)],
-#                  f"BLEU lost, {real['bleu_lost_on']}", values=True, cell=0.6)
+#                  f"BLEU lost, {real['bleu_lost_on']}", values=True)
 # first = torch.stack([m.encoder[0].mean(dim=(0, 1)).max() for m in real_maps])
 # print("share of the first layer's weight that lies on one word:", [f"{share:.0%}" for share in first.tolist()])
 

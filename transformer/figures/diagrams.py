@@ -1,0 +1,47 @@
+"""Boxes and arrows: how the parts of a model hang together."""
+
+from transformer.plotting import COLOURS, new_axes, say
+
+LINE = "#333333"
+
+
+def flow(boxes, arrows, frames=(), ax=None):
+    """Boxes joined by arrows: boxes maps a name to (x, y, text, colour number or None).
+
+    arrows: (from, to, side): straight where side is 0, otherwise leaving above `from` and going
+    round at x + side. frames: (x, lowest y, highest y, text), grey behind boxes of one kind.
+    """
+    ax = new_axes(7.5, 5.5) if ax is None else ax
+    for x, low, high, text in frames:
+        ax.fill_between([x - 0.48, x + 0.48], low, high, color="#eeeeee")
+        ax.text(x + 0.46, high - 0.1, text, ha="right", va="top", fontsize=9)
+    patches = {name: draw_box(ax, *box) for name, box in boxes.items()}
+    xs = [box[0] for box in boxes.values()]
+    ys = [box[1] for box in boxes.values()]
+    ax.set(xlim=(min(xs) - 0.6, max(xs) + 0.6), ylim=(min(ys) - 0.4, max(ys) + 0.4))
+    for start, end, side in arrows:
+        (x, y), (x_end, y_end) = boxes[start][:2], boxes[end][:2]
+        leaves = patches[start]
+        if side:
+            ax.plot([x, x + side, x + side], [y + 0.45, y + 0.45, y_end], color=LINE, linewidth=1)
+            x, y, leaves = x + side, y_end, None
+        style = {"arrowstyle": "-|>", "color": LINE, "shrinkA": 0, "shrinkB": 1}
+        ax.annotate("", (x_end, y_end), (x, y),
+                    arrowprops={**style, "patchA": leaves, "patchB": patches[end]})
+    ax.set_axis_off()
+    leads = [f"{boxes[start][2]} to {boxes[end][2]}{' (around)' if side else ''}"
+             for start, end, side in arrows]
+    said = [f"boxes {', '.join(box[2] for box in boxes.values())}"]
+    said += [f"a frame: {text}" for *_, text in frames]
+    say(ax, "Diagram", "", f"{'; '.join(said)}.", f"Arrows: {'; '.join(leads)}.")
+    return ax
+
+
+def draw_box(ax, x, y, text, colour):
+    """Text in a rounded box; returns the box, so that arrows can end at its edge."""
+    style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#555555"}
+    drawn = ax.text(x, y, text, ha="center", va="center", fontsize=9, zorder=3, bbox=style)
+    box = drawn.get_bbox_patch()
+    if colour is not None:
+        box.set_facecolor(COLOURS[colour] + "50")
+    return box
