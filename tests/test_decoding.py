@@ -32,7 +32,8 @@ from transformer.decoding import (
     translate,
     translate_n_best,
 )
-from transformer.model import Transformer, TransformerConfig, save_weights
+from transformer.model import Transformer, TransformerConfig
+from transformer.weights import save_weights
 
 SOURCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
 

@@ -31,11 +31,12 @@ from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConf
 from transformer.corpora import read_corpus
 from transformer.decoding import bleu, chrf, translate
 from transformer.hardware import training_flops
-from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, load_weights
+from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.training import TrainingConfig
 from transformer.translation import build, read_results
+from transformer.weights import count_parameters, load_parameters, load_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SHARED = dict(vocab_size=600, P_drop=0.0, max_positions=90)

@@ -671,7 +671,7 @@ def finish(process):
 
 
 def checkpoint(tmp_path, folder):
-    from transformer.model import load_weights
+    from transformer.weights import load_weights
     tensors, metadata = load_weights(tmp_path / folder / "checkpoint.safetensors")
     return tensors, json.loads(metadata["progress"])
 

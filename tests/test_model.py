@@ -8,13 +8,22 @@ import torch
 from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
-from transformer.model import (
-    PRESETS, EncoderDecoder, Transformer, TransformerConfig, count_parameters,
-    initialize, load_parameters, load_weights, save_weights,
-)
 from transformer.files import write_file
+from transformer.model import (
+    PRESETS,
+    EncoderDecoder,
+    Transformer,
+    TransformerConfig,
+    initialize,
+)
 from transformer.positions import LearnedPositions
 from transformer.stacks import LayerNorm
+from transformer.weights import (
+    count_parameters,
+    load_parameters,
+    load_weights,
+    save_weights,
+)
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
 VARIANTS = {"paper": {}, "pre-norm": {"norm_first": True}, "learned": {"positions": "learned"},

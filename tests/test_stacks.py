@@ -7,9 +7,9 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, causal_mask
-from transformer.toys import Average, sizes_and_gradients, small_network
 from transformer.feed_forward import FeedForward
 from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm, Residual, layer_norm
+from transformer.toys import Average, sizes_and_gradients, small_network
 
 D, H, D_FF = 16, 4, 40
 pytestmark = pytest.mark.usefixtures("seed")

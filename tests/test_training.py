@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from transformer import training
 from transformer.data import collate, token_batches
 from transformer.hardware import loss_scaler, matmul_precision
-from transformer.model import Transformer, TransformerConfig, load_weights
+from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate
 from transformer.training import (
     Interrupted,
@@ -32,6 +32,7 @@ from transformer.training import (
     update_weights,
     validation_loss,
 )
+from transformer.weights import load_weights
 
 SMALL = TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.1, max_positions=16)
 SCALER = loss_scaler(torch.device("cpu"), "fp32")

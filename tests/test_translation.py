@@ -22,20 +22,59 @@ from transformer import corpora, translation
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.decoding import bleu, scores, translate
+from transformer.files import write_json
 from transformer.hardware import Meter, training_flops
-from transformer.model import Transformer, TransformerConfig, load_weights
+from transformer.model import Transformer, TransformerConfig
 from transformer.training import TrainingConfig
 from transformer.translation import (
-    ABLATIONS, FAMILY_NAMES, MULTI30K_LITERATURE, RECIPES, RUNS, SEEDS, TABLE_2,
-    Experiment, Plan, average_last, check_same_data, commands_of, experiment_of,
-    families_rows, files_of, hardware_in_words, last_update, load, load_run,
-    markdown_table, missing, multi30k_rows, on_disk, options_of, over_seeds,
-    parameters_of, plan_of, plan_run, power, products, public, read_alphas,
-    read_families, read_results, recipe, record, run_experiment, score_report,
-    score_run, spread, stream_pairs, table_2_rows, tatoeba_rows, thin, to_sacrebleu,
+    ABLATIONS,
+    FAMILY_NAMES,
+    MULTI30K_LITERATURE,
+    RECIPES,
+    RUNS,
+    SEEDS,
+    TABLE_2,
+    Experiment,
+    Plan,
+    average_last,
+    check_same_data,
+    commands_of,
+    experiment_of,
+    families_rows,
+    files_of,
+    hardware_in_words,
+    last_update,
+    load,
+    load_run,
+    markdown_table,
+    missing,
+    multi30k_rows,
+    on_disk,
+    options_of,
+    over_seeds,
+    parameters_of,
+    plan_of,
+    plan_run,
+    power,
+    products,
+    public,
+    read_alphas,
+    read_families,
+    read_results,
+    recipe,
+    record,
+    run_experiment,
+    score_report,
+    score_run,
+    spread,
+    stream_pairs,
+    table_2_rows,
+    tatoeba_rows,
+    thin,
+    to_sacrebleu,
     validator,
 )
-from transformer.files import write_json
+from transformer.weights import load_weights
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2)

@@ -22,7 +22,7 @@ from transformer import hardware, translation, variations
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search, translate
-from transformer.model import Transformer, TransformerConfig, count_parameters, load_weights
+from transformer.model import Transformer, TransformerConfig
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import parameters_of, read_log
@@ -67,6 +67,7 @@ from transformer.variations import (
     vocabulary_that_fits,
     with_changes,
 )
+from transformer.weights import count_parameters, load_weights
 
 ROWS = [*TABLE_3, *QUESTIONS]
 BY_NAME = {row.name: row for row in ROWS}

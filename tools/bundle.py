@@ -15,8 +15,8 @@ import torch
 from transformer.__main__ import RECIPES, Train, load, train_command, write_json
 from transformer.corpora import read_bundled
 from transformer.decoding import bleu, exact_match, translate
-from transformer.model import save_weights
 from transformer.visualization import score_attention
+from transformer.weights import save_weights
 
 
 def train_longer(run, times=2):

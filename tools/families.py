@@ -35,7 +35,6 @@ from transformer.data import Tokenizer, encode_pairs, lengths_of  # noqa: E402
 from transformer.decoding import bleu, translate  # noqa: E402
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import accelerate, training_flops  # noqa: E402
-from transformer.model import load_parameters, load_weights, save_weights  # noqa: E402
 from transformer.optimizer import peak_rate  # noqa: E402
 from transformer.recurrence import RecurrenceConfig  # noqa: E402
 from transformer.training import Interrupted, TrainingConfig, train, validation_loss  # noqa: E402
@@ -48,6 +47,7 @@ from transformer.translation import (  # noqa: E402
     score_report,
     thin,
 )
+from transformer.weights import load_parameters, load_weights, save_weights  # noqa: E402
 
 STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length
 SCORED = {"bundled": ("test", "hard"), "multi30k": ("test",)}  # splits that count once all is chosen

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer.attention import record_attention
-    from transformer.data import Tokenizer, encode_pairs, read_corpus
+    from transformer.corpora import read_corpus
+    from transformer.data import Tokenizer, encode_pairs
     from transformer.decoding import beam_search, bleu, greedy_search, translate, translate_n_best
     from transformer.model import Transformer, TransformerConfig
     from transformer.training import TrainingConfig, train

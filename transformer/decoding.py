@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from transformer.attention import padding_mask
 from transformer.data import check_texts, pad
 from transformer.hardware import packed_weights, shared_caches
-from transformer.model import load_weights
+from transformer.weights import load_weights
 
 
 # %% [markdown]

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import torch
 from torch import nn
 
 from transformer.attention import KeyValueCache, MultiHeadAttention, causal_mask, padding_mask
@@ -35,6 +34,7 @@ from transformer.feed_forward import FeedForward
 from transformer.files import write_file
 from transformer.positions import LearnedPositions, SinusoidalPositions
 from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm
+from transformer.weights import load_parameters, load_weights, save_weights
 
 
 # %% [markdown]
@@ -44,12 +44,14 @@ from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, Lay
 # import math
 # import tempfile
 #
+# import torch
 # import torch.nn.functional as F
 # from torch.nn.utils.rnn import pad_sequence
 #
 # from transformer import plotting
 # from transformer.figures import diagrams
 # from transformer.attention import record_attention
+# from transformer.weights import count_parameters
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
@@ -360,14 +362,7 @@ class EncoderDecoder(nn.Module):
 
 # %% [markdown]
 # ## Counting parameters
-
-# %%
-def count_parameters(model):
-    """Learned numbers in a model; a matrix used three times counts once."""
-    return sum(p.numel() for p in model.parameters())
-
-
-# %% [markdown]
+#
 # By hand: each attention has four matrices of $d^2$ numbers; each position-wise network $2 d\, d_{ff} + d_{ff} + d$; each
 # LayerNorm $2d$. An encoder layer has one attention and two norms, a decoder layer two and three. The embedding
 # has $V d$, once. On torch's `meta` device a model has shapes and no numbers, so even big is built in a moment.
@@ -410,55 +405,10 @@ def count_parameters(model):
 # %% [markdown]
 # ## To a folder and back
 #
-# These five functions save and load; they can be skipped at a first reading.
-#
-# A model that took a day to train should not be lost to a full disk. So nothing is written over an old file: the new
-# one gets a temporary name first, and takes the old one's place when it is complete.
-
-# %% [markdown]
-# Weights go into the safetensors format: names, shapes and numbers, nothing else. (Torch's own files are pickles, and a
-# pickle from a stranger can run any code.)
-
-# %%
-def save_weights(tensors, path, metadata=None):
-    """Named tensors to a safetensors file, through a temporary name."""
-    from safetensors.torch import save
-
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_file(path, lambda temporary: temporary.write_bytes(save(tensors, metadata)))
-
-
-# %%
-def load_weights(path):
-    """Named tensors and metadata of a safetensors file; ValueError where it is cut off or another kind of file."""
-    from safetensors import SafetensorError, safe_open
-
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path}: train a model there first, or name another folder")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a whole safetensors file ({error}): copy it again, "
-                         "or use an earlier checkpoint of the run") from None
-
-
-# %% [markdown]
-# Loading checks every name and every shape before the first number is copied.
-
-# %%
-def load_parameters(model, tensors, where):
-    """Copy named tensors into a model's parameters; ValueError where names or shapes differ."""
-    own = dict(model.named_parameters())
-    for name in sorted(own.keys() | tensors.keys()):
-        if name not in own or name not in tensors or own[name].shape != tensors[name].shape:
-            here, there = (tuple(t[name].shape) if name in t else "nothing" for t in (own, tensors))
-            raise ValueError(f"{where} and the model do not fit: {name} is {there} in the file and {here} in the model; "
-                             "use the config.json that was saved with these weights")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(tensors[name])
-
+# The rest of this section saves and loads; it can be skipped at a first reading. Weights go into the safetensors format
+# (`transformer.weights`): names, shapes and numbers, nothing else. (Torch's own files are pickles, and a pickle from a
+# stranger can run any code.) Every file gets a temporary name first, and takes the old one's place when it is complete, so
+# that a full disk loses nothing. Loading checks every name and every shape before the first number is copied.
 
 # %%
 def load_config(path):

@@ -44,9 +44,8 @@ from transformer.decoding import average_checkpoints, bleu, exact_match, scores,
 from transformer.hardware import (
     UTILISATION, accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
     processes, training_flops)
-from transformer.model import (
-    Transformer, TransformerConfig, count_parameters, load_parameters,
-)
+from transformer.model import Transformer, TransformerConfig
+from transformer.weights import count_parameters, load_parameters
 from transformer.files import data_folder, git_commit, prepare_folder, processor, write_file, write_json
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
@@ -62,7 +61,7 @@ from transformer.training import Interrupted, TrainingConfig, check_pairs, merit
 #
 # from transformer import plotting
 # from transformer.corpora import read_corpus
-# from transformer.model import load_weights
+# from transformer.weights import load_weights
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
 

@@ -44,7 +44,8 @@ from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import bleu, translate
 from transformer.hardware import choose_device
-from transformer.model import Transformer, TransformerConfig, count_parameters, load_parameters, load_weights
+from transformer.model import Transformer, TransformerConfig
+from transformer.weights import count_parameters, load_parameters, load_weights
 from transformer.optimizer import peak_rate
 from transformer.stacks import Residual
 from transformer.training import Diverged, Interrupted, TrainingConfig, catch_interrupt, validation_loss
