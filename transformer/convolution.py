@@ -27,7 +27,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, blend, sentence_lengths
+from transformer.recurrence import (
+    Cache,
+    SequenceConfig,
+    SequenceToSequence,
+    blend,
+    sentence_lengths,
+)
 
 
 # %% [markdown]
@@ -38,7 +44,7 @@ from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, bl
 # from transformer.recurrence import learn_to_reverse, rows_to_reverse, share_reversed
 #
 # torch.manual_seed(0)
-# torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
+# torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
 
 # %% [markdown] tags=["question-11"]
 # ## Why would a convolution work on one-dimensional text?
@@ -51,10 +57,12 @@ from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, bl
 # %% tags=["active-ipynb"]
 # words = "the film was not good but the food was good and not dear".split()
 # types = sorted(set(words))
-# x = F.one_hot(torch.tensor([types.index(word) for word in words])).float()    # (13, types)
+# ids = torch.tensor([types.index(word) for word in words])
+# x = F.one_hot(ids).float()  # (13, types)
 # W = torch.zeros(2, len(types))
-# W[0, types.index("not")] = W[1, types.index("good")] = 1.0                    # first word of the window, second word
-# found = [max(0.0, (W * x[t - 1:t + 1]).sum().item() - 1) for t in range(1, len(words))]
+# W[0, types.index("not")] = 1.0  # first word of the window
+# W[1, types.index("good")] = 1.0  # second word
+# found = [max(0.0, (W * x[t:t + 2]).sum().item() - 1) for t in range(12)]
 # print([f"{words[t]} {words[t + 1]}" for t in range(12) if found[t] > 0])
 # assert found == [float(words[t:t + 2] == ["not", "good"]) for t in range(12)]
 
@@ -73,14 +81,15 @@ from transformer.recurrence import Cache, SequenceConfig, SequenceToSequence, bl
 
 # %%
 def glu(x):
-    """a * sigmoid(b) for the two halves a, b of the last axis (Dauphin et al., 2017): (..., 2d) -> (..., d)."""
+    """a * sigmoid(b) for the halves a, b of the last axis: (..., 2d) -> (..., d)."""
     a, b = x.chunk(2, dim=-1)
     return a * torch.sigmoid(b)
 
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(5, 12)
-# assert torch.allclose(glu(x), F.glu(x)) and abs(glu(torch.tensor([3.0, 0.0])).item() - 1.5) < 1e-6
+# assert torch.allclose(glu(x), F.glu(x))
+# assert abs(glu(torch.tensor([3.0, 0.0])).item() - 1.5) < 1e-6
 
 # %% [markdown]
 # ## Two windows
@@ -91,11 +100,13 @@ def glu(x):
 
 # %%
 class Convolution(nn.Module):
-    """A convolution along a sentence: x (B, T, d_in) -> (B, T, d_out), windows of k positions.
+    """A convolution along a sentence: x (B, T, d_in) -> (B, T, d_out).
 
-    causal: the window ends at its own position; otherwise it is centred, and k must be odd. With a `Cache`, x holds only
-    new positions (causal only). Weights start with variance 3 (1 - P_drop) / (k d_in): numbers of variance 1 then have it
-    again after `glu`. (Gehring et al., 2017, have 4, which is right for small numbers.)
+    Windows have k positions. causal: the window ends at its own position; otherwise it
+    is centred, and k must be odd. With a `Cache`, x holds only new positions (causal
+    only). Weights start with variance 3 (1 - P_drop) / (k d_in): numbers of variance 1
+    then have it again after `glu`. (Gehring et al., 2017, have 4, which is right for
+    small numbers.)
     """
 
     def __init__(self, d_in, d_out, k, causal, P_drop=0.0):
@@ -111,7 +122,8 @@ class Convolution(nn.Module):
         if self.causal and cache is not None and cache.tensors:
             x = torch.cat([cache.tensors[0], x], dim=1)
         else:
-            x = F.pad(x, (0, 0, self.k - 1, 0) if self.causal else (0, 0, self.k // 2, self.k // 2))
+            around = (self.k - 1, 0) if self.causal else (self.k // 2, self.k // 2)
+            x = F.pad(x, (0, 0, *around))
         if cache is not None:
             cache.tensors = (x[:, x.shape[1] - self.k + 1:],)  # the last k - 1
         return self.conv(x.transpose(1, 2)).transpose(1, 2)  # torch wants (B, d, T)
@@ -122,22 +134,26 @@ class Convolution(nn.Module):
 
 # %%
 def dependence(layer, x):
-    """How much each output of a layer depends on each input: norms of gradients, (T outputs, T inputs).
+    """How much each output of a layer depends on each input: (T outputs, T inputs).
 
-    layer: x (1, T, d_in) -> (1, T, d). The gradient is that of one number, a sum of the output's numbers with random
-    weights; exactly 0 where no path leads from input to output.
+    layer: x (1, T, d_in) -> (1, T, d). Norms of the gradient of one number, a sum of
+    the output's numbers with random weights; exactly 0 where no path leads from input
+    to output.
     """
     x = x.detach().requires_grad_()
     y = layer(x)
     y = (y * torch.randn_like(y)).sum(dim=-1)[0]  # (T,)
-    return torch.stack([torch.autograd.grad(y_t, x, retain_graph=True)[0][0].norm(dim=-1) for y_t in y])
+    gradients = [torch.autograd.grad(y_t, x, retain_graph=True)[0][0] for y_t in y]
+    return torch.stack([gradient.norm(dim=-1) for gradient in gradients])
 
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(1, 12, 16)
-# windows = {name: dependence(Convolution(16, 16, k=3, causal=causal), x) for name, causal in (("centred", False), ("causal", True))}
-# plotting.heatmaps([(name, w, range(12), range(12)) for name, w in windows.items()], across=2, width=3.2, height=3,
-#                   labels=("input", "output"))
+# windows = {}
+# for name, causal in (("centred", False), ("causal", True)):
+#     windows[name] = dependence(Convolution(16, 16, k=3, causal=causal), x)
+# panels = [(name, w, range(12), range(12)) for name, w in windows.items()]
+# plotting.heatmaps(panels, across=2, width=3.2, height=3, labels=("input", "output"))
 # assert torch.equal(windows["centred"] > 0, torch.ones(12, 12).tril(1).triu(-1) > 0)
 # assert torch.equal(windows["causal"] > 0, torch.ones(12, 12).tril().triu(-2) > 0)
 
@@ -157,14 +173,16 @@ HALF = math.sqrt(0.5)
 
 
 class GatedBlock(nn.Module):
-    """(x + GLU(convolution(x))) sqrt(1/2): x (B, T, d_model) -> (B, T, d_model), with dropout on the convolution's input.
+    """(x + GLU(convolution(x))) sqrt(1/2): x (B, T, d_model) -> (B, T, d_model).
 
-    real (B, T, 1), True for tokens: what lies at padding is taken as zero, as beyond the ends of the sentence.
+    Dropout falls on the convolution's input. real (B, T, 1), True for tokens: what lies
+    at padding is taken as zero, as beyond the ends of the sentence.
     """
 
     def __init__(self, d_model, k, causal, P_drop=0.0):
         super().__init__()
-        self.convolution, self.dropout = Convolution(d_model, 2 * d_model, k, causal, P_drop), nn.Dropout(P_drop)
+        self.convolution = Convolution(d_model, 2 * d_model, k, causal, P_drop)
+        self.dropout = nn.Dropout(P_drop)
 
     def gated(self, x, real=None, cache=None):
         """GLU(convolution(x)), without the path around it."""
@@ -182,19 +200,23 @@ class GatedBlock(nn.Module):
 # that is $l(k - 1) + 1$ positions, the *receptive field*. Measured through the gradient of the middle word of 33, block by block:
 
 # %% tags=["active-ipynb"]
-# blocks, x, rows = [GatedBlock(32, 3, causal=False) for _ in range(8)], torch.randn(1, 33, 32), []
+# blocks = [GatedBlock(32, 3, causal=False) for _ in range(8)]
+# x = torch.randn(1, 33, 32)
+# rows = []
 # for depth in range(1, 9):
 #     norms = dependence(nn.Sequential(*blocks[:depth]), x)[16]
 #     rows.append(norms / norms.max())
 # fields = [int((row > 0).sum()) for row in rows]
 # labels = [f"block {depth}: sees {field}" for depth, field in zip(range(1, 9), fields)]
-# plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels, "gradient of the middle word, largest = 1, fourth root",
-#                  labels=("distance", ""));
+# plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels,
+#                  "Gradient of the middle word (largest = 1), fourth root",
+#                  labels=("distance in words", ""));
 
 # %% tags=["active-ipynb"]
 # assert fields == [2 * depth + 1 for depth in range(1, 9)]
 # inner = (torch.stack(rows)[7, 12:21] ** 2).sum() / (rows[7] ** 2).sum()
-# print(f"block 8 sees 17 words; the nine in the middle have {inner:.0%} of the squared gradient, the outermost {rows[7][8]:.4f} of the largest")
+# print(f"block 8 sees 17 words; the nine in the middle have {inner:.0%} of the squared "
+#       f"gradient, the outermost {rows[7][8]:.4f} of the largest")
 # assert inner > 0.9
 
 # %% [markdown]
@@ -221,15 +243,20 @@ class ConvolutionConfig(SequenceConfig):
 
     N: int = 12  # blocks in the encoder, and as many in the decoder
     k: int = 3  # positions in each window
-    presets = {"tiny": dict(d_model=128, N=4), "small": dict(d_model=256, N=6), "base": dict()}
+    presets = {
+        "tiny": dict(d_model=128, N=4),
+        "small": dict(d_model=256, N=6),
+        "base": dict(),
+    }
 
     def __post_init__(self):
         super().__post_init__()
         if self.k < 1 or self.k % 2 == 0:
-            raise ValueError(f"k must be odd, so that a window has a middle, not {self.k}")
+            raise ValueError("k must be odd, so that a window has a middle, "
+                             f"not {self.k}")
 
-    def forward_flops(self, S, T):
-        """FLOPs of one pass over a sentence pair of S and T tokens, matrix products only."""
+    def forward_flops(self, S: int, T: int) -> int:
+        """FLOPs of matrix products in one pass over a pair of S and T tokens."""
         d = self.d_model
         blocks = self.N * 4 * self.k * (S + T) * d * d  # 2d outputs from k d inputs
         look = self.N * (2 * T * d * d + 4 * S * T * d)
@@ -244,7 +271,7 @@ class ConvolutionConfig(SequenceConfig):
 
 # %%
 class Positions(nn.Module):
-    """Adds a learned vector for each position: x (B, T, d_model), first position start -> the same shape."""
+    """Adds a learned vector for each position: x (B, T, d_model), from start on."""
 
     def __init__(self, max_positions, d_model):
         super().__init__()
@@ -253,8 +280,9 @@ class Positions(nn.Module):
     def forward(self, x, start=0):
         end = start + x.shape[1]
         if end > len(self.table):
-            raise ValueError(f"a sentence of {end} tokens is longer than the model's {len(self.table)} positions: "
-                             "shorten it, or train with a larger max_positions")
+            raise ValueError(f"a sentence of {end} tokens is longer than the model's "
+                             f"{len(self.table)} positions: shorten it, or train with "
+                             "a larger max_positions")
         return x + self.table[start:end]
 
 
@@ -267,12 +295,16 @@ class Positions(nn.Module):
 
 # %%
 class ConvolutionalEncoder(nn.Module):
-    """N gated blocks: x (B, S, d_model), real (B, S, 1) -> keys and values side by side, (B, S, 2 d_model)."""
+    """N gated blocks: x (B, S, d_model), real (B, S, 1) -> (B, S, 2 d_model).
+
+    Keys and values stand side by side.
+    """
 
     def __init__(self, config):
         super().__init__()
         c = config
-        self.blocks = nn.ModuleList(GatedBlock(c.d_model, c.k, False, c.P_drop) for _ in range(c.N))
+        blocks = [GatedBlock(c.d_model, c.k, False, c.P_drop) for _ in range(c.N)]
+        self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x, real):
         z = x
@@ -292,9 +324,10 @@ class ConvolutionalEncoder(nn.Module):
 
 # %%
 class DotProductScore(nn.Module):
-    """How well each query fits each key: q . k / sqrt(d_model), with q = (W h + g) sqrt(1/2).
+    """How well each query fits each key: q . k / sqrt(d_model).
 
-    h and g: (K * B, T, d_model), keys: (B, S, d_model), shared by K hypotheses -> (B, K * T, S).
+    The query is q = (W h + g) sqrt(1/2). h and g: (K * B, T, d_model), keys: (B, S,
+    d_model), shared by K hypotheses -> (B, K * T, S).
     """
 
     def __init__(self, d_model):
@@ -303,7 +336,8 @@ class DotProductScore(nn.Module):
 
     def forward(self, h, g, keys):
         q = (self.W(h) + g) * HALF
-        q = q.reshape(len(keys), -1, q.shape[-1])  # hypotheses that share a memory become queries side by side
+        # hypotheses that share a memory become queries side by side
+        q = q.reshape(len(keys), -1, q.shape[-1])
         return q @ keys.transpose(1, 2) / math.sqrt(q.shape[-1])
 
 
@@ -312,10 +346,10 @@ class DotProductScore(nn.Module):
 
 # %%
 class ConvolutionalDecoderLayer(nn.Module):
-    """A causal gated block that looks at the source: x and g (K * B, T, d_model) -> (K * B, T, d_model).
+    """A causal block that looks at the source: x, g (K * B, T, d_model) -> the same.
 
-    memory (B, S, 2 d_model): keys and values, shared by K hypotheses; mask (B, 1, S), True = may be looked at; own is a
-    `Cache` of the block's last k - 1 inputs.
+    memory (B, S, 2 d_model): keys and values, shared by K hypotheses; mask (B, 1, S),
+    True = may be looked at; own is a `Cache` of the block's last k - 1 inputs.
     """
 
     def __init__(self, config):
@@ -333,11 +367,15 @@ class ConvolutionalDecoderLayer(nn.Module):
 
 # %%
 class ConvolutionalDecoder(nn.Module):
-    """N layers over a memory: x (K * B, T, d_model) -> (K * B, T, d_model); caches hold one pair a layer, or are None."""
+    """N layers over a memory: x (K * B, T, d_model) -> (K * B, T, d_model).
+
+    caches hold one pair a layer, or are None.
+    """
 
     def __init__(self, config):
         super().__init__()
-        self.layers = nn.ModuleList(ConvolutionalDecoderLayer(config) for _ in range(config.N))
+        layers = [ConvolutionalDecoderLayer(config) for _ in range(config.N)]
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, x, memory, mask, caches=None):
         g = x
@@ -353,15 +391,17 @@ class ConvolutionalDecoder(nn.Module):
 
 # %%
 class ConvolutionalEncoderDecoder(SequenceToSequence):
-    """ConvS2S (Gehring et al., 2017): source (B, S) and target (B, T) ids -> logits (B, T, V). See `SequenceToSequence`.
+    """ConvS2S (Gehring et al., 2017): ids (B, S) and (B, T) -> logits (B, T, V).
 
-    Raises ValueError also for a sentence longer than config.max_positions.
+    See `SequenceToSequence`. Raises ValueError also for a sentence longer than
+    config.max_positions.
     """
 
     def __init__(self, config):
         super().__init__(config)
         self.positions = Positions(config.max_positions, config.d_model)
-        self.encoder, self.decoder = ConvolutionalEncoder(config), ConvolutionalDecoder(config)
+        self.encoder = ConvolutionalEncoder(config)
+        self.decoder = ConvolutionalDecoder(config)
 
     def encode(self, source):
         """Source ids (B, S) -> memory (B, S, 2 d_model)."""
@@ -370,23 +410,30 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
         return self.encoder(x, (source != self.config.pad_id)[:, :, None])
 
     def new_caches(self):
-        """Empty caches for `decode`, a pair a layer: its last inputs, and nothing (the memory needs no projection)."""
+        """Empty caches, a pair a layer: its last inputs, and nothing for the memory."""
         return [(Cache(), Cache()) for _ in self.decoder.layers]
 
     def states(self, target, memory, source_mask, caches=None):
-        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model); source_mask (B, 1, 1, S) or None."""
+        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
+
+        source_mask: (B, 1, 1, S), or None where every token is real.
+        """
         start = caches[0][0].length if caches else 0
         x = self.dropout(self.positions(self.embed(target), start))
         if caches:
             caches[0][0].length += target.shape[1]
-        return self.dropout(self.decoder(x, memory, None if source_mask is None else source_mask[:, 0], caches))
+        mask = None if source_mask is None else source_mask[:, 0]
+        return self.dropout(self.decoder(x, memory, mask, caches))
 
 
 # %% tags=["active-ipynb"]
 # config = ConvolutionConfig.preset("tiny", vocab_size=50)
-# model, source, target = ConvolutionalEncoderDecoder(config), torch.randint(3, 50, (4, 9)), torch.randint(3, 50, (4, 7))
+# model = ConvolutionalEncoderDecoder(config)
+# source = torch.randint(3, 50, (4, 9))
+# target = torch.randint(3, 50, (4, 7))
 # count = sum(p.numel() for p in model.parameters())
-# print(f"memory {tuple(model.encode(source).shape)}  logits {tuple(model(source, target).shape)}  {count:,} parameters")
+# print(f"memory {tuple(model.encode(source).shape)}, {count:,} parameters, "
+#       f"logits {tuple(model(source, target).shape)}")
 
 # %% [markdown]
 # ## What the whole decoder sees
@@ -397,19 +444,31 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% tags=["active-ipynb"]
 # def sees(model, source, target):
 #     vectors = []
-#     hook = model.embedding.register_forward_hook(lambda module, inputs, output: vectors.append(output))
+#
+#     def keep(module, inputs, output):
+#         vectors.append(output)
+#
+#     hook = model.embedding.register_forward_hook(keep)
 #     logits = model.eval()(source, target)[0]
 #     hook.remove()
-#     pairs = [torch.autograd.grad(row.square().sum(), vectors, retain_graph=True) for row in logits]
-#     return [torch.stack([gradients[side][0].norm(dim=-1) for gradients in pairs]) for side in (0, 1)]
+#     norms = []
+#     for row in logits:
+#         both = torch.autograd.grad(row.square().sum(), vectors, retain_graph=True)
+#         norms.append([gradient[0].norm(dim=-1) for gradient in both])
+#     return [torch.stack(side) for side in zip(*norms)]
 #
 # model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3))
-# to_source, to_target = sees(model, torch.randint(3, 50, (1, 8)), torch.randint(3, 50, (1, 14)))
+# source = torch.randint(3, 50, (1, 8))
+# target = torch.randint(3, 50, (1, 14))
+# to_source, to_target = sees(model, source, target)
 
 # %% tags=["active-ipynb"]
-# panels = [(name, (size / size.max()) ** 0.5, range(size.shape[1]), range(14)) for name, size in (("target", to_target), ("source", to_source))]
+# panels = []
+# for name, size in (("target", to_target), ("source", to_source)):
+#     panels.append((name, (size / size.max()) ** 0.5, range(size.shape[1]), range(14)))
 # plotting.heatmaps(panels, across=2, width=3.4, height=3.4, labels=("input", "output"))
-# assert torch.equal(to_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)           # itself and 3 * (3 - 1) before it
+# band = torch.ones(14, 14).tril().triu(-6)  # itself and 3 * (3 - 1) before it
+# assert torch.equal(to_target > 0, band > 0)
 # assert (to_source > 0).all()
 
 # %% [markdown]
@@ -427,7 +486,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # config = ConvolutionConfig(13, d_model=48, N=3, P_drop=0.0, max_positions=20)
 # model = learn_to_reverse(ConvolutionalEncoderDecoder(config), steps=200)
 # right = {length: share_reversed(model, length) for length in (2, 4, 6, 8, 10, 12)}
-# plotting.bars(right, "digits in the row", "rows wholly right", ax=plotting.new_axes(4.5, 2.8))
+# plotting.bars(right, "digits in the row", "share of rows wholly right",
+#               "Saying digits backwards", ax=plotting.new_axes(4.5, 2.8))
 # assert right[4] > 0.9 and right[8] > 0.8
 
 # %% [markdown]
@@ -441,26 +501,38 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # @torch.no_grad()
 # def looks(model, source, target):
 #     scores = []
-#     hooks = [layer.score.register_forward_hook(lambda module, inputs, output: scores.append(output)) for layer in model.decoder.layers]
+#
+#     def keep(module, inputs, output):
+#         scores.append(output)
+#
+#     hooks = [layer.score.register_forward_hook(keep) for layer in model.decoder.layers]
 #     model(source, target)
 #     for hook in hooks:
 #         hook.remove()
-#     return [some.softmax(dim=-1) for some in scores]                            # of each layer, (B, T, S)
-#
-# row = torch.tensor([[4, 7, 1, 9, 0, 3, 8, 5]]) + 3                              # token 3 is the digit 0
+#     return [some.softmax(dim=-1) for some in scores]  # of each layer, (B, T, S)
+
+# %% tags=["active-ipynb"]
+# digits = [4, 7, 1, 9, 0, 3, 8, 5]
+# row = torch.tensor([digits]) + 3  # token 3 is the digit 0
 # weights = looks(model, row, torch.cat([torch.tensor([[1]]), row.flip(1)], dim=1))
-# labels = (row[0] - 3).tolist(), [*(row[0].flip(0) - 3).tolist(), "</s>"]
-# plotting.heatmaps([(f"layer {n + 1}", some[0], *labels) for n, some in enumerate(weights)], across=3, largest=1.0,
-#                   labels=("source", "digit written"));
+# written = [*digits[::-1], "</s>"]
+# panels = []
+# for n, some in enumerate(weights, start=1):
+#     panels.append((f"layer {n}", some[0], digits, written))
+# labels = ("digit read", "digit written")
+# plotting.heatmaps(panels, across=3, largest=1.0, labels=labels);
 
 # %% [markdown]
 # Rows are the digits it writes, columns those it reads. Is it always like this? In 300 new rows:
 
 # %% tags=["active-ipynb"]
 # source, target = rows_to_reverse(300, 8, 8)
-# hits = [(some[:, :8].argmax(dim=-1) == torch.arange(7, -1, -1)).float().mean().item() for some in looks(model, source, target[:, :-1])]
-# print("most weight on the right digit:", ", ".join(f"layer {n + 1} in {share:.0%} of the steps" for n, share in enumerate(hits)))
-# assert min(hits) > 0.8                                                          # by chance 1 in 8
+# backwards = torch.arange(7, -1, -1)
+# hits = []
+# for n, some in enumerate(looks(model, source, target[:, :-1]), start=1):
+#     hits.append((some[:, :8].argmax(dim=-1) == backwards).float().mean().item())
+#     print(f"layer {n}: most weight on the right digit in {hits[-1]:.0%} of the steps")
+# assert min(hits) > 0.8  # by chance 1 in 8
 
 # %% [markdown]
 # All three layers look at the right digit, nearly always; at the end mark there is nothing left to fetch. The Transformer keeps
@@ -475,20 +547,25 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # layer, x = Convolution(4, 6, k=3, causal=True), torch.randn(1, 7, 4)
 # padded = torch.cat([torch.zeros(2, 4), x[0]])
 # for t in range(7):
-#     by_hand = layer.conv.bias + sum(layer.conv.weight[:, :, j] @ padded[t + j] for j in range(3))
-#     assert torch.allclose(layer(x)[0, t], by_hand, atol=1e-6)
+#     products = [layer.conv.weight[:, :, j] @ padded[t + j] for j in range(3)]
+#     assert torch.allclose(layer(x)[0, t], layer.conv.bias + sum(products), atol=1e-6)
 
 # %% [markdown]
 # **Padding changes nothing**, and **word by word equals all at once**, with two inputs a block kept from step to step:
 
 # %% tags=["active-ipynb"]
-# model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3)).double().eval()
-# source, target = torch.randint(3, 50, (3, 8)), torch.randint(3, 50, (3, 6))
-# mask, caches, logits = torch.ones(3, 1, 1, 8, dtype=torch.bool), model.new_caches(), model(source, target)
+# config = ConvolutionConfig(50, d_model=32, N=3)
+# model = ConvolutionalEncoderDecoder(config).double().eval()
+# source = torch.randint(3, 50, (3, 8))
+# target = torch.randint(3, 50, (3, 6))
+# logits = model(source, target)
 # padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :6]
-# steps = torch.cat([model.decode(target[:, t:t + 1], model.encode(source), mask, caches) for t in range(6)], dim=1)
-# print(f"largest differences {(padded - logits).abs().max():.0e} and {(steps - logits).abs().max():.0e}")
-# assert torch.allclose(padded, logits, rtol=0, atol=1e-9) and torch.allclose(steps, logits, rtol=0, atol=1e-9)
+# memory = model.encode(source)
+# caches = model.new_caches()
+# steps = [model.decode(target[:, [t]], memory, None, caches) for t in range(6)]
+# for name, other in (("padded", padded), ("word by word", torch.cat(steps, dim=1))):
+#     print(f"{name}: largest difference {(other - logits).abs().max():.0e}")
+#     assert torch.allclose(other, logits, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # ## Exercises
@@ -502,7 +579,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # if your_blocks is not ...:
 #     x = torch.randn(1, 41, 8)
 #     for depth, seen in ((your_blocks, True), (your_blocks - 1, False)):
-#         stack = nn.Sequential(*[GatedBlock(8, 5, causal=True) for _ in range(depth)]).double()
+#         blocks = [GatedBlock(8, 5, causal=True) for _ in range(depth)]
+#         stack = nn.Sequential(*blocks).double()
 #         assert bool(dependence(stack, x.double())[40, 0] > 0) == seen
 
 # %% [markdown]
@@ -517,7 +595,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% tags=["active-ipynb"]
 # your_positions = ...
 # if your_positions is not ...:
-#     x = torch.randn(1, 1, 100).requires_grad_()                                 # (B, d, T), as torch wants it
+#     x = torch.randn(1, 1, 100).requires_grad_()  # (B, d, T), as torch wants it
 #     y = x
 #     for gap in (1, 2, 4, 8):
 #         y = F.conv1d(F.pad(y, (2 * gap, 0)), torch.ones(1, 1, 3), dilation=gap)

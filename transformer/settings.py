@@ -1,0 +1,24 @@
+"""Checks that configurations of models share: what cannot work is refused with one sentence."""
+
+
+def check_sequence_sizes(config):
+    """ValueError where sizes or ids of a `SequenceConfig` cannot make a model."""
+    for name in ("vocab_size", "d_model", "N", "max_positions"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
+    if not 0 <= config.P_drop < 1:
+        raise ValueError(f"P_drop must be at least 0 and below 1, not {config.P_drop}")
+    ids = [config.pad_id, config.bos_id, config.eos_id]
+    if not all(0 <= token < config.vocab_size for token in ids):
+        raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
+                         f"{config.vocab_size} types")
+    if len(set(ids)) < 3:
+        raise ValueError("pad_id, bos_id and eos_id must be three different ids, not "
+                         f"{ids[0]}, {ids[1]} and {ids[2]}")
+
+
+def named_sizes(presets: dict, name: str) -> dict:
+    """The fields that a preset sets; ValueError, listing them all, for a name that is none."""
+    if name not in presets:
+        raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(presets)}")
+    return presets[name]
