@@ -48,7 +48,7 @@ stamp: .venv/.installed  ## carry the repository's address from pyproject.toml t
 gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
 	.venv/bin/python tools/gpu.py
 
-bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, half an hour
+bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, an hour and more
 	.venv/bin/transformer bench --record data/runs/bench.json
 
 mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?

@@ -34,6 +34,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from transformer.bench import Bench, run_bench  # noqa: E402
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import (  # noqa: E402
     UTILISATION,
@@ -46,7 +47,6 @@ from transformer.hardware import (  # noqa: E402
     training_flops,
 )
 from transformer.model import Transformer  # noqa: E402
-from transformer.speed import Bench, run_bench  # noqa: E402
 from transformer.training import Interrupted, train  # noqa: E402
 from transformer.translation import (  # noqa: E402
     RUNS,

@@ -15,11 +15,12 @@ from typing import Annotated, Literal
 import torch
 import tyro
 
+from transformer.bench import Bench, run_bench
 from transformer.corpora import TREEBANKS
 from transformer.decoding import check_search
+from transformer.export import export_ctranslate2, type_names
 from transformer.files import prepare_folder, write_file, write_json
 from transformer.model import TransformerConfig
-from transformer.speed import Bench, export_ctranslate2, run_bench, type_names
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import (
     RECIPES,

@@ -1,0 +1,70 @@
+"""What each lever gives: the package with all of them pulled, and with each of them left out."""
+
+import statistics
+
+import torch
+from torch import nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.bench.harness import under, updates_of
+from transformer.bench.peers import EPSILON, Plain
+from transformer.hardware import accelerate
+from transformer.model import TransformerConfig
+from transformer.optimizer import adam
+from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
+from transformer.stacks import Residual
+from transformer.training import Objective
+
+LEVERS = ("similar lengths", "loss in chunks", "attention", "dropout", "fused Adam")
+KINDS = {"attention": [MultiHeadAttention], "dropout": [nn.Dropout, Residual]}
+
+
+class Levered(Plain):
+    """The plain package with some of `LEVERS` pulled, and perhaps "bf16"."""
+
+    def __init__(self, c: TransformerConfig, pulled):
+        super().__init__(c)
+        self.pulled = tuple(pulled)
+        accelerate(self.model, sum((KINDS[lever] for lever in KINDS if lever in pulled), []))
+
+    def prepare(self):
+        super().prepare("bf16" if "bf16" in self.pulled else "fp32")
+        if "fused Adam" in self.pulled:
+            self.optimizer = adam(self.model)
+        return self
+
+    def loss(self, batch):
+        if "loss in chunks" not in self.pulled:
+            return super().loss(batch)
+        return Objective(self.model, EPSILON)(batch)
+
+
+def lever_sets() -> dict[str, tuple[str, ...]]:
+    """{name of a row: the levers that are pulled there}."""
+    rows = {"none": (), "all": LEVERS}
+    for lever in LEVERS:
+        rows[f"all but {lever}"] = tuple(other for other in LEVERS if other != lever)
+    rows["all, in bf16"] = (*LEVERS, "bf16")
+    return rows
+
+
+def measure_levers(sizes: dict, tokens: int, updates: int, rounds: int, device, clock):
+    """Tokens a second with each lever left out, and as a part of what all of them reach: the median
+    over rounds.
+
+    "similar lengths" are equal ones, without padding: the best that sorting can give.
+    """
+    c = TransformerConfig(**sizes, P_drop=0.1)
+    drawn, equal = (draw_batches(c.vocab_size, tokens, updates * rounds, device, spread)
+                    for spread in (0.18, 0.0))
+    works = {}
+    for name, pulled in lever_sets().items():
+        torch.manual_seed(SEED)
+        system = Levered(c, pulled).to(device).prepare()
+        batches = equal if "similar lengths" in pulled else drawn
+        works[name] = under("highest", device, updates_of(system, batches, updates))
+    rates = in_turns(works, rounds, device, clock)
+    return [{"lever": name, "tokens_per_second": round(statistics.median(values), 1),
+             "over_all": round(times_as_fast(values, rates["all"]), 3),
+             "over_none": round(times_as_fast(values, rates["none"]), 3)}
+            for name, values in rates.items()]

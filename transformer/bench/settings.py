@@ -1,0 +1,66 @@
+"""What `transformer bench` measures, and with which sizes."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+BIG = dict(d_model=1024, d_ff=4096, h=16)
+# sizes, target tokens in a batch, updates in a round: rounds of about the same time on a CPU
+TRAINING = {
+    "T1": (dict(vocab_size=8000), 2048, 4),
+    "T2": (dict(vocab_size=8000, N=3, d_model=256, d_ff=1024, h=4), 4096, 10),
+    "small": (dict(vocab_size=10_000, N=4, d_model=128, d_ff=256, h=4), 4096, 20),
+}
+ON_A_GPU = {
+    "base": (dict(vocab_size=37_000), 25_000, 20),
+    "big": (dict(vocab_size=37_000, **BIG), 25_000, 20),
+}
+UPDATES_ON_A_GPU = 20  # in a round, at least
+DECODING = {"T3": 1, "T4": 4}  # beam
+PARTS = [*TRAINING, *ON_A_GPU, *DECODING,
+         "levers", "learning", "memory", "attention", "products"]
+QUICK = dict(vocab_size=60, N=1, d_model=16, d_ff=32, h=2)
+
+
+@dataclass
+class Bench:
+    """Speed and memory of this package beside torch.nn.Transformer, Marian and CTranslate2, in one
+    run.
+    """
+
+    parts: tuple[str, ...] = ()
+    """some of `PARTS` (where none is named: all that the device can do, but not learning, an hour
+    more)
+    """
+    quick: bool = False
+    """tiny sizes and one round, to see that it works"""
+    rounds: int = 3
+    """rounds of training (at most three of decoding)"""
+    clock: str = "wall"
+    """wall, or cpu: seconds of the processor, where others use the machine, too"""
+    device: str = "auto"
+    """cpu or cuda"""
+    compile: bool = False
+    """torch.compile on both sides (it needs a compiler)"""
+    record: Path | None = None
+    """write all figures into this file, as JSON"""
+
+    def __post_init__(self):
+        wrong = next((part for part in self.parts if part not in PARTS), None)
+        if wrong is not None:
+            raise ValueError(f"there is no part {wrong}: choose from {', '.join(PARTS)}")
+        if self.clock not in ("wall", "cpu"):
+            raise ValueError(f"the clock is wall or cpu, not {self.clock}")
+        if self.rounds < 1:
+            raise ValueError(f"rounds must be 1 or more, not {self.rounds}")
+        if self.quick:
+            self.rounds = 1
+
+    @property
+    def seconds(self):
+        """The clock's function."""
+        return time.process_time if self.clock == "cpu" else time.perf_counter
+
+    def sizes(self, part: str) -> tuple[dict, int, int]:
+        """Sizes of the model, target tokens in a batch, and updates in a round."""
+        return (QUICK, 64, 2) if self.quick else {**TRAINING, **ON_A_GPU}[part]
