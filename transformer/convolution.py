@@ -41,7 +41,8 @@ from transformer.recurrence import (
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.recurrence import learn_to_reverse, rows_to_reverse, share_reversed
+# from transformer.recurrence import learn_to_reverse, share_reversed
+# from transformer.toys import rows_to_reverse
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core

@@ -27,9 +27,11 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from transformer.checks import check_padding, check_sides, outside_vocabulary
 from transformer.settings import check_sequence_sizes, named_sizes
+from transformer.toys import rows_to_reverse
 
 
 # %% [markdown]
@@ -384,11 +386,7 @@ class SequenceToSequence(nn.Module):
         try:
             return self.embedding(tokens) * math.sqrt(self.config.d_model)
         except IndexError:
-            V = self.config.vocab_size
-            wrong = tokens[(tokens < 0) | (tokens >= V)][0].item()
-            raise ValueError(
-                f"token id {wrong} is outside the vocabulary of {V} types: "
-                "encode the text with the tokenizer saved beside this model") from None
+            raise outside_vocabulary(tokens, self.config.vocab_size) from None
 
     def decode(self, target, memory, source_mask, caches=None):
         """Target ids (B, T) over the encoder's memory -> logits (B, T, V).
@@ -398,9 +396,7 @@ class SequenceToSequence(nn.Module):
         return self.output(self.states(target, memory, source_mask, caches))
 
     def forward(self, source, target):
-        if len(source) != len(target):
-            raise ValueError(f"source has {len(source)} sentences and target "
-                             f"{len(target)}: they must pair up")
+        check_sides(source, target)
         mask = (source != self.config.pad_id)[:, None, None]
         return self.decode(target, self.encode(source), mask)
 
@@ -416,16 +412,8 @@ def sentence_lengths(source, pad_id):
     token.
     """
     real = source != pad_id
-    lengths = real.sum(dim=1)
-    if (lengths == 0).any():
-        n = lengths.argmin().item() + 1
-        raise ValueError(f"source sentence {n} is empty: leave it out of the batch")
-    inside = (~real[:, :-1] & real[:, 1:]).any(dim=1)
-    if inside.any():
-        n = inside.int().argmax().item() + 1
-        raise ValueError(f"source sentence {n} has padding before a token: "
-                         "padding belongs at its end")
-    return lengths
+    check_padding(real)
+    return real.sum(dim=1)
 
 
 # %% [markdown]
@@ -694,22 +682,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # ## What the bottleneck costs
 #
 # A task that needs every word of the input: say a row of digits backwards. Token 3 is the digit 0, and 13 types are enough.
-
-# %%
-def rows_to_reverse(count, low, high):
-    """Random rows of low to high digits, and each backwards between the marks.
-
-    Two id tensors (count, length), padded; ids 3 to 12 are the digits.
-    """
-    lengths = torch.randint(low, high + 1, (count,)).tolist()
-    rows = [torch.randint(3, 13, (length,)) for length in lengths]
-    start, end = torch.tensor([1]), torch.tensor([2])
-    backwards = [torch.cat([start, row.flip(0), end]) for row in rows]
-    source = pad_sequence(rows, batch_first=True)
-    return source, pad_sequence(backwards, batch_first=True)
-
-
-# %% [markdown]
+# `rows_to_reverse` makes such rows, and what is to be said, between the marks.
+#
 # The models train for some seconds on new rows at each step, with a plain loop (06 explains the loss, 12 to 14 do it properly).
 # At each position a model has to name the next token. So the target goes in without its last token, and is compared without its
 # first.

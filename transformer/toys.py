@@ -1,10 +1,24 @@
-"""What stands in for real parts and tasks in the pictures of notebooks 03 and 05.
+"""What stands in for real parts and tasks in notebooks 01 to 05.
 
 Nothing here knows the model: what is examined is passed in.
 """
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+
+def rows_to_reverse(count, low, high):
+    """Random rows of low to high digits, and each backwards between the marks.
+
+    Two id tensors (count, length), padded; ids 3 to 12 are the digits.
+    """
+    lengths = torch.randint(low, high + 1, (count,)).tolist()
+    rows = [torch.randint(3, 13, (length,)) for length in lengths]
+    start, end = torch.tensor([1]), torch.tensor([2])
+    backwards = [torch.cat([start, row.flip(0), end]) for row in rows]
+    source = pad_sequence(rows, batch_first=True)
+    return source, pad_sequence(backwards, batch_first=True)
 
 
 class Average(nn.Module):
