@@ -5,7 +5,7 @@ import pytest
 
 from transformer.corpora import read_corpus
 from transformer.decoding import bleu, tokenized_bleu, translate
-from transformer.translation import load
+from transformer.pretrained import load
 
 
 @pytest.mark.usefixtures("one_thread")

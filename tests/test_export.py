@@ -9,7 +9,7 @@ from transformer.corpora import read_corpus
 from transformer.decoding import greedy_search, translate
 from transformer.export import export_ctranslate2, translate_there, type_names
 from transformer.model import Transformer, TransformerConfig
-from transformer.translation import load
+from transformer.pretrained import load
 
 SIZES = dict(vocab_size=60, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0)
 needs_ctranslate2 = pytest.mark.skipif("ctranslate2" not in available(["ctranslate2"]),

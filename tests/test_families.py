@@ -30,12 +30,13 @@ from families import (
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.corpora import read_corpus
 from transformer.decoding import bleu, chrf, translate
+from transformer.experiments.records import read_results
 from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import learning_rate
+from transformer.pretrained import build
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.training import TrainingConfig
-from transformer.translation import build, read_results
 from transformer.weights import count_parameters, load_parameters, load_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")

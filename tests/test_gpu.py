@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from transformer import corpora
+from transformer.experiments.records import RUNS, commands_of, read_results
 from transformer.hardware import training_flops
+from transformer.recipes import recipe
 from transformer.training import Interrupted
-from transformer.translation import RUNS, commands_of, read_results, recipe
 
 CPU = torch.device("cpu")
 

@@ -23,9 +23,10 @@ import torch
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, corpora, decoding, parsing, training, translation
+from transformer import Transformer, TransformerConfig, corpora, decoding, parsing, pretrained, runs, training
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
+from transformer.experiments import records
 from transformer.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
@@ -145,9 +146,9 @@ def test_a_run_remembers_how_it_went_on(run, files):
     assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True]
     assert all(again["hardware"] and again["commit"] for again in saved["resumed"])
     assert call("evaluate", "--folder", run, *files).status == 0
-    kept = translation.record(run)
+    kept = records.record(run)
     assert kept["updates"] == 9 and kept["corpus"] == "own.en"
-    assert kept["resumed"] == [{**again, "command": translation.public(again["command"])} for again in saved["resumed"]]
+    assert kept["resumed"] == [{**again, "command": records.public(again["command"])} for again in saved["resumed"]]
     assert str(run) in str(saved["resumed"]) and str(run) not in str(kept["resumed"])
 
 
@@ -199,7 +200,7 @@ def test_a_parser(monkeypatch, tmp_path):
     for module in (parsing, corpora):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
     monkeypatch.setattr(parsing, "stream_corpus", lambda *_: iter(pairs))
-    monkeypatch.setattr(translation, "corpus_paths", lambda *_: [])
+    monkeypatch.setattr(runs, "corpus_paths", lambda *_: [])
     folder, result = tmp_path / "run", tmp_path / "result.json"
     assert call("train", "--corpus", "treebank_nltk", "--folder", folder, *SIZES, *SPEED).status == 0
     assert len(Tokenizer.load(folder / "tokenizer.json").encode("S_ NP_ DT NN _NP VP_ VBZ _VP _S")) == 9
@@ -262,7 +263,7 @@ def test_demo(small_demo, tmp_path):
     assert done.status == 0, done.err
     report = json.loads((tmp_path / "demo" / "demo.json").read_text())
     assert json.loads((tmp_path / "data" / "demo.json").read_text()) == report
-    assert report["command"] == "transformer demo --record demo.json" and report["commit"] == translation.git_commit()
+    assert report["command"] == "transformer demo --record demo.json" and report["commit"] == runs.git_commit()
     assert (report["updates"], report["seed"]) == (4, 2017) and report["tokens"] > 0 and report["hardware"]
     pronoun, alignment = report["pronoun"], report["alignment"]
     assert pronoun["count"] > 0 and pronoun.keys() == {"attention", "layer", "head", "count", "accuracy", "chance",
@@ -370,7 +371,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(translation, "bundled_folder", lambda: trained)
+    monkeypatch.setattr(pretrained, "bundled_folder", lambda: trained)
     monkeypatch.setattr(corpora, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
                         else read_bundled(split))
     assert complaint(*arguments).startswith(said)

@@ -43,8 +43,8 @@ from transformer.parsing import (
     untagged,
     walk,
 )
+from transformer.runs import Experiment, read_log, run_experiment
 from transformer.training import TrainingConfig
-from transformer.translation import Experiment, read_log, run_experiment
 
 FENCE = ("(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) (NN fence)) (PP (IN behind) "
          "(NP (DT the) (NN school))))) (. .))")

@@ -18,61 +18,63 @@ import torch
 from helpers import KILL
 
 import transformer.__main__ as command_line
-from transformer import corpora, translation
+from transformer import corpora, runs
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.decoding import bleu, scores, translate
-from transformer.files import write_json
-from transformer.hardware import Meter, training_flops
-from transformer.model import Transformer, TransformerConfig
-from transformer.training import TrainingConfig
-from transformer.translation import (
+from transformer.experiments.records import (
     ABLATIONS,
     FAMILY_NAMES,
     MULTI30K_LITERATURE,
-    RECIPES,
     RUNS,
     SEEDS,
-    TABLE_2,
-    Experiment,
-    Plan,
-    average_last,
-    check_same_data,
     commands_of,
     experiment_of,
     families_rows,
-    files_of,
-    hardware_in_words,
-    last_update,
-    load,
-    load_run,
     markdown_table,
     missing,
     multi30k_rows,
-    on_disk,
     options_of,
     over_seeds,
-    parameters_of,
-    plan_of,
-    plan_run,
-    power,
-    products,
     public,
     read_alphas,
     read_families,
     read_results,
-    recipe,
     record,
-    run_experiment,
-    score_report,
-    score_run,
     spread,
-    stream_pairs,
-    table_2_rows,
     tatoeba_rows,
     thin,
-    to_sacrebleu,
+)
+from transformer.files import write_json
+from transformer.hardware import Meter, training_flops
+from transformer.model import Transformer, TransformerConfig
+from transformer.pretrained import load, parameters_of
+from transformer.recipes import RECIPES, recipe
+from transformer.runs import (
+    Experiment,
+    Plan,
+    average_last,
+    check_same_data,
+    files_of,
+    hardware_in_words,
+    last_update,
+    load_run,
+    on_disk,
+    plan_of,
+    plan_run,
+    power,
+    run_experiment,
+    stream_pairs,
     validator,
+)
+from transformer.training import TrainingConfig
+from transformer.translation import (
+    TABLE_2,
+    products,
+    score_report,
+    score_run,
+    table_2_rows,
+    to_sacrebleu,
 )
 from transformer.weights import load_weights
 
@@ -134,7 +136,7 @@ def test_parameters_without_a_model():
 @pytest.mark.parametrize("count, held_out", [(2, 1), (60, 1), (250, 2), (150_000, 1000)])
 def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
     lines = [(f"e{n}", f"d{n}") for n in range(count)]
-    monkeypatch.setattr(translation, "stream_parallel", lambda source, target: iter(lines))
+    monkeypatch.setattr(runs, "stream_parallel", lambda source, target: iter(lines))
     e = Experiment(source_file=tmp_path / "en", target_file=tmp_path / "de")
     train, validation = list(stream_pairs(e, "train")), list(stream_pairs(e, "validation"))
     assert train + validation == lines and len(validation) == held_out
@@ -159,12 +161,12 @@ def test_what_goes_through_the_disk(files, monkeypatch):
     assert not on_disk(Experiment("bundled")) and not on_disk(Experiment("multi30k"))
     assert on_disk(Experiment("europarl")) and on_disk(Experiment("wmt14"))
     assert not on_disk(Experiment("wmt14", **files))
-    monkeypatch.setattr(translation, "LARGE", 100)
+    monkeypatch.setattr(runs, "LARGE", 100)
     assert on_disk(Experiment(**files))
 
 
 def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(translation, "LARGE", 0)
+    monkeypatch.setattr(runs, "LARGE", 0)
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
     run_experiment(experiment(files, tmp_path / "run"), "a test", quiet=True)
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
@@ -213,7 +215,7 @@ def test_the_plan_fits_the_meter(files, monkeypatch):
         pairs = [encoded[i] for i in rows]
         meter.add(len(pairs), sum(len(s) for s, _ in pairs), sum(len(t) - 1 for _, t in pairs))
     e = Experiment(model=c, training=TrainingConfig(updates=len(batches), batch_tokens=1000))
-    monkeypatch.setattr(translation, "matmul_rate", lambda device, precision: 1e9)
+    monkeypatch.setattr(runs, "matmul_rate", lambda device, precision: 1e9)
     plan = plan_of(e, encoded, torch.device("cpu"))
     assert plan.tokens == pytest.approx(meter.tokens, rel=0.1) and plan.flops == pytest.approx(meter.flops, rel=0.1)
     assert plan.epochs == pytest.approx(1, rel=0.1) and plan.seconds == pytest.approx(plan.flops * 3 / 1e9)
@@ -275,7 +277,7 @@ def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(finished, file
     """Without its checkpoint a run cannot go on, and what it kept must not mix with another's."""
     shutil.copytree(finished / "weights", tmp_path / "run" / "weights")
     with pytest.raises(ValueError, match="holds weights, but no checkpoint to go on from: delete"):
-        translation.begin_folder(experiment(files, tmp_path / "run"), "a test", torch.device("cpu"))
+        runs.begin_folder(experiment(files, tmp_path / "run"), "a test", torch.device("cpu"))
 
 
 def test_an_unfinished_run_is_no_model_yet(tmp_path):
@@ -298,10 +300,10 @@ def test_what_the_first_process_may_have_to_download(files, tmp_path, monkeypatc
         assert ahead
         return lambda model: {"bleu": 1.0}
 
-    monkeypatch.setattr(translation, "first_goes_ahead", first_goes_ahead)
-    monkeypatch.setattr(translation, "allow_tf32", None)
+    monkeypatch.setattr(runs, "first_goes_ahead", first_goes_ahead)
+    monkeypatch.setattr(runs, "allow_tf32", None)
     e = experiment(files, tmp_path / "run")
-    assert run_experiment(e, "a test", quiet=True, task=translation.Task(validator=validator))
+    assert run_experiment(e, "a test", quiet=True, task=runs.Task(validator=validator))
 
 
 def test_a_run_from_before_there_was_a_direction(finished, tmp_path):
@@ -362,7 +364,7 @@ def test_torchrun_with_data_that_cannot_be_used(files, tmp_path):
     run = command(*torchrun, *options({**files, "target_file": tmp_path / "short.de"}, tmp_path / "two"))
     out, err = run.communicate(timeout=240)
     assert run.returncode != 0 and "transformer: " in err and "short.de" in err
-    assert "RuntimeError" not in err and "transformer/translation.py" not in err
+    assert "RuntimeError" not in err and "transformer/runs.py" not in err
 
 
 def test_kill_and_resume(finished, files, tmp_path):
@@ -427,7 +429,7 @@ def test_score_run_and_record(scored):
     again = {"command": "transformer train --resume --folder somewhere/run", "commit": "abc1234", "hardware": "a CPU"}
     (scored / "run.json").write_text(json.dumps({**saved, "resumed": [again]}))
     assert record(scored)["resumed"] == [{**again, "command": "transformer train --resume"}]
-    assert kept["commit"] == translation.git_commit()
+    assert kept["commit"] == runs.git_commit()
     assert str(scored.parent) not in json.dumps(kept)
 
 
@@ -621,12 +623,12 @@ def test_europarl(tmp_path, monkeypatch, capsys):
 
 def test_runs_are_kept_in_drive_where_it_is_mounted(monkeypatch, tmp_path):
     """Otherwise in the project's folder, and of an installed package in the present one."""
-    assert translation.runs_folder() == Path(translation.__file__).parents[1] / "runs"
+    assert runs.runs_folder() == Path(runs.__file__).parents[1] / "runs"
     with monkeypatch.context() as patch:
-        patch.setattr(translation, "data_folder", lambda: tmp_path / "transformer" / "files")
-        assert translation.runs_folder() == Path("runs")
-    monkeypatch.setattr(translation, "DRIVE", tmp_path)
-    assert translation.runs_folder() == tmp_path / "runs"
+        patch.setattr(runs, "data_folder", lambda: tmp_path / "transformer" / "files")
+        assert runs.runs_folder() == Path("runs")
+    monkeypatch.setattr(runs, "DRIVE", tmp_path)
+    assert runs.runs_folder() == tmp_path / "runs"
 
 
 @pytest.mark.parametrize("number, expected", [(0, ["inside", "told None"]), (1, ["waited", "inside"])])
@@ -634,10 +636,10 @@ def test_the_first_process_goes_ahead(monkeypatch, number, expected):
     done = []
     exchange = SimpleNamespace(
         broadcast_object_list=lambda words: done.append(f"told {words[0]}" if number == 0 else "waited"))
-    monkeypatch.setattr(translation, "process_number", lambda: number)
-    monkeypatch.setattr(translation, "process_count", lambda: 2)
-    monkeypatch.setattr(translation, "distributed", exchange)
-    with translation.first_goes_ahead():
+    monkeypatch.setattr(runs, "process_number", lambda: number)
+    monkeypatch.setattr(runs, "process_count", lambda: 2)
+    monkeypatch.setattr(runs, "distributed", exchange)
+    with runs.first_goes_ahead():
         done.append("inside")
     assert done == expected
 
@@ -647,16 +649,16 @@ def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):
     sent, done = [], []
 
     def exchange(words):
-        if translation.process_number() == 0:
+        if runs.process_number() == 0:
             sent[:] = words
         words[:] = sent
 
-    monkeypatch.setattr(translation, "process_count", lambda: 2)
-    monkeypatch.setattr(translation, "distributed", SimpleNamespace(broadcast_object_list=exchange))
-    monkeypatch.setattr(translation, "process_number", lambda: 0)
-    with pytest.raises(OSError), translation.first_goes_ahead():
+    monkeypatch.setattr(runs, "process_count", lambda: 2)
+    monkeypatch.setattr(runs, "distributed", SimpleNamespace(broadcast_object_list=exchange))
+    monkeypatch.setattr(runs, "process_number", lambda: 0)
+    with pytest.raises(OSError), runs.first_goes_ahead():
         raise OSError("the disk is full")
-    monkeypatch.setattr(translation, "process_number", lambda: 1)
-    with pytest.raises(ValueError, match="first process stopped, .*: the disk is full"), translation.first_goes_ahead():
+    monkeypatch.setattr(runs, "process_number", lambda: 1)
+    with pytest.raises(ValueError, match="first process stopped, .*: the disk is full"), runs.first_goes_ahead():
         done.append("inside")
     assert done == []

@@ -18,14 +18,15 @@ import torch
 from helpers import KILL, close
 
 import transformer.__main__ as command_line
-from transformer import hardware, translation, variations
+from transformer import hardware, runs, variations
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search, translate
 from transformer.model import Transformer, TransformerConfig
+from transformer.pretrained import parameters_of
+from transformer.runs import read_log
 from transformer.stacks import Residual
 from transformer.training import Interrupted, TrainingConfig
-from transformer.translation import parameters_of, read_log
 from transformer.variations import (
     LARGE,
     PAPER,
@@ -271,7 +272,7 @@ def test_no_such_part():
 def rate_is_known():
     """A run begins with some products of matrices, to say how long it will take: not here."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (hardware, translation):
+        for module in (hardware, runs):
             patch.setattr(module, "matmul_rate", lambda *_, **__: 1e9)
         yield
 

@@ -33,7 +33,8 @@ def measure(model, tokenizer, pairs, language="de", alphas=ALPHAS):
 
 def main():
     from transformer.files import git_commit, write_json
-    from transformer.translation import hardware_in_words, load, load_run, stream_pairs
+    from transformer.pretrained import load
+    from transformer.runs import hardware_in_words, load_run, stream_pairs
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/multi30k-en-de-1"), help="of a finished run")

@@ -36,7 +36,8 @@ def measure(folder, sentences):
     """Everything notebook 19 draws of a trained run."""
     from transformer import visualization as v
     from transformer.decoding import translate
-    from transformer.translation import load, load_run, stream_pairs
+    from transformer.pretrained import load
+    from transformer.runs import load_run, stream_pairs
 
     model, tokenizer = load(folder)
     aligned = read_aligned()
@@ -64,7 +65,7 @@ def measure(folder, sentences):
 
 def main():
     from transformer.files import git_commit, write_file
-    from transformer.translation import hardware_in_words, read_settings
+    from transformer.runs import hardware_in_words, read_settings
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("runs/multi30k-en-de-1"), help="of a finished run")

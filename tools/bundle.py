@@ -12,9 +12,12 @@ from pathlib import Path
 import pairs
 import torch
 
-from transformer.__main__ import RECIPES, Train, load, train_command, write_json
+from transformer.__main__ import Train, train_command
 from transformer.corpora import read_bundled
 from transformer.decoding import bleu, exact_match, translate
+from transformer.files import write_json
+from transformer.pretrained import load
+from transformer.recipes import RECIPES
 from transformer.visualization import score_attention
 from transformer.weights import save_weights
 

@@ -24,7 +24,7 @@ from transformer.files import (
     git_commit,  # noqa: E402
     write_file,  # noqa: E402
 )
-from transformer.translation import hardware_in_words
+from transformer.runs import hardware_in_words
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
 

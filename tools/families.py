@@ -33,20 +33,16 @@ from transformer.convolution import ConvolutionConfig  # noqa: E402
 from transformer.corpora import stream_corpus  # noqa: E402
 from transformer.data import Tokenizer, encode_pairs, lengths_of  # noqa: E402
 from transformer.decoding import bleu, translate  # noqa: E402
+from transformer.experiments.records import thin
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import accelerate, training_flops  # noqa: E402
 from transformer.optimizer import peak_rate  # noqa: E402
+from transformer.pretrained import build, parameters_of
+from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig  # noqa: E402
+from transformer.runs import average_last, hardware_in_words
 from transformer.training import Interrupted, TrainingConfig, train, validation_loss  # noqa: E402
-from transformer.translation import (  # noqa: E402
-    average_last,
-    build,
-    hardware_in_words,
-    parameters_of,
-    recipe,
-    score_report,
-    thin,
-)
+from transformer.translation import score_report
 from transformer.weights import load_parameters, load_weights, save_weights  # noqa: E402
 
 STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length

@@ -35,6 +35,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from transformer.bench import Bench, run_bench  # noqa: E402
+from transformer.experiments.records import RUNS, experiment_of, options_of, record
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import (  # noqa: E402
     UTILISATION,
@@ -47,19 +48,11 @@ from transformer.hardware import (  # noqa: E402
     training_flops,
 )
 from transformer.model import Transformer  # noqa: E402
+from transformer.pretrained import parameters_of
+from transformer.recipes import recipe
+from transformer.runs import hardware_in_words, load_run, run_experiment
 from transformer.training import Interrupted, train  # noqa: E402
-from transformer.translation import (  # noqa: E402
-    RUNS,
-    experiment_of,
-    hardware_in_words,
-    load_run,
-    options_of,
-    parameters_of,
-    recipe,
-    record,
-    run_experiment,
-    score_run,
-)
+from transformer.translation import score_run
 from transformer.variations import base_of, choose, devices_for, run_variations  # noqa: E402
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates

@@ -5,8 +5,8 @@ import json
 import pairs
 
 from transformer import plotting
-from transformer.__main__ import load
 from transformer.decoding import translate
+from transformer.pretrained import load
 from transformer.visualization import attention_maps
 
 SENTENCE = "The old cat behind the school has lost its ball."

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from transformer.data import Tokenizer, encode_pairs
     from transformer.decoding import beam_search, bleu, greedy_search, translate, translate_n_best
     from transformer.model import Transformer, TransformerConfig
+    from transformer.pretrained import load
     from transformer.training import TrainingConfig, train
-    from transformer.translation import evaluate, load
+    from transformer.translation import evaluate
     from transformer.visualization import view
 
 __version__ = "0.1.0"
@@ -30,8 +31,9 @@ HOMES = {
     "data": ["Tokenizer", "encode_pairs"],
     "decoding": ["beam_search", "bleu", "greedy_search", "translate", "translate_n_best"],
     "model": ["Transformer", "TransformerConfig"],
+    "pretrained": ["load"],
     "training": ["TrainingConfig", "train"],
-    "translation": ["evaluate", "load"],
+    "translation": ["evaluate"],
     "visualization": ["view"],
 }
 

@@ -18,28 +18,24 @@ import tyro
 from transformer.bench import Bench, run_bench
 from transformer.corpora import TREEBANKS
 from transformer.decoding import check_search
+from transformer.experiments.records import public, record
 from transformer.export import export_ctranslate2, type_names
 from transformer.files import prepare_folder, write_file, write_json
 from transformer.model import TransformerConfig
-from transformer.training import Interrupted, TrainingConfig
-from transformer.translation import (
-    RECIPES,
+from transformer.pretrained import load
+from transformer.recipes import RECIPES, recipe, search_of
+from transformer.runs import (
     Experiment,
     Task,
     average_last,
-    evaluate,
     last_update,
-    load,
     load_run,
-    public,
     read_log,
     read_settings,
-    recipe,
-    record,
     run_experiment,
-    search_of,
-    translate_all,
 )
+from transformer.training import Interrupted, TrainingConfig
+from transformer.translation import evaluate, translate_all
 from transformer.variations import base_of, choose, devices_for, run_variations
 
 
@@ -328,7 +324,7 @@ def choose_search(command, corpus, n_best=1):
 def pairs_to_score(command):
     """The sentence pairs that `evaluate` is asked for."""
     from transformer.corpora import read_corpus, read_parallel
-    from transformer.translation import files_of
+    from transformer.runs import files_of
 
     files = files_of(command, command.split)
     return read_corpus(command.corpus, command.split, command.reverse) if command.source_file is None else \

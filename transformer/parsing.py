@@ -34,7 +34,7 @@ from transformer.data import WORD, collate, encode_pairs
 from transformer.corpora import read_corpus, stream_corpus
 from transformer.decoding import translate, translate_n_best
 from transformer.training import validation_loss
-from transformer.translation import Task, check_part
+from transformer.runs import Task, check_part
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -50,7 +50,10 @@ from transformer.translation import Task, check_part
 # from transformer.data import Tokenizer
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train
-# from transformer.translation import SENTENCES, load, markdown_table, read_results, runs_folder
+# from transformer.translation import SENTENCES
+# from transformer.experiments.records import markdown_table, read_results
+# from transformer.runs import runs_folder
+# from transformer.pretrained import load
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)      # the model below is too small to share between cores

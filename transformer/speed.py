@@ -52,7 +52,8 @@ from transformer.hardware import wait_for
 # from transformer.export import export_ctranslate2, translate_there, type_names
 # from transformer.files import data_folder
 # from transformer.model import TransformerConfig
-# from transformer.translation import SENTENCES, bundled_folder, load
+# from transformer.translation import SENTENCES
+# from transformer.pretrained import bundled_folder, load
 #
 # torch.set_num_threads(1)            # one core: then time is work
 # cpu = torch.device("cpu")

@@ -20,48 +20,54 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import json
-import re
-import shlex
 import time
-from contextlib import contextmanager
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
-from pathlib import Path
-from statistics import mean, stdev
 
-import numpy as np
-import torch
-from torch import distributed
 from tqdm import tqdm
 
-from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
-from transformer.corpora import corpus_paths, stream_corpus, stream_parallel
-from transformer.corpora.encoded import prepare
-from transformer.data import Tokenizer, encode_pairs, lengths_of
-from transformer.decoding import average_checkpoints, bleu, exact_match, scores, translate
-from transformer.hardware import (
-    UTILISATION, accelerate, allow_tf32, choose_device, choose_precision, compile_stacks, matmul_rate, precision_hint, process_count, process_number,
-    processes, training_flops)
-from transformer.model import Transformer, TransformerConfig
-from transformer.weights import count_parameters, load_parameters
-from transformer.files import data_folder, git_commit, prepare_folder, processor, write_file, write_json
-from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
-from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
+from transformer.corpora import stream_corpus
+from transformer.decoding import exact_match, scores, translate
+from transformer.experiments.records import figure_of
+from transformer.files import write_json
+from transformer.model import TransformerConfig
+from transformer.pretrained import load
+from transformer.recipes import search_of
+from transformer.runs import (
+    average_last, last_update, load_run, plan_run, power,
+)
+from transformer.training import TrainingConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# import json
 # import random
+# import tempfile
+# from pathlib import Path
 #
 # import matplotlib.pyplot as plt
+# import numpy as np
+# import torch
 # from IPython.display import Markdown, display
 #
 # from transformer import plotting
 # from transformer.corpora import read_corpus
+# from transformer.data import encode_pairs
+# from transformer.experiments.records import (
+#     FAMILY_NAMES, SEEDS, commands_of, estimate_rows, families_rows, markdown_table,
+#     missing, multi30k_rows, public, read_alphas, read_families, read_results, record,
+#     tatoeba_rows,
+# )
+# from transformer.files import data_folder
+# from transformer.hardware import choose_device, choose_precision, matmul_rate
 # from transformer.weights import load_weights
+# from transformer.recipes import RECIPES, recipe
+# from transformer.runs import (
+#     Experiment, hardware_in_words, plan_of, read_log, run_experiment, runs_folder,
+#     stream_pairs,
+# )
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
 
@@ -73,52 +79,9 @@ from transformer.training import Interrupted, TrainingConfig, check_pairs, merit
 # validation sentences; Multi30k's follows Wu et al. (2021); those of Tatoeba, Europarl and own files lie between them,
 # and nothing was tuned. The two treebanks belong to notebook 18. All are small enough for a CPU and some patience.
 
-# %%
-RECIPES = {
-    "bundled": dict(
-        model=TransformerConfig.preset("tiny", vocab_size=3500, P_drop=0.0),
-        training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5, save_every=200, keep=6)),
-    "multi30k": dict(
-        model=TransformerConfig(vocab_size=6000, N=4, d_model=128, d_ff=256, h=4, P_drop=0.2),
-        training=TrainingConfig(updates=8000, batch_tokens=4096, warmup=2000, factor=2.5, save_every=200, keep=10)),
-    "tatoeba": dict(
-        model=TransformerConfig(vocab_size=8000, N=3, d_model=256, d_ff=512, h=4, P_drop=0.1),
-        training=TrainingConfig(updates=6000, batch_tokens=4096, warmup=1000, save_every=300)),
-    "europarl": dict(
-        model=TransformerConfig.preset("small", vocab_size=8000),
-        training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=1000, save_every=250)),
-    "treebank_nltk": dict(
-        model=TransformerConfig(vocab_size=3000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.2),
-        training=TrainingConfig(updates=5000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=250)),
-    "treebank_craft": dict(
-        model=TransformerConfig(vocab_size=8000, N=4, d_model=128, d_ff=512, h=4, norm_first=True, max_positions=1536),
-        training=TrainingConfig(updates=30_000, batch_tokens=1024, warmup=1000, save_every=1000)),
-    "files": dict(
-        model=TransformerConfig.preset("small", vocab_size=8000),
-        training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
-}
-
 # %% [markdown]
 # The last is the paper's (Sections 5.1 to 5.4). Its base model kept weights every ten minutes and averaged the last five. At 0.4
 # seconds an update that is every 1,500 updates. The big model took a second an update, and averaged twenty.
-
-# %%
-RECIPES["wmt14"] = dict(
-    model=TransformerConfig.preset("base", vocab_size=37_000),
-    training=TrainingConfig(updates=100_000, batch_tokens=25_000, warmup=4000, save_every=1500, keep=5))
-WMT14_BIG = replace(RECIPES["wmt14"]["training"], updates=300_000, save_every=600, keep=20)
-
-
-# %%
-def recipe(corpus, preset=None):
-    """{"model", "training"} for a corpus, or "files"; preset names another size (on wmt14 big is trained as in the paper)."""
-    found = dict(RECIPES.get(corpus, RECIPES["files"]))
-    if preset is not None:
-        found["model"] = TransformerConfig.preset(preset, vocab_size=found["model"].vocab_size)
-    if (corpus, preset) == ("wmt14", "big"):
-        found["training"] = WMT14_BIG
-    return found
-
 
 # %% tags=["active-ipynb"]
 # for name, preset in [*((name, None) for name in RECIPES), ("wmt14", "big")]:
@@ -133,23 +96,6 @@ def recipe(corpus, preset=None):
 #
 # ## A run, and what it consists of
 
-# %%
-@dataclass
-class Experiment:
-    """A run: what to learn from, how large a model, how to train it, and where to keep it."""
-
-    corpus: str = "bundled"  # bundled (comes with the package), multi30k, tatoeba, europarl, wmt14, treebank_craft, treebank_nltk (downloaded)
-    reverse: bool = False  # translate German to English
-    source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
-    target_file: Path | None = None  # their translations, line by line
-    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
-    resume: bool = False  # go on with the run in the folder, with its own settings
-    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
-    compile: bool = False  # let torch.compile write kernels for the model first (a minute; pays on GPUs)
-    model: TransformerConfig = field(default_factory=lambda: RECIPES["bundled"]["model"])
-    training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
-
-
 # %% [markdown]
 # The command `transformer train` has these fields as its options, and those of the two configurations besides.
 
@@ -157,31 +103,6 @@ class Experiment:
 # ## Sentences
 #
 # A corpus has its splits. Of your own two files the last hundredth, at most 1,000 pairs, is kept for validation.
-
-# %%
-def files_of(e, split):
-    """The files of one split of an experiment's corpus, or its own, source first; ValueError for options that do not fit."""
-    if (e.source_file is None) != (e.target_file is None):
-        raise ValueError("--source-file and --target-file go together: give both, or a --corpus")
-    if e.source_file is None:
-        return corpus_paths(e.corpus, split)
-    if e.reverse:
-        raise ValueError("--reverse turns a corpus round: with your own files swap --source-file and --target-file")
-    return [e.source_file, e.target_file]
-
-
-# %%
-def stream_pairs(e, split):
-    """Yield the (source, target) pairs of an experiment's train or validation split, one at a time."""
-    files = files_of(e, split)
-    if e.source_file is None:
-        return stream_corpus(e.corpus, split, e.reverse)
-    count = sum(1 for _ in stream_parallel(*files))
-    if count < 2:
-        raise ValueError(f"{files[0]} has {count} line: training needs at least 2, one of them to validate on")
-    border = count - max(1, min(1000, count // 100))
-    return islice(stream_parallel(*files), *((border,) if split == "train" else (border, None)))
-
 
 # %% tags=["active-ipynb"]
 # print(next(iter(stream_pairs(Experiment("bundled"), "train"))))
@@ -191,102 +112,17 @@ def stream_pairs(e, split):
 # A large corpus, like WMT's 4.5 million pairs, is encoded once into a folder on disk (notebook 10), so that memory does not grow
 # with it; a small one stays in memory. Europarl's sample is small, and takes the long way for practice.
 
-# %%
-ON_DISK, LARGE = ("wmt14", "europarl"), 100 * 2**20  # own files: from so many bytes on
-
-
-def on_disk(e):
-    """True where an experiment's training pairs go through a folder on disk."""
-    if e.source_file is None:
-        return e.corpus in ON_DISK
-    return sum(Path(path).stat().st_size for path in files_of(e, "train")) > LARGE
-
-
-# %%
-def encoded_training(e, tokenizer, pairs=stream_pairs):
-    """The encoded training pairs: a list, or `EncodedPairs`, which leave out what is longer than the model's positions.
-
-    pairs(e, split) yields them as text. Raises ValueError for a pair in memory that is longer than that.
-    """
-    if on_disk(e):
-        name = e.corpus if e.source_file is None else Path(e.source_file).stem
-        settings = (name, "train", e.reverse, e.model.max_positions)
-        return prepare(tokenizer, pairs(e, "train"), files_of(e, "train"), f"{name}-train", *settings)
-    encoded = encode_pairs(tokenizer, list(pairs(e, "train")))
-    check_part("training", encoded, e.model)
-    return encoded
-
-
-# %%
-def check_part(name, encoded, c):
-    """`check_pairs`, saying which part of the data it looked at."""
-    try:
-        check_pairs(encoded, c.max_positions)
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
-
-
 # %% [markdown]
 # ## The folder of a run
 #
 # It holds `run.json`, the settings, so that a run can be resumed and understood; the tokenizer; what notebook 14 saves while training;
 # and in the end the model. First some small helpers.
 
-# %%
-def read_settings(folder):
-    """The dict in a folder's run.json; FileNotFoundError or ValueError where it is missing or damaged."""
-    path = folder / "run.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
-    try:
-        saved = json.loads(path.read_text(encoding="utf8"))
-        TransformerConfig(**saved["model"]), TrainingConfig(**saved["training"])
-        wrong = next((name for name in ("corpus", "source_file", "target_file")
-                      if not isinstance(saved[name], str | None)), None)
-        if wrong:
-            raise TypeError(f"{wrong} is {saved[wrong]!r}")
-        return saved
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} does not hold the settings of a run ({error}): copy it again, "
-                         "or train anew in another --folder") from None
-
-
-# %%
-def load_run(folder):
-    """The `Experiment` in a folder, ready to resume; OSError or ValueError where there is none."""
-    saved = read_settings(folder)
-    files = {name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")}
-    return Experiment(saved["corpus"], saved.get("reverse", False), **files, folder=folder, resume=True,
-                      model=TransformerConfig(**saved["model"]), training=TrainingConfig(**saved["training"]))
-
-
 # %% [markdown]
 # A result without the machine it was measured on is half a result.
 
-# %%
-def hardware_in_words(device, precision="auto"):
-    """What a run works on, such as "2 x NVIDIA L4, torch 2.6.0, bf16" or "1 thread of AMD EPYC, torch 2.13.0, fp32"."""
-    if device.type == "cuda":
-        what = f"{process_count()} x {torch.cuda.get_device_name(device)}"
-    elif device.type == "mps":
-        what = f"the GPU of {processor()}"
-    else:
-        threads = torch.get_num_threads() * process_count()
-        what = f"{threads} thread{'s' * (threads > 1)} of {processor()}"
-    return f"{what}, torch {torch.__version__.partition('+')[0]}, {choose_precision(device, precision)}"
-
-
 # %% tags=["active-ipynb"]
 # print(hardware_in_words(choose_device()))
-
-# %%
-def settings_of(e, command, device):
-    """What run.json keeps of an experiment."""
-    return {"command": command, "commit": git_commit(), "hardware": hardware_in_words(device, e.training.precision),
-            "corpus": e.corpus, "reverse": e.reverse, "source_file": e.source_file and str(e.source_file),
-            "target_file": e.target_file and str(e.target_file),
-            "model": asdict(e.model), "training": asdict(e.training)}
-
 
 # %% [markdown]
 # On this machine: the small corpus on a CPU, and a model a sixth as large as the recipe's, so that it learns something in seconds. On a GPU
@@ -294,15 +130,6 @@ def settings_of(e, command, device):
 #
 # In Colab the machine itself, with all its files, may go away. Mount Google Drive first (the folder symbol on the left, then
 # *Mount Drive*), and runs are kept there.
-
-# %%
-DRIVE = Path("/content/drive/MyDrive")
-
-
-def runs_folder():
-    """Where runs are kept: `runs` in Google Drive where Colab has mounted it, else in the project's folder, or in this one without a clone."""
-    return (DRIVE if DRIVE.is_dir() else data_folder().parent if data_folder().name == "data" else Path()) / "runs"
-
 
 # %% tags=["active-ipynb"]
 # device = choose_device()
@@ -322,166 +149,20 @@ def runs_folder():
 # The models of notebooks 01 and 02 have the Transformer's methods. So a configuration decides which one is made, and the loop
 # of notebook 14 and the search of 15 work for all three.
 
-# %%
-MODELS = {TransformerConfig: Transformer, RecurrenceConfig: RecurrentEncoderDecoder, ConvolutionConfig: ConvolutionalEncoderDecoder}
-
-
-def build(c):
-    """The model of a configuration, with fresh weights."""
-    return MODELS[type(c)](c)
-
-
 # %% [markdown]
 # ## The vocabulary
 #
 # It is learned from the training split only. The model's sizes follow it: a small corpus may have fewer types than were asked for.
 # Before training begins, torch's `meta` device, which has shapes and no numbers, shows whether these sizes make a model at all.
 
-# %%
-def parameters_of(c):
-    """How many parameters a model of configuration c has, without making it; ValueError for sizes that do not fit."""
-    with torch.device("meta"):
-        return count_parameters(build(c))
-
-
-# %%
-def begin_folder(e, command, device, pairs=stream_pairs):
-    """Learn the vocabulary of a new run, save it and the settings; ValueError for a folder in use."""
-    begun = [name for name in ("checkpoint.safetensors", "model.safetensors", "weights/*.safetensors") if list(e.folder.glob(name))]
-    if begun == ["weights/*.safetensors"]:
-        raise ValueError(f"{e.folder} holds weights, but no checkpoint to go on from: delete its folder weights, or name another --folder")
-    if begun:
-        raise ValueError(f"{e.folder} already holds a run or a model: go on with the run (--resume), "
-                         "or name another --folder")
-    texts = (text for pair in pairs(e, "train") for text in pair)
-    prepare_folder(e.folder)
-    tokenizer = Tokenizer.train(texts, e.model.vocab_size)
-    adopt(e, tokenizer)
-    parameters_of(e.model)
-    write_file(e.folder / "tokenizer.json", tokenizer.save)
-    write_json(e.folder / "run.json", settings_of(e, command, device))
-
-
-def adopt(e, tokenizer):
-    """Set the sizes of an experiment's model by its tokenizer."""
-    e.model = replace(e.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, bos_id=tokenizer.bos_id,
-                      eos_id=tokenizer.eos_id)
-
-
-# %%
-def check_same_data(e):
-    """ValueError where an experiment resumes a run that was begun with other data, or with other batches."""
-    saved = load_run(e.folder)
-    for name in ("corpus", "reverse", "source_file", "target_file", "seed", "batch_tokens"):
-        there, here = (getattr(run.training if hasattr(run.training, name) else run, name) for run in (saved, e))
-        if there != here:
-            raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
-                             f"{here}: resume it without that option, or name another --folder")
-
-
-# %%
-def note_resumed(e, command, device):
-    """Write into run.json how a resumed run went on: its settings from there, and by which command, code and hardware."""
-    if not e.resume or process_number() > 0:
-        return
-    saved, now = read_settings(e.folder), settings_of(e, command, device)
-    again = {name: now[name] for name in ("command", "commit", "hardware")}
-    write_json(e.folder / "run.json", {**saved, "training": now["training"], "resumed": [*saved.get("resumed", []), again]})
-
-
-# %%
-def load_tokenizer(folder, config):
-    """The tokenizer in a model's folder; ValueError where it is another model's."""
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
-                         f"{config.vocab_size}: use the tokenizer that was saved with this model")
-    return tokenizer
-
-
 # %% [markdown]
 # Several processes would all learn the same vocabulary. Instead the first one does, and the others wait and read its file.
-
-# %%
-@contextmanager
-def first_goes_ahead():
-    """Inside this block the other processes begin when the first has finished, and find what it has made.
-
-    ValueError in each of them where the first could not finish, with its reason: whichever process ends first, and has
-    the others stopped before they can speak, has said it.
-    """
-    reason = [None]
-    if process_number() > 0:
-        distributed.broadcast_object_list(reason)
-        if reason[0] is not None:
-            raise ValueError(f"the first process stopped, so this one does: {reason[0]}")
-    try:
-        yield
-    except BaseException as error:
-        reason = [str(error) or type(error).__name__]
-        raise
-    finally:
-        if process_number() == 0 and process_count() > 1:
-            distributed.broadcast_object_list(reason)
-
-
-# %%
-def open_run(e, command, device, pairs=stream_pairs):
-    """Begin the folder of a new run, or check that of a resumed one; returns (tokenizer, encoded training pairs)."""
-    with first_goes_ahead():
-        if e.resume:
-            check_same_data(e)
-        elif process_number() == 0:
-            begin_folder(e, command, device, pairs)
-        if process_number() > 0:
-            adopt(e, Tokenizer.load(e.folder / "tokenizer.json"))
-        tokenizer = load_tokenizer(e.folder, e.model)
-    with first_goes_ahead():
-        return tokenizer, encoded_training(e, tokenizer, pairs)
-
 
 # %% [markdown]
 # ## A plan before the start
 #
 # How many updates, tokens and FLOPs, and how long? Notebook 11 has the formula, and its guess that a third of a machine's rate reaches the
 # model. That is fair to large models. Small models on a GPU reach far less, because it waits for Python.
-
-# %%
-def power(number):
-    """A large number in short, such as 3.3e18."""
-    return f"{number:.1e}".replace("e+", "e")
-
-
-# %%
-@dataclass(frozen=True)
-class Plan:
-    """What a training run comes to: updates, epochs, real target tokens, FLOPs of matrix products, seconds."""
-
-    updates: int
-    epochs: float
-    tokens: float
-    flops: float
-    seconds: float
-
-    def __str__(self):
-        unit, length = next((u, n) for u, n in (("hours", 3600), ("minutes", 60), ("seconds", 1)) if self.seconds > 2 * n or n == 1)
-        return (f"{self.updates:,} updates, {self.epochs:,.1f} epochs, {float(f'{self.tokens:.3g}'):,.0f} target tokens, "
-                f"{power(self.flops)} FLOPs, about {self.seconds / length:,.1f} {unit}")
-
-
-# %%
-def plan_run(c, training, source, target, pairs, rate, utilisation=UTILISATION):
-    """The `Plan` for a model c on a corpus of so many pairs, whose lengths in tokens are source and target (arrays).
-
-    rate: FLOPs a second of all processes. Settings that end a run early (minutes, patience) are not counted on. Every
-    batch counts as full, so that epochs and time come out some per cent too high (on Tatoeba 7).
-    """
-    source, target = np.asarray(source), np.asarray(target)
-    at_once = training.accumulate * training.batch_tokens / np.maximum(source, target).mean()
-    flops = training.updates * at_once * training_flops(c, source.mean(), target.mean())
-    return Plan(training.updates, training.updates * at_once / pairs, training.updates * at_once * target.mean(),
-                flops, flops / (rate * utilisation))
-
 
 # %% [markdown]
 # The paper's two runs, first on its own eight P100, then on this machine (30 tokens a sentence, assumed):
@@ -496,128 +177,23 @@ def plan_run(c, training, source, target, pairs, rate, utilisation=UTILISATION):
 # %% [markdown]
 # The paper names 12 hours for base and 84 for big. So a third is a little too hopeful for base, and too careful for big.
 
-# %%
-def plan_of(e, encoded, device):
-    """The `Plan` of an experiment on a device, from the lengths of its first 200,000 pairs."""
-    source, target = lengths_of(encoded, range(min(len(encoded), 200_000)))
-    rate = matmul_rate(device, choose_precision(device, e.training.precision)) * process_count()
-    return plan_run(e.model, e.training, source, target - 1, len(encoded), rate)
-
-
 # %% [markdown]
 # ## Training
 #
 # Whether a run goes well shows on validation sentences: their cross-entropy, and the BLEU of greedy translations (beam search is too slow
 # to be repeated all the time). `watch` may draw something each time.
 
-# %%
-def validator(e, tokenizer, count=200, watch=None):
-    """validate(model) for `train`: cross-entropy and greedy BLEU on the first `count` validation pairs.
-
-    watch(folder) is called before each validation.
-    """
-    pairs = list(islice(stream_pairs(e, "validation"), count))
-    encoded, (sources, references) = encode_pairs(tokenizer, pairs), zip(*pairs)
-    check_part("validation", encoded, e.model)
-
-    def validate(model):
-        if watch is not None:
-            watch(e.folder)
-        outputs = translate(model, tokenizer, sources, beam=1)
-        return {**validation_loss(model, encoded), "bleu": bleu(outputs, references).score}
-
-    return validate
-
-
-# %%
-def new_model(e, device):
-    """The experiment's model with fresh weights, which its seed decides, made fast and put on the device."""
-    torch.manual_seed(e.training.seed)
-    model = accelerate(build(e.model)).to(device)
-    return compile_stacks(model) if e.compile else model
-
-
-# %%
-def fit(model, e, encoded, validate, quiet=False):
-    """Train the model of an experiment; a stop says how to go on. See `train`."""
-    try:
-        return train(model, encoded, e.training, e.folder, validate, e.resume, quiet)
-    except Interrupted as stop:
-        folder = shlex.quote(str(e.folder))
-        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}") from None
-
-
 # %% [markdown]
 # At the end the weights that were kept are averaged (notebook 15), and that is the model.
-
-# %%
-def average_last(model, folder, count, until=None):
-    """Give a model the average of the last `count` weights that the run in folder kept, those after update `until` left out."""
-    paths = [path for path in sorted((folder / "weights").glob("*.safetensors")) if until is None or int(path.stem) <= until]
-    load_parameters(model, average_checkpoints(paths[-count:]), folder)
-
-
-def last_update(e):
-    """The update whose weights count as a run's last: that of the best validation where it stops early (`patience`), else None."""
-    return max(read_log(e.folder), key=merit)["update"] if e.training.patience else None
-
 
 # %% [markdown]
 # What is learned is up to three functions. Notebooks 17 and 18 bring their own.
 
-# %%
-@dataclass(frozen=True)
-class Task:
-    """What a run learns; left as it is, to translate."""
-
-    pairs: Callable = stream_pairs  # pairs(e, split): the texts
-    validator: Callable = validator  # validator(e, tokenizer, count, watch): a function from the model to a dict of figures
-    new_model: Callable = new_model  # new_model(e, device)
-
-
 # %% [markdown]
 # From beginning to end:
 
-# %%
-def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
-    """Vocabulary, plan, training (validated on `count` pairs), average: leaves a model in e.folder.
-
-    command: the words that started it, for run.json. Started by torchrun, each process calls it. Returns True in the
-    first of them. Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted after Ctrl-C.
-    """
-    with processes(choose_device(e.device)) as device:
-        if device.type == "cuda":
-            allow_tf32()
-        tokenizer, encoded = open_run(e, command, device, task.pairs)
-        model, first = task.new_model(e, device), process_number() == 0
-        with first_goes_ahead():  # it may have to download what is validated on
-            validate = task.validator(e, tokenizer, count, watch)
-        if first:
-            print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, {count_parameters(model):,} "
-                  f"parameters\nplan: {plan_of(e, encoded, device)}", flush=True)
-            if hint := precision_hint(device, e.training.precision):
-                print(hint, flush=True)
-        try:
-            fit(model, e, encoded, validate, quiet)
-        except Interrupted:
-            note_resumed(e, command, device)
-            raise
-        note_resumed(e, command, device)
-        if first:
-            average_last(model, e.folder, e.training.keep, last_update(e))
-            model.save_pretrained(e.folder, tokenizer)
-        return first
-
-
 # %% [markdown]
 # On a CPU this page stops after 800 updates, or after eighteen seconds. (To train again, or to go on after you stopped it, first run the cell further up that makes `e`.)
-
-# %%
-def read_log(folder):
-    """The rows of a run's log, one dict a validation; none before the first."""
-    path = Path(folder) / "log.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()] if path.is_file() else []
-
 
 # %% tags=["active-ipynb"]
 # def draw(folder):
@@ -639,24 +215,6 @@ def read_log(folder):
 # smoothed, dropout is at work in it, and it is a mean over the updates since the last validation.
 #
 # ## What has it learned?
-
-# %%
-def bundled_folder():
-    """The folder of the model that comes with the package."""
-    return data_folder() / "models" / "bundled"
-
-
-def load(folder=None, device="cpu"):
-    """A trained model and its tokenizer (the bundled model where no folder is given).
-
-    Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run, or with a damaged file.
-    """
-    folder = Path(folder or bundled_folder())
-    if (folder / "checkpoint.safetensors").is_file() and not (folder / "config.json").is_file():
-        raise ValueError(f"the run in {folder} is not finished; go on with: transformer train --resume --folder {shlex.quote(str(folder))}")
-    model = Transformer.from_pretrained(folder)
-    return model.to(device), load_tokenizer(folder, model.config)
-
 
 # %% [markdown]
 # Sentences of our own, for a model of either kind of corpus:
@@ -730,15 +288,6 @@ def evaluate(model, tokenizer, pairs, beam=4, alpha=0.6, language="de", corpus=N
 # How wide a beam, and how large a length penalty $\alpha$? The paper chose 4 and 0.6 on its own validation sentences. Those of Multi30k want
 # a larger $\alpha$, as a picture below shows. Trees have theirs (notebook 18).
 
-# %%
-SEARCH = {"multi30k": (4, 1.6), "treebank_nltk": (21, 0.3), "treebank_craft": (21, 0.3)}
-
-
-def search_of(corpus):
-    """(beam, alpha) for a corpus: Multi30k's alpha was chosen on its validation split, all else is the paper's (6.1, 6.3)."""
-    return SEARCH.get(corpus, (4, 0.6))
-
-
 # %% [markdown]
 # The command `transformer evaluate --folder runs/multi30k` scores a whole test set, and saves the scores beside the model.
 
@@ -774,114 +323,9 @@ def score_run(folder, device="cpu", average=None, most=None):
 # Longer runs are made with commands, and what they gave is kept in `data/runs/`, one file a run: settings, hardware, minutes, a short
 # log, all scores. Names of folders on somebody's disk are cut away.
 
-# %%
-def public(command):
-    """A command without where its files and folders lie: --folder goes, and of other paths the name stays."""
-    words, kept = iter(shlex.split(command)), []
-    for word in words:
-        name, _, value = word.partition("=")
-        if name == "--folder":
-            if not value:
-                next(words, None)
-            continue
-        value = value or word
-        kept.append(word.replace(value, re.split(r"[/\\]", value.rstrip("/\\"))[-1]))
-    return shlex.join(kept)
-
-
-# %%
-def thin(log, most=40):
-    """At most about `most` rows of a log, evenly spread, the last among them; figures cut to four digits."""
-    step = -(-len(log) // most)
-    names = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss", "validation_loss", "bleu", "f1")
-    return [{name: row[name] if isinstance(row[name], int) else float(f"{row[name]:.4g}") for name in names if name in row}
-            for row in log[::-1][::step][::-1]]
-
-
-# %%
-def record(folder):
-    """What is kept of a finished run and its scores, as a dict for data/runs/; ValueError where there is nothing yet."""
-    saved, log = read_settings(folder), read_log(folder)
-    reports = {path.name.removeprefix("scores.").removesuffix(".json"): json.loads(path.read_text(encoding="utf8"))
-               for path in sorted(folder.glob("scores.*.json"))}
-    if not log or not reports:
-        raise ValueError(f"the run in {folder} has no {'scores' if log else 'log'}: train, then evaluate, then record it")
-    last = log[-1]
-    return {"command": public(saved["command"]), "commit": saved.get("commit") or git_commit(),
-            "hardware": saved.get("hardware", "not recorded"),
-            "resumed": [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])],
-            "corpus": Path(saved["source_file"]).name if saved["source_file"] else saved["corpus"], "reverse": saved.get("reverse", False),
-            "seed": saved["training"]["seed"], "minutes": round(last["seconds"] / 60, 1), "updates": last["update"],
-            "epochs": last["epoch"], "tokens": last["tokens"], "parameters": parameters_of(TransformerConfig(**saved["model"])),
-            "model": saved["model"], "training": saved["training"], "scores": reports, "log": thin(log)}
-
-
 # %% [markdown]
 # The runs that this page would like to show, each by what it changes in its corpus's recipe: three seeds, because one could be luck; the other
 # direction; three changes of one setting each; and Tatoeba. The machine was shared, so hours of equal runs differ.
-
-# %%
-SEEDS = {f"multi30k-en-de-{seed}": dict(corpus="multi30k", seed=seed) for seed in (1, 2, 3)}
-ABLATIONS = {
-    "multi30k-no-smoothing": dict(corpus="multi30k", seed=1, epsilon_ls=0.0),
-    "multi30k-untied": dict(corpus="multi30k", seed=1, tie_embeddings=False),
-    "multi30k-short-warmup": dict(corpus="multi30k", seed=1, warmup=500),
-}
-RUNS = {**SEEDS, "multi30k-de-en-1": dict(corpus="multi30k", reverse=True, seed=1), **ABLATIONS,
-        "tatoeba-en-de": dict(corpus="tatoeba")}
-
-
-# %%
-def options_of(name):
-    """A run of RUNS as options of `transformer train`."""
-    words = []
-    for setting, value in RUNS[name].items():
-        option = setting.replace("_", "-")
-        words += [f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
-    return " ".join(words)
-
-
-# %%
-def commands_of(name):
-    """The commands that make data/runs/<name>.json: train, score the last weights alone, score their average."""
-    folder, result = f"runs/{name}", f"data/runs/{name}.json"
-    return [f"transformer train {options_of(name)} --folder {folder}",
-            f"transformer evaluate --folder {folder} --average 1",
-            f"transformer evaluate --folder {folder} --record {result}"]
-
-
-# %%
-def experiment_of(name, folder):
-    """The `Experiment` of a run of RUNS, to be kept in a folder."""
-    settings = dict(RUNS[name])
-    corpus, reverse, parts = settings.pop("corpus"), settings.pop("reverse", False), {}
-    for part, config in recipe(corpus).items():
-        parts[part] = replace(config, **{key: value for key, value in settings.items() if hasattr(config, key)})
-    return Experiment(corpus, reverse, folder=folder, **parts)
-
-
-# %%
-def read_results(folder=None):
-    """{name: record} of the runs in a folder (data/runs where not given) that have scores; none where there is no folder."""
-    found = {path.stem: json.loads(path.read_text(encoding="utf8"))
-             for path in sorted(Path(folder or data_folder() / "runs").glob("*.json"))}
-    return {name: result for name, result in found.items() if "scores" in result}
-
-
-# %%
-def figure_of(result, split="test", score="bleu"):
-    """One score of a result file; None where it was not measured."""
-    return result["scores"].get(split, {}).get(score, {}).get("score")
-
-
-# %%
-def missing(results):
-    """One sentence on the runs that have no result file yet, and how to make one; empty where none is missing."""
-    names = [name for name in RUNS if name not in results]
-    if not names:
-        return ""
-    return f"No result yet of {', '.join(names)}. The first of them: {' && '.join(commands_of(names[0]))}"
-
 
 # %% tags=["active-ipynb"]
 # results = {**read_results(), "this run": record(e.folder)}
@@ -906,52 +350,6 @@ def missing(results):
 #
 # Papers on this corpus report BLEU on lower-cased, tokenised text of `test_2016_flickr`, without the pictures. [Wu et al. (2021)](https://arxiv.org/abs/2105.14462) give figures for
 # several sizes: the smallest is the best. The second column is today's convention, cased sacreBLEU.
-
-# %%
-MULTI30K_LITERATURE = {"Wu et al. 2021, tiny (2.6 M)": 41.02, "their small (36.5 M)": 39.68, "their base (49.1 M)": 38.33}
-
-
-# %%
-def over_seeds(values):
-    """Mean and standard deviation in words: "12.30 ± 0.20"; no deviation of a single value, a dash for none."""
-    own = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
-    return f"{mean(values):.2f}{own}" if values else "-"
-
-
-def spread(values):
-    """`over_seeds` of the scores that are not None, and how many: "12.30 ± 0.20 (3 seeds)"."""
-    values = [value for value in values if value is not None]
-    return over_seeds(values) + (f" ({len(values)} seed{'s' * (len(values) > 1)})" if values else "")
-
-
-# %%
-def markdown_table(columns, rows):
-    """A table as Markdown text."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-# %%
-def multi30k_rows(results):
-    """Rows of the Multi30k table: the literature, this project's seeds, the last weights alone, the ablations and what they change, De-En."""
-    rows = [[name, f"{score:.2f}", "-"] for name, score in MULTI30K_LITERATURE.items()]
-    groups = {}
-    for place, prefix in (("here", ""), ("here, on a GPU", "gpu-")):
-        seeds = [prefix + name for name in SEEDS]
-        changed = {name: name.removeprefix("multi30k-") for name in ABLATIONS} | {"multi30k-de-en-1": "German to English"}
-        groups |= {place: (seeds, "test"), f"{place}, the last weights, not averaged": (seeds, "test.average-1"),
-                   **{f"{place}, {words}": ([prefix + name], "test") for name, words in changed.items()}}
-        if any(prefix + name in results for name in ABLATIONS):
-            groups[f"{place}, seed 1, beside which the changes above stand"] = seeds[:1], "test"
-    if results.get("this run", {}).get("corpus") == "multi30k":
-        groups["this run"] = ["this run"], "test"
-    for label, (names, split) in groups.items():
-        found = [results[name] for name in names if name in results]
-        row = [spread([figure_of(r, split, score) for r in found]) for score in ("bleu_tokenized_lowercased", "bleu")]
-        if row != ["-", "-"]:
-            rows.append([label, *row])
-    return rows
-
 
 # %% tags=["active-ipynb"]
 # display(Markdown(markdown_table(["Multi30k, test_2016_flickr", "tokenised, lower-cased", "cased sacreBLEU"], multi30k_rows(results))))
@@ -993,14 +391,6 @@ def multi30k_rows(results):
 # takes off about as many per cent. Even greedy search leaves out five. A beam makes it worse, and a reason is near: every further word multiplies a probability
 # below 1, so of two candidates the short one tends to win. $\alpha$ is there to repay that, and 0.6 repays too little. Here is what other values do, on validation.
 
-# %%
-def read_alphas(folder=None):
-    """What `tools/alpha.py` measured of the recipe and of the run without smoothing: {"smoothing 0.1": ..., "smoothing 0.0": ...}, as far as it was."""
-    files = {"smoothing 0.1": "multi30k-alpha.json", "smoothing 0.0": "multi30k-no-smoothing-alpha.json"}
-    paths = {name: Path(folder or data_folder() / "runs") / file for name, file in files.items()}
-    return {name: json.loads(path.read_text(encoding="utf8")) for name, path in paths.items() if path.is_file()}
-
-
 # %% tags=["active-ipynb"]
 # if trials := read_alphas():
 #     for ax, figure, label in zip(plotting.new_axes(4.5, 3.2, columns=2), ("bleu_tokenized_lowercased", "length"), ("BLEU", "words over the references' words")):
@@ -1032,23 +422,6 @@ def read_alphas(folder=None):
 # ([the first](https://huggingface.co/Helsinki-NLP/opus-mt-en-de), [the second](https://huggingface.co/gsarti/opus-mt-tc-big-en-de); the second, by the rules of
 # [Tiedemann (2020)](https://arxiv.org/abs/2010.06354), not from Tatoeba). Ours is cased sacreBLEU;
 # their pages say "BLEU".
-
-# %%
-TATOEBA_LITERATURE = {"OPUS-MT 2020, on its own sample": (47.3, 66.4), "OPUS-MT 2021, big, on its own sample": (43.7, None)}
-
-
-# %%
-def tatoeba_rows(results):
-    """Rows (system, BLEU, chrF, exact translations) of the Tatoeba table: the literature, then each run with its average and its last weights."""
-    rows = [[name, bleu, chrf or "-", "-"] for name, (bleu, chrf) in TATOEBA_LITERATURE.items()]
-    for name, r in results.items():
-        if r["corpus"] == "tatoeba":
-            for split, words in ("test.average-1", "last weights alone"), ("test", f"last {r['training']['keep']} averaged"):
-                if scores := r["scores"].get(split):
-                    figures = (f"{scores[figure]['score']} ± {scores[figure]['margin']}" for figure in ("bleu", "chrf"))
-                    rows.append([f"here, {name}, {words}", *figures, f"{scores['exact_match']:.1%}"])
-    return rows
-
 
 # %% tags=["active-ipynb"]
 # display(Markdown(markdown_table(["Tatoeba, English to German", "BLEU", "chrF", "equal to the reference"], tatoeba_rows(results))))
@@ -1155,29 +528,6 @@ def table_2_rows(results):
 #
 # `python tools/families.py` trains all of them on the bundled corpus, and with `--corpus multi30k --seeds 1` on real text.
 
-# %%
-FAMILY_NAMES = {"rnn": "RNN, one vector", "rnn-attention": "RNN with attention", "convolution": "convolution", "transformer": "Transformer"}
-
-
-# %%
-def read_families(corpus, folder=None):
-    """What `tools/families.py` measured on a corpus, from data/runs or another folder; None where that was not done."""
-    path = Path(folder or data_folder() / "runs") / f"families-{corpus}.json"
-    return json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
-
-
-# %%
-def families_rows(result, splits):
-    """Rows (family, parameters, those without embeddings, peak rate, BLEU of each split, FLOPs, minutes)."""
-    rows = []
-    for family, part in result["families"].items():
-        scores = [spread([report["bleu"]["score"] for report in part[split]["seeds"].values()]) for split in splits]
-        rows.append([FAMILY_NAMES[family], *(f"{part[name] / 1e6:.2f} M" for name in ("parameters", "parameters_without_embeddings")),
-                     f"{part['rate']:g}", *scores, power(part["flops"]),
-                     part["minutes"]["cpu"]])
-    return rows
-
-
 # %% tags=["active-ipynb"]
 # small = {corpus: result for corpus in ("bundled", "multi30k") if (result := read_families(corpus))}
 # SPLITS = {"bundled": {"test": "BLEU", "hard": "BLEU, harder set"}, "multi30k": {"test": "cased BLEU"}}
@@ -1277,15 +627,6 @@ def families_rows(result, splits):
 # batches for one update: `--batch-tokens 6250 --accumulate 4`.
 # The first command downloads more than a gigabyte of text and encodes it to disk once. **Nobody has yet run these to the end with this code.**
 # What they would take is only estimated, from the count of FLOPs; `make gpu` measures it for whoever has a GPU for an hour.
-
-# %%
-def estimate_rows(estimate):
-    """Rows (model, hardware, seconds an update, hours, dollars) of the file that `tools/gpu.py` estimates."""
-    def text(number):
-        return "-" if number is None else f"{number:.2g}" if number < 10 else f"{number:,.0f}"
-
-    return [[row["model"], row["hardware"], *(text(row[name]) for name in ("seconds_per_update", "hours", "dollars"))]
-            for row in estimate["rows"]]
 
 # %% tags=["active-ipynb"]
 # path = data_folder() / "runs" / "estimate.json"

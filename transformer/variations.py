@@ -49,10 +49,13 @@ from transformer.weights import count_parameters, load_parameters, load_weights
 from transformer.optimizer import peak_rate
 from transformer.stacks import Residual
 from transformer.training import Diverged, Interrupted, TrainingConfig, catch_interrupt, validation_loss
-from transformer.translation import (
-    RECIPES, Experiment, Task, adopt, files_of, hardware_in_words, new_model,
-    over_seeds, parameters_of, public, read_log, run_experiment, stream_pairs,
+from transformer.experiments.records import over_seeds, public
+from transformer.runs import (
+    Experiment, Task, adopt, files_of, hardware_in_words, new_model, read_log,
+    run_experiment, stream_pairs,
 )
+from transformer.pretrained import parameters_of
+from transformer.recipes import RECIPES
 from transformer.files import git_commit, prepare_folder, write_json
 
 # %% [markdown]
@@ -63,7 +66,8 @@ from transformer.files import git_commit, prepare_folder, write_json
 #
 # from transformer import plotting
 # from transformer.figures import comparisons
-# from transformer.translation import data_folder, markdown_table
+# from transformer.files import data_folder
+# from transformer.experiments.records import markdown_table
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
 

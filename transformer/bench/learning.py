@@ -16,7 +16,7 @@ from transformer.hardware import accelerate, matmul_precision
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.training import batch_seed, endless_batches, validation_loss
-from transformer.translation import bundled_folder
+from transformer.pretrained import bundled_folder
 
 WAYS = {"plain": ("plain", "fp32"), "fast": ("fast", "fp32"),  # system, precision
         "fast, medium": ("fast", "medium"), "fast, bf16": ("fast", "bf16")}

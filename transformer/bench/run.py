@@ -25,7 +25,7 @@ from transformer.files import git_commit, prepare_folder, write_json
 from transformer.hardware import allow_tf32, choose_device
 from transformer.model import TransformerConfig
 from transformer.speed import SEED
-from transformer.translation import hardware_in_words
+from transformer.runs import hardware_in_words
 
 
 def measure(b: Bench, part: str):
