@@ -179,7 +179,7 @@ def test_every_documented_name_is_on_its_page(site):
     import importlib
     import inspect
 
-    for name in [*(notebook.stem[3:] for notebook in NOTEBOOKS), *book.HELPERS]:
+    for name in book.modules():
         module = importlib.import_module(f"transformer.{name}")
         public = {f"{module.__name__}.{key}" for key, thing in vars(module).items() if not key.startswith("_")
                   and (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__ == module.__name__}

@@ -1,4 +1,5 @@
-"""Draw the README's picture, data/attention.png, with the model that comes with the package: python tools/picture.py"""
+"""Draw the README's pictures, data/attention.png with the bundled model, data/results.png from
+data/runs: python tools/picture.py"""
 
 import json
 
@@ -10,23 +11,76 @@ from transformer.pretrained import load
 from transformer.visualization import attention_maps
 
 SENTENCE = "The old cat behind the school has lost its ball."
+FAMILIES = {"rnn": "RNN, one vector", "convolution": "convolution", "transformer": "Transformer",
+            "rnn-attention": "RNN with attention"}
 
 
-def main():
+def read(name):
+    return json.loads((pairs.ROOT / "data" / name).read_text(encoding="utf8"))
+
+
+def draw_attention():
+    """The heads of the bundled model that score best at "its" and at alignment, for one
+    sentence."""
     model, tokenizer = load(None)
-    card = json.loads((pairs.ROOT / "data" / "models" / "bundled" / "card.json").read_text(encoding="utf8"))
-    maps = attention_maps(model, tokenizer, [(SENTENCE, translate(model, tokenizer, [SENTENCE])[0])])[0]
+    card = read("models/bundled/card.json")
+    maps = attention_maps(model, tokenizer,
+                          [(SENTENCE, translate(model, tokenizer, [SENTENCE])[0])])[0]
     its, alignment = card["pronoun"], card["alignment"]
     if its["attention"] != "encoder":
-        raise SystemExit("the pronoun's head is not in the encoder: mend the picture and the README's text")
+        raise SystemExit(
+            "the pronoun's head is not in the encoder: mend the picture and the README's text")
     left, right = plotting.new_axes(4.6, 3.8, columns=2)
     plotting.heatmap(maps.encoder[its["layer"] - 1, its["head"] - 1], maps.source, maps.source,
                      f"encoder, layer {its['layer']}, head {its['head']}", left, largest=1.0,
                      labels=("looks at", "English"))
-    plotting.heatmap(maps.cross[alignment["layer"] - 1, alignment["head"] - 1], maps.source, maps.target,
-                     f"cross-attention, layer {alignment['layer']}, head {alignment['head']}", right, largest=1.0,
-                     labels=("English", "German, as it is written"))
+    plotting.heatmap(
+        maps.cross[alignment["layer"] - 1, alignment["head"] - 1], maps.source, maps.target,
+        f"cross-attention, layer {alignment['layer']}, head {alignment['head']}", right,
+        largest=1.0, labels=("English", "German, as it is written"))
     plotting.save(left, pairs.ROOT / "data" / "attention.png")
+
+
+def scores(record, split):
+    """{family: [(BLEU, margin) of each seed]}"""
+    return {
+        family: [(run["bleu"]["score"], run["bleu"]["margin"])
+                 for run in found[split]["seeds"].values()]
+        for family, found in record["families"].items()
+    }
+
+
+def draw_families():
+    """Test BLEU of the four families: a point for each seed, a line over its 95% margin."""
+    grammar, captions = read("runs/families-bundled.json"), read("runs/families-multi30k.json")
+    left, right = plotting.new_axes(4.8, 2.6, columns=2, sharey=True)
+    for ax, found, label, colour in (
+            (left, scores(grammar, "test"), "test set", plotting.COLOURS[0]),
+            (left, scores(grammar, "hard"), "harder test set", plotting.COLOURS[1]),
+            (right, scores(captions, "test"), "test_2016_flickr", plotting.COLOURS[0])):
+        points = [(score, row, margin) for row, family in enumerate(FAMILIES)
+                  for score, margin in found[family]]
+        x, y, margins = zip(*points)
+        ax.errorbar(x, y, xerr=margins, fmt="o", markersize=4, linewidth=1, color=colour,
+                    label=label)
+    left.set(xlabel="BLEU (lines: 95% margins)", xlim=(15, 100))
+    right.set(xlabel="BLEU, cased (lines: 95% margins)", xlim=(20, 40))
+    left.set_title("the made-up grammar, three seeds", fontsize=10)
+    right.set_title("Multi30k, one seed", fontsize=10)
+    right.set_xticks(range(20, 41, 5))
+    left.set_yticks(range(len(FAMILIES)), FAMILIES.values())
+    left.set_ylim(-0.6, len(FAMILIES) - 0.4)
+    for ax in (left, right):
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize=8, loc="upper left")
+    left.figure.suptitle(
+        "At this size and budget the RNN with attention is ahead of the Transformer", fontsize=11)
+    plotting.save(left, pairs.ROOT / "data" / "results.png")
+
+
+def main():
+    draw_attention()
+    draw_families()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""The web site of the book, from the notebooks as they are (nothing is executed): python tools/site/book.py [folder]
+"""The web site of the book, from the notebooks as they are: python tools/site/book.py [folder]
 
-What Sphinx reads is put together in <folder>/source: the notebooks, pages cut from the README, the readers' questions,
-the results in data/runs/, a page for each module. The site is then in <folder>/html, or site/html.
+Nothing is executed.
+
+What Sphinx reads is put together in <folder>/source: the notebooks, the README in two pages,
+RESULTS.md with the records of data/runs/, DEVIATIONS.md, CONTRIBUTING.md, the readers' questions, a
+page for each module. The site is then in <folder>/html, or site/html.
 """
 
 import argparse
@@ -22,9 +25,21 @@ import stamp  # noqa: E402
 
 ROOT = pairs.ROOT
 # The paper's sections as they stand in the README's table, and their names there
-PARTS = {"1": "Introduction", "2": "Background", "3": "Model architecture", "4": "Why self-attention", "5": "Training",
-         "6": "Results", "F": "Attention visualizations", "7": "Conclusion, and beyond", "a": "Appendix"}
-HELPERS = ("plotting", "experiments")
+PARTS = {
+    "1": "Introduction",
+    "2": "Background",
+    "3": "Model architecture",
+    "4": "Why self-attention",
+    "5": "Training",
+    "6": "Results",
+    "F": "Attention visualizations",
+    "7": "Conclusion, and beyond",
+    "a": "Appendix"
+}
+# Documents that are pages of the site, and their places there
+PAGES = {"README.md": "index.md", "RESULTS.md": "results.md", "DEVIATIONS.md": "deviations.md",
+         "CONTRIBUTING.md": "contributing.md"}
+PICTURES = ("attention.png", "results.png")
 ABOUT = ("commit", "hardware", "torch", "threads", "seed", "minutes", "minutes_of_training")
 QUESTION = re.compile(r"question-(\d\d)")
 
@@ -32,37 +47,49 @@ QUESTION = re.compile(r"question-(\d\d)")
 # Text
 
 def relink(text, folder, url):
-    """Markdown of the repository's folder for the site: links to what is no page of it lead to the repository."""
+    """Markdown of the repository's folder for the site: links to what is no page of it lead to the
+    repository."""
     def target(match):
         before, link = match.groups()
         path, _, anchor = link.partition("#")
+        if not path and folder == "" and anchor == "installation":
+            path = "README.md"
         if not path or re.match(r"[a-z]+:", path):
             return match[0]
         path = (ROOT / folder / path).resolve().relative_to(ROOT)
-        if path.name == "README.md" and path.parent == Path():
-            return f"{before}{'../' * (folder != '')}index.md)"
+        if path.as_posix() in PAGES:
+            there = "use.md" if anchor == "installation" else PAGES[path.as_posix()]
+            return f"{before}{'../' * (folder != '')}{there}{'#' + anchor if anchor else ''})"
         if path.suffix == ".ipynb" or before[0] == "!":
             return match[0]
         return f"{before}{url}/blob/main/{path.as_posix()}{'#' + anchor if anchor else ''})"
 
     parts = re.split(r"(^```.*?^```|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("`") else re.sub(r"(!?\[[^\]]*\]\()([^()\s]+)\)", target, part)
-                   for part in parts)
+    link = r"(!?\[[^\]]*\]\()([^()\s]+)\)"
+    return "".join(part if part.startswith("`") else re.sub(link, target, part) for part in parts)
+
+
+def document(name, url):
+    """A Markdown file at the project's root, with its links as the site needs them."""
+    return relink((ROOT / name).read_text(encoding="utf8"), "", url)
 
 
 def readme():
     """{heading: text below it} of the README; the part before the first heading is under ""."""
     text = (ROOT / "README.md").read_text(encoding="utf8")
     pieces = re.split(r"^## (.*)\n", text.partition("\n")[2], flags=re.MULTILINE)
-    return {"": pieces[0].strip()} | {name: body.strip() for name, body in zip(pieces[1::2], pieces[2::2])}
+    named = zip(["", *pieces[1::2]], pieces[0::2])
+    return {name: body.strip() for name, body in named}
 
 
 def chapters():
-    """(notebook, section of the paper, what you learn), from the README's table or, where that lacks it, its title."""
-    table = re.findall(r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| (.*?) \| .*? \| (.*?) \|$",
-                       readme()["The notebooks"], re.MULTILINE)
+    """(notebook, section of the paper, what you learn), from the README's table or, where that
+    lacks it, its title."""
+    table = re.findall(r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| ?(.*?) \| (.*?) \|",
+                       readme()["Three routes through the book"], re.MULTILINE)
     rows = {stem: (section, learned) for stem, section, learned in table}
-    return [(notebook, *rows.get(notebook.stem, (title_of(notebook), ""))) for notebook in pairs.notebooks()]
+    return [(notebook, *rows.get(notebook.stem, (title_of(notebook), "")))
+            for notebook in pairs.notebooks()]
 
 
 def grouped():
@@ -89,20 +116,23 @@ LOOK_UP = """**Look up**
 - [Results](results.md): every run that is kept, with its command and its hardware
 - [Ways to use it](use.md): read, run in Colab, import; the command line
 - [Where it differs from the paper](deviations.md)
+- [Changing and extending it](contributing.md)
 - [The package](api/index.md): every class and function
 """
 QUESTIONS = """# Readers' questions
 
-People who read the paper for the first time ask these questions. Each link leads to the place in a notebook that
-answers it, with a cell that measures something.
+People who read the paper for the first time ask these questions. Each link leads to the place in a
+notebook that answers it, with a cell that measures something.
 """
 PACKAGE = """# The package
 
-`from transformer import ...` gives what most programs need: `load`, `translate`, `train`, `Transformer` and a dozen more
-(`transformer.__all__`); everything else comes from its module.
-Here they are in reading order, the helpers last. `B` is the batch, `S` the source's length, `T` the target's, `V` the
-vocabulary; masks are boolean, True = may attend.
+`from transformer import ...` gives what most programs need: `load`, `translate`, `train`,
+`Transformer` and a dozen more (`transformer.__all__`); everything else comes from its module.
+Modules with a notebook stand first, in reading order. `B` is the batch, `S` the source's length,
+`T` the target's, `V` the vocabulary; masks are boolean, True = may attend.
 """
+PAIRED = ("The module of [{title}](../notebooks/{file}), where each definition stands with its "
+          "reasons.")
 MODULE = """# transformer.{name}
 
 {text}
@@ -120,39 +150,58 @@ def tree(pages, *options):
 
 
 def front_page(url):
-    """What the book is, the two commands, contents by section, and the tree that the side bar shows."""
+    """What the book is, the two commands, contents by section, and the tree that the side bar
+    shows."""
     parts, trees = {name: relink(text, "", url) for name, text in readme().items()}, []
-    lines = ["# Attention, annotated", parts[""], "## Two commands", parts["Two commands"], "## Contents"]
+    lines = [
+        "# Attention, annotated", parts[""], "## Two commands", parts["Two commands"], "## Contents"
+    ]
     for name, group in grouped():
-        rows = [f"- [{title_of(notebook)}](notebooks/{notebook.name})" + (learned and f": {learned}")
-                for notebook, _, learned in group]
+        rows = [
+            f"- [{title_of(notebook)}](notebooks/{notebook.name})" + (learned and f": {learned}")
+            for notebook, _, learned in group
+        ]
         lines += [f"**{name}**", "\n".join(rows)]
-        trees.append(tree([f"notebooks/{notebook.stem}" for notebook, *_ in group], ":hidden:", f":caption: {name}"))
-    pages = ["questions", "results", "use", "deviations", "api/index"]
-    return "\n\n".join([*lines, LOOK_UP, *trees, tree(pages, ":hidden:", ":caption: Look up")])
+        inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
+        trees.append(tree(inside, ":hidden:", f":caption: {name}"))
+    pages = ["questions", "results", "use", "deviations", "contributing", "api/index"]
+    trees.append(tree(pages, ":hidden:", ":caption: Look up"))
+    return "\n\n".join([*lines, "## Six results", parts["Six results"], LOOK_UP, *trees])
 
 
 def questions_page():
-    """The readers' questions that a notebook answers, each a link to the cell; SystemExit for one without a text."""
+    """The readers' questions that a notebook answers, each a link to the cell; SystemExit for one
+    without a text."""
     texts, parts = json.loads((HERE / "questions.json").read_text(encoding="utf8")), [QUESTIONS]
     for notebook in pairs.notebooks():
         rows = []
         for cell in nbformat.read(notebook, as_version=4).cells:
             for number in filter(None, map(QUESTION.fullmatch, cell.metadata.get("tags", []))):
                 if number[1] not in texts:
-                    sys.exit(f"tools/site/questions.json has no text for {number[0]}, a tag in {notebook.name}")
+                    sys.exit("tools/site/questions.json has no text for "
+                             f"{number[0]}, a tag in {notebook.name}")
                 rows.append(f"- [{texts[number[1]]}](#{number[0]})")
         parts += [f"**{title_of(notebook)}**", "\n".join(rows)] if rows else []
     return "\n\n".join(parts)
 
 
+def modules():
+    """Dotted names inside the package: those with a notebook in reading order, then the others."""
+    paired = [notebook.stem[3:] for notebook in pairs.notebooks()]
+    package = ROOT / "transformer"
+    others = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
+              for path in sorted(package.rglob("*.py"))]
+    return paired + [name for name in others if name not in ("__init__", "__main__", *paired)]
+
+
 def api_pages():
-    """{name of the page: text}: a page for each module, in reading order, and their list."""
-    modules = {notebook.stem[3:]: f"The module of [{title_of(notebook)}](../notebooks/{notebook.name}), where each "
-               "definition stands with its reasons." for notebook in pairs.notebooks()}
-    modules |= dict.fromkeys(HELPERS, "A helper of all notebooks; it has none of its own.")
-    pages = {f"api/{name}": MODULE.format(name=name, text=text) for name, text in modules.items()}
-    return pages | {"api/index": PACKAGE + "\n" + tree([f"{name} <{name}>" for name in modules], ":maxdepth: 1")}
+    """{name of the page: text}: a page for each module, and their list."""
+    texts = {notebook.stem[3:]: PAIRED.format(title=title_of(notebook), file=notebook.name)
+             for notebook in pairs.notebooks()}
+    pages = {f"api/{name}": MODULE.format(name=name, text=texts.get(name, ""))
+             for name in modules()}
+    listed = tree([f"{name} <{name}>" for name in modules()], ":maxdepth: 1")
+    return pages | {"api/index": f"{PACKAGE}\n{listed}"}
 
 
 # Results
@@ -164,15 +213,18 @@ def shown(value):
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.3g}" if abs(value) >= 1e7 else f"{value:,.0f}"
+        if 10_000 <= abs(value) < 1e7:
+            return f"{value:,.0f}"
+        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.3g}"
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, list) and len(value) > 8 and all(isinstance(v, int | float) for v in value):
-        return f"{len(value)} numbers, {shown(value[0])} to {shown(value[-1])}"
     if isinstance(value, list):
+        if len(value) > 8 and all(isinstance(v, int | float) for v in value):
+            return f"{len(value)} numbers, {shown(value[0])} to {shown(value[-1])}"
         return ", ".join(map(shown, value)) or "-"
     if isinstance(value, dict):
-        return "; ".join(f"{escaped(name)} {shown(inner)}" for name, inner in value.items()) or "-"
+        return "; ".join(f"{escaped(name)} {shown(inner)}"
+                         for name, inner in value.items()) or "-"
     return escaped(value)
 
 
@@ -194,7 +246,9 @@ def is_flat(value):
 
 def is_table(value):
     """True for a list of dicts, or a dict of dicts, whose values are all short: rows of a table."""
-    rows = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    rows = value if isinstance(value, list) else []
+    if isinstance(value, dict):
+        rows = list(value.values())
     return bool(rows) and all(row and is_flat(row) for row in rows)
 
 
@@ -210,9 +264,11 @@ def generic(value, depth=4):
         return table([""] * named + list(map(escaped, columns)), cells)
     if not isinstance(value, dict):
         value = {"": value}
-    plain = {key: inner for key, inner in value.items() if is_flat(inner) or not isinstance(inner, dict | list)
+    plain = {key: inner for key, inner in value.items()
+             if is_flat(inner) or not isinstance(inner, dict | list)
              or isinstance(inner, list) and not is_table(inner)}
-    parts = [table(["", ""], [[escaped(key), shown(inner)] for key, inner in plain.items()])] if plain else []
+    rows = [[escaped(key), shown(inner)] for key, inner in plain.items()]
+    parts = [table(["", ""], rows)] if rows else []
     for key, inner in value.items():
         if key not in plain:
             heading = f"{'#' * depth} {escaped(key)}" if depth < 6 else f"**{escaped(key)}**"
@@ -240,12 +296,15 @@ def numbers(log, key):
 
 
 def curves(name, log, folder):
-    """Draw a run's log into folder; the Markdown that shows it, empty where the log has no figures to draw."""
+    """Draw a run's log into folder; the Markdown that shows it, empty where the log has no figures
+    to draw."""
     from transformer import plotting
 
-    panels = {"nats a token": {"training": numbers(log, "loss"), "validation": numbers(log, "validation_loss")},
+    panels = {"nats a token": {"training": numbers(log, "loss"),
+                               "validation": numbers(log, "validation_loss")},
               "validation BLEU, greedy": {"BLEU": numbers(log, "bleu")}}
-    panels = {label: {key: some for key, some in found.items() if some} for label, found in panels.items()}
+    panels = {label: {key: some for key, some in found.items() if some}
+              for label, found in panels.items()}
     panels = {label: found for label, found in panels.items() if found}
     updates = numbers(log, "update")
     if not panels or not updates:
@@ -260,7 +319,8 @@ def curves(name, log, folder):
 
 
 def result_files():
-    """{name: (path, content)}: the card of the bundled model, then data/runs in the order of names."""
+    """{name: (path, content)}: the card of the bundled model, then data/runs in the order of
+    names."""
     paths = {"bundled model": ROOT / "data" / "models" / "bundled" / "card.json"}
     paths |= {path.stem: path for path in sorted((ROOT / "data" / "runs").glob("*.json"))}
     contents = {name: json.loads(path.read_text(encoding="utf8")) for name, path in paths.items()}
@@ -278,24 +338,30 @@ def result(name, path, content, folder, url):
     if all(isinstance(command, str) for command in made):
         parts.append("```none\n" + "\n".join(made) + "\n```")
     about = {key: content[key] for key in ABOUT if key in content}
-    rest = {key: value for key, value in content.items() if key not in (*ABOUT, "what", "command", "commands", "log")}
+    shown_apart = (*ABOUT, "what", "command", "commands", "log")
+    rest = {key: value for key, value in content.items() if key not in shown_apart}
     parts.append(generic(about | rest))
     if is_table(log := content.get("log")):
-        parts += [curves(path.stem, log, folder) if isinstance(log, list) else "",
-                  f"<details><summary>The log: {len(log)} rows</summary>\n\n{generic(log)}\n</details>"]
+        parts.append(curves(path.stem, log, folder) if isinstance(log, list) else "")
+        heading = f"<details><summary>The log: {len(log)} rows</summary>"
+        parts.append(f"{heading}\n\n{generic(log)}\n</details>")
     return parts
 
 
 def results_page(folder, url):
-    """The README's table, then all result files: an overview, and what each holds."""
+    """RESULTS.md, then all result files: an overview, and what each holds."""
     files = result_files()
-    overview = [[f"[{escaped(name)}](#{slug(name)})", shown(content.get("commit")), shown(content.get("hardware")),
+    overview = [[f"[{escaped(name)}](#{slug(name)})",
+                 shown(content.get("commit")), shown(content.get("hardware")),
                  shown(content.get("minutes", content.get("minutes_of_training"))),
-                 "<br>".join(f"{escaped(where)}: {score:.2f}" for where, score in scores(content)) or "-"]
+                 "<br>".join(f"{escaped(where)}: {score:.2f}"
+                             for where, score in scores(content)) or "-"]
                 for name, (_, content) in files.items()]
-    parts = ["# Results", relink(readme()["Results"], "", url), "## The files",
-             "One file a run or measurement; what each holds stands below. BLEU is sacreBLEU, cased.",
-             table(["file", "commit", "hardware", "minutes", "BLEU"], overview)]
+    parts = [
+        document("RESULTS.md", url), "## The files",
+        "One file a run or measurement; what each holds stands below. BLEU is sacreBLEU, cased.",
+        table(["file", "commit", "hardware", "minutes", "BLEU"], overview)
+    ]
     for name, (path, content) in files.items():
         parts += result(name, path, content, folder, url)
     return "\n\n".join(part for part in parts if part)
@@ -308,7 +374,8 @@ def slug(name):
 # Hooks of conf.py
 
 def notebook_for_site(source, folder, url):
-    """The JSON of a notebook with what its page needs: targets of questions, links, words for pictures."""
+    """The JSON of a notebook with what its page needs: targets of questions, links, words for
+    pictures."""
     book = nbformat.reads(source, as_version=4)
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
@@ -325,7 +392,8 @@ def notebook_for_site(source, folder, url):
 
 
 def rst(lines):
-    """A docstring of plain text as reStructuredText: `names` become links or code, the rest is taken literally."""
+    """A docstring of plain text as reStructuredText: `names` become links or code, the rest is
+    taken literally."""
     def literal(text):
         return re.sub(r"([\\*|`_])", r"\\\1", text)
 
@@ -333,7 +401,8 @@ def rst(lines):
         return f"\\ :py:obj:`{name}`\\ " if re.fullmatch(r"[\w.]+", name) else f"\\ ``{name}``\\ "
 
     parts = re.split(r"`([^`\n]+)`", "\n".join(lines))
-    return "".join(code(part) if i % 2 else literal(part) for i, part in enumerate(parts)).split("\n")
+    written = [code(part) if i % 2 else literal(part) for i, part in enumerate(parts)]
+    return "".join(written).split("\n")
 
 
 # Building
@@ -343,31 +412,36 @@ def stage(source):
     url, parts = stamp.address(ROOT), readme()
     for name in ("notebooks", "api", "data"):
         (source / name).mkdir(parents=True)
+    use = f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
     pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
-             "use": "# Ways to use it\n\n" + relink(parts["Ways to use it"], "", url),
-             "deviations": "# Where it differs from the paper\n\n" + relink(parts["Deviation ledger"], "", url),
+             "use": "# Three ways to use it\n\n" + relink(use, "", url),
+             "deviations": document("DEVIATIONS.md", url),
+             "contributing": document("CONTRIBUTING.md", url),
              "results": results_page(source / "pictures", url)}
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf8", newline="\n")
     for notebook in pairs.notebooks():
         shutil.copyfile(notebook, source / "notebooks" / notebook.name)
-    shutil.copyfile(ROOT / "data" / "attention.png", source / "data" / "attention.png")
+    for name in PICTURES:
+        shutil.copyfile(ROOT / "data" / name, source / "data" / name)
 
 
 def build(folder):
-    """Build the site in folder/html from nothing, warnings as errors; returns Sphinx's exit status."""
+    """Build the site in folder/html from nothing, warnings as errors; returns Sphinx's exit
+    status."""
     from sphinx.cmd.build import build_main
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     for name in ("source", "doctrees", "html"):
         shutil.rmtree(folder / name, ignore_errors=True)
     stage(folder / "source")
-    return build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", str(HERE), "-d", str(folder / "doctrees"),
-                       str(folder / "source"), str(folder / "html")])
+    places = [HERE, "-d", folder / "doctrees", folder / "source", folder / "html"]
+    return build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "site")
     folder = parser.parse_args().folder.resolve()
     if status := build(folder):

@@ -60,7 +60,8 @@ html_theme_options = {
 
 
 def read_source(app, docname, source):
-    """A notebook as its page needs it; the file itself, which the download button gives, stays as it is."""
+    """A notebook as its page needs it; the file itself, which the download button gives, stays as
+    it is."""
     if docname.startswith("notebooks/"):
         source[0] = book.notebook_for_site(source[0], "notebooks", URL)
 

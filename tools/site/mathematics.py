@@ -1,4 +1,5 @@
-"""Formulae as MathML, made when the site is built: no script, no network, and screen readers can say them."""
+"""Formulae as MathML, made when the site is built: no script, no network, and screen readers can
+say them."""
 
 import html
 from pathlib import Path
@@ -9,7 +10,8 @@ from fontTools import subset
 from sphinx.util import logging
 
 FONT = "STIXTwoMath-Regular.ttf"
-# What browsers draw without its standing in the text: a single letter as an italic one, Latin or Greek; roots
+# What browsers draw without its standing in the text: a single letter as an italic one, Latin or
+# Greek; roots
 UNWRITTEN = [*range(0x1d434, 0x1d468), 0x210e, *range(0x1d6e2, 0x1d71c), *range(0x2200, 0x2300)]
 converter = math_core.LatexToMathML()
 written = set(map(chr, range(0x20, 0x7f)))              # and all that stands in formulae
@@ -37,7 +39,8 @@ def visit_block(translator, node):
 
 
 def write_font(app, error):
-    """The mathematical font, cut down to the characters that the formulae need, beside the style sheet."""
+    """The mathematical font, cut down to the characters that the formulae need, beside the style
+    sheet."""
     import ziamath
 
     if error:

@@ -1,0 +1,204 @@
+"""What people meet first: the README's length, figures, minutes and links; code in CONTRIBUTING;
+lists of requirements."""
+
+import ast
+import json
+import re
+import statistics
+import tomllib
+from urllib.parse import unquote
+
+import pairs
+import pytest
+import reading
+
+ROOT = pairs.ROOT
+DOCUMENTS = [path.name for path in sorted(ROOT.glob("*.md"))]
+EXTENSIONS = ROOT / "tests" / "test_extensions.py"
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf8")
+
+
+def record(name):
+    return json.loads(text_of(f"data/{name}.json"))
+
+
+# Figures
+
+def bundled_claims():
+    demo, card = record("runs/demo"), record("models/bundled/card")
+    yield "gets {:.0%} of the test", demo["test"]["exact_match"]
+    yield "scores {:.1f} BLEU on its test set", demo["test"]["bleu"]
+    yield "{:.1%} of it exact", demo["test"]["exact_match"]
+    yield "and {:.1f} BLEU on a harder one", demo["hard"]["bleu"]
+    yield "refers to in {:.1%} of", card["pronoun"]["accuracy"]
+    yield "of {} cases", card["pronoun"]["count"]
+    yield "noun is right in {:.1%},", card["pronoun"]["first noun"]
+    yield "chance in {:.1%}", card["pronoun"]["chance"]
+    yield "an error of {:.3f}", card["alignment"]["error"]
+    yield "diagonal has {:.3f}", card["alignment"]["diagonal"]
+    baseline = re.search(r"BLEU (\d+\.\d)\d on test", text_of("data/README.md"))[1]
+    yield "word for word scores {}", baseline
+
+
+def corpora_claims():
+    runs = [record(f"runs/multi30k-en-de-{seed}") for seed in (1, 2, 3)]
+    cased = [run["scores"]["test"]["bleu"]["score"] for run in runs]
+    reports = [run["scores"]["test"]["bleu_tokenized_lowercased"] for run in runs]
+    literature = [report["score"] for report in reports]
+    yield "a model of {:.1f} million parameters reaches", runs[0]["parameters"] / 1e6
+    yield "reaches {:.1f} BLEU (mean of three seeds)", statistics.mean(literature)
+    yield "{:.1f}, {:.1f} and {:.1f} BLEU with three seeds", *literature
+    yield "95% margin of one run: {:.1f}", max(report["margin"] for report in reports)
+    yield "it is {:.1f}, {:.1f} and {:.1f}.", *cased
+    tatoeba = record("runs/tatoeba-en-de")
+    yield "a model of {:.1f} million reaches", tatoeba["parameters"] / 1e6
+    yield "million reaches {:.1f}.", tatoeba["scores"]["test"]["bleu"]["score"]
+
+
+def families_claims():
+    grammar = record("runs/families-bundled")["families"]
+    captions = record("runs/families-multi30k")["families"]
+    two = ("rnn-attention", "transformer")
+    for text, families, split in (("clear, {:.1f} against {:.1f} BLEU", grammar, "hard"),
+                                  ("plain one, {:.1f} against {:.1f},", grammar, "test"),
+                                  ("on Multi30k, {:.1f} against {:.1f}", captions, "test")):
+        yield text, *(families[name][split]["bleu"]["mean"] for name in two)
+    for name in two:
+        yield "the margin of each is {:.1f}", captions[name]["test"]["seeds"]["1"]["bleu"]["margin"]
+
+
+def variations_claims():
+    runs = record("runs/variations")["runs"]
+    means = {row: statistics.mean(run["bleu"] for run in runs if run["row"] == row)
+             for row in ("base", "P_drop=0.0", "N=8", "big")}
+    yield "{:.1f} million parameters outside the embeddings", runs[0]["outside_embeddings"] / 1e6
+    yield "no dropout gains {:.1f} BLEU", means["P_drop=0.0"] - means["base"]
+    yield "lose {:.1f} and {:.1f},", means["base"] - means["N=8"], means["base"] - means["big"]
+
+
+def speed_claims():
+    parts = record("runs/bench")["parts"]
+
+    def best(part):
+        """Over torch's layer, each of the two at its better switch."""
+        rows = [row for row in parts[part]["dropout"]["rows"] if row["system"] == "fast"]
+        return max(min(row["over_torch_highest"], row["over_torch_medium"]) for row in rows)
+
+    yield "{:.1f} (base)", best("T1")
+    yield "{:.1f} (the smallest model)", best("small")
+    memory = {row["system"]: row["above_start_gib"] for row in parts["memory"]}
+    yield "{:.2f} GiB at its peak", memory["fast"]
+    yield "instead of {:.2f}", memory["torch"]
+
+
+CLAIMS = (bundled_claims, corpora_claims, families_claims, variations_claims, speed_claims)
+
+
+@pytest.mark.parametrize("claims", CLAIMS)
+def test_readme_says_what_the_records_say(claims):
+    text = " ".join(text_of("README.md").split())
+    for sentence, *values in claims():
+        assert sentence.format(*values) in text
+
+
+def test_every_figure_of_the_readme_is_held_to_a_record():
+    text = " ".join(text_of("README.md").split())
+    results = text[text.index("## Six results"):text.index("## Three ways")]
+    for claims in CLAIMS:
+        for sentence, *values in claims():
+            results = results.replace(sentence.format(*values), "")
+    results = results.replace("report 41.0 for 2.6 million", "")         # Wu et al.'s
+    assert not re.findall(r"\d+\.\d+", results)
+
+
+def test_readme_is_short_and_its_minutes_are_right():
+    text = text_of("README.md")
+    assert len(text.splitlines()) <= 150
+    now, then = reading.routes(text), reading.routes(reading.filled(text))
+    assert list(now) == [path.stem for path in pairs.notebooks()]
+    wrong = {name: cells for name, cells in now.items()
+             for old, new in zip(cells, then[name]) if abs(int(old or 0) - int(new or 0)) > 5}
+    assert not wrong, "python tools/reading.py"
+
+
+# Links
+
+def anchor(heading):
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", [*DOCUMENTS, "data/README.md"])
+def test_links_lead_somewhere(name):
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text_of(name), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^()\s]+)\)", text):
+        path, _, target = link.partition("#")
+        if re.match(r"https?:", link):
+            continue
+        file = (ROOT / name).parent / unquote(path) if path else ROOT / name
+        assert file.exists(), f"{name}: {link}"
+        if target and file.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf8"), re.MULTILINE)
+            assert target in map(anchor, headings), f"{name}: {link}"
+
+
+# Code
+
+def blocks():
+    """{name: code} of each Python block in CONTRIBUTING.md that is named in the line above it."""
+    found = re.findall(r"<!-- (\w+) -->\n```python\n(.*?)```", text_of("CONTRIBUTING.md"),
+                       re.DOTALL)
+    return dict(found)
+
+
+@pytest.mark.skipif(not EXTENSIONS.exists(), reason="no extensions yet")
+def test_contributing_shows_the_code_of_the_extensions():
+    source = EXTENSIONS.read_text(encoding="utf8")
+    code = {node.name: ast.get_source_segment(source, node) for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    for name, block in blocks().items():
+        assert block.strip() == code[name], f"{name} in CONTRIBUTING.md differs from the test's"
+    assert {name for name in code if name.startswith("test_")} <= set(blocks())
+
+
+# Requirements
+
+def requirements(entries):
+    """{name: version asked for}, names written alike."""
+    found = (re.match(r"([\w.-]+)(?:\[.*\])?\s*(.*)", entry.strip()).groups() for entry in entries
+             if entry.strip())
+    return {name.lower().replace("_", "-"): version for name, version in found}
+
+
+def pinned(name):
+    return requirements(line for line in text_of(name).splitlines() if line and line[0] != "#")
+
+
+def project(*extras):
+    """What pyproject.toml asks for, with some of its extras."""
+    content = tomllib.loads(text_of("pyproject.toml"))["project"]
+    optional = content["optional-dependencies"]
+    named = [entry for extra in extras for entry in optional.get(extra, [])]
+    return requirements([*content["dependencies"], *named])
+
+
+def test_lists_of_requirements_agree():
+    """environment.yml asks for what pyproject.toml asks for; the constraints pin all of it, the
+    oldest at its bounds."""
+    conda = re.findall(r"^  - ([\w.-]+)(\S*)$", text_of("environment.yml"), re.MULTILINE)
+    conda = requirements("".join(entry) for entry in conda)
+    asked, core = project("notebooks", "test", "experiments"), project()
+    built = {"torch": "pytorch", "numpy": "numpy"}  # there as the pair with torchtext
+    for name, bound in asked.items():
+        there = conda.get(built.get(name, name))
+        assert there is not None and (name in built or there == bound), f"{name} {bound}"
+    assert set(asked) | set(project("site", "bench")) <= set(pinned("constraints.txt"))
+    oldest = pinned("constraints-oldest.txt")
+    assert set(asked) <= set(oldest)
+    for name, bound in core.items():
+        lowest = [int(part) for part in re.findall(r"\d+", bound)]
+        pin = [int(part) for part in re.findall(r"\d+", oldest[name])]
+        assert pin[:len(lowest)] == lowest, f"{name}{oldest[name]} is not its bound {bound}"
