@@ -1,9 +1,10 @@
-"""Pair, sync and execute the notebooks; always from the project's root (Jupytext works from nowhere else).
+"""Pair, sync and execute the notebooks; always from the project's root, where alone Jupytext works.
 
-python tools/pairs.py pair 04_attention     make the pair from whichever side exists
-python tools/pairs.py sync [04 ...]         the newer side of each pair, or of those named, wins; metadata is tidied
-python tools/pairs.py stale                 name the notebooks whose code or shown results changed since they ran
-python tools/pairs.py execute [04 ...]      execute those, or the ones named (--all: every one)
+python tools/pairs.py pair 04_attention   make the pair from whichever side exists
+python tools/pairs.py sync [04 ...]       the newer side of each pair, or of those named, wins
+python tools/pairs.py check               name the pairs whose sides differ; exit status 1 for any
+python tools/pairs.py stale               name the notebooks whose code or shown results changed
+python tools/pairs.py execute [04 ...]    execute those, or the ones named (--all: every one)
 """
 
 import argparse
@@ -46,13 +47,18 @@ def run_jupytext(root, *arguments):
 
 
 def tidy(book, stem):
-    """Keep what readers need and every machine writes alike: kernel, pairing, tags, outputs in one piece."""
-    kept = {"jupytext": {"formats": formats(stem)}, "kernelspec": KERNEL, "language_info": {"name": "python"}}
+    """Keep what readers need and every machine writes alike: kernel, pairing, tags, outputs in one
+    piece."""
+    kept = {
+        "jupytext": {"formats": formats(stem)}, "kernelspec": KERNEL,
+        "language_info": {"name": "python"}
+    }
     if "annotated_attention" in book.metadata:
         kept["annotated_attention"] = book.metadata["annotated_attention"]
     book.metadata = nbformat.from_dict(kept)
     for cell in book.cells:
-        cell.metadata = nbformat.from_dict({"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {})
+        cell.metadata = nbformat.from_dict(
+            {"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {})
         outputs = []
         for output in cell.get("outputs", []):
             last = outputs[-1] if outputs else {}
@@ -66,7 +72,8 @@ def tidy(book, stem):
 
 
 def write(book, path):
-    """Write a notebook, and only where something changed (the date of a file decides which side is newer)."""
+    """Write a notebook, and only where something changed (the date of a file decides which side is
+    newer)."""
     text = nbformat.writes(tidy(book, path.stem)) + "\n"
     if not path.exists() or path.read_text(encoding="utf8") != text:
         path.write_text(text, encoding="utf8", newline="\n")
@@ -74,7 +81,8 @@ def write(book, path):
 
 def cells(path):
     """(cell type, source, tags) of every cell of a notebook or a module."""
-    return [(c.cell_type, c.source, tuple(c.metadata.get("tags", ()))) for c in jupytext.read(path).cells]
+    return [(c.cell_type, c.source, tuple(c.metadata.get("tags", ())))
+            for c in jupytext.read(path).cells]
 
 
 def set_header(module, stem):
@@ -84,7 +92,8 @@ def set_header(module, stem):
     if not text.startswith(header):
         text = header + re.sub(r"\A# ---\n(#.*\n)*?# ---\n\n*", "", text)
         module.write_text(text, encoding="utf8", newline="\n")
-        os.utime(module, ns=(date.st_atime_ns, date.st_mtime_ns))       # its cells are no newer than they were
+        # its cells are no newer than they were
+        os.utime(module, ns=(date.st_atime_ns, date.st_mtime_ns))
 
 
 def pair(stem, root=ROOT):
@@ -95,23 +104,28 @@ def pair(stem, root=ROOT):
     if module_of(notebook).exists():
         set_header(module_of(notebook), stem)
     elif not notebook.exists():
-        sys.exit(f"{stem}: neither {notebook.relative_to(root)} nor {module_of(notebook).relative_to(root)} is there")
+        sides = f"{notebook.relative_to(root)} nor {module_of(notebook).relative_to(root)}"
+        sys.exit(f"{stem}: neither {sides} is there")
     sync(root)
 
 
 def sync(root=ROOT, names=()):
-    """Bring both sides of every pair together, or of those named; a missing side is made from the other."""
+    """Bring both sides of every pair together, or of those named; a missing side is made from the
+    other."""
     known = {module_of(notebook) for notebook in notebooks(root)}
     for module in sorted(set((root / "transformer").glob("*.py")) - known):
-        header = re.match(r"# ---\n(?:#.*\n)*?#\s+formats: notebooks/(\d\d_)/ipynb", module.read_text(encoding="utf8"))
+        header = re.match(r"# ---\n(?:#.*\n)*?#\s+formats: notebooks/(\d\d_)/ipynb",
+                          module.read_text(encoding="utf8"))
         if header:
             notebook = root / "notebooks" / f"{header[1]}{module.stem}.ipynb"
             notebook.parent.mkdir(exist_ok=True)
             write(jupytext.read(module), notebook)
-            print(f"made {notebook.relative_to(root)} from {module.relative_to(root)}: it has no outputs yet")
+            print(f"made {notebook.relative_to(root)} from {module.relative_to(root)}: "
+                  "it has no outputs yet")
     for notebook in choose(names, root) or notebooks(root):
         module = module_of(notebook)
-        newer = max(filter(Path.exists, (notebook, module)), key=lambda path: path.stat().st_mtime_ns)
+        newer = max(filter(Path.exists, (notebook, module)),
+                    key=lambda path: path.stat().st_mtime_ns)
         write(nbformat.read(notebook, as_version=4), notebook)
         if not module.exists():
             run_jupytext(root, "--set-formats", formats(notebook.stem), notebook.relative_to(root))
@@ -121,31 +135,50 @@ def sync(root=ROOT, names=()):
             run_jupytext(root, "--sync", newer.relative_to(root))
             write(nbformat.read(notebook, as_version=4), notebook)
             print(f"synced {notebook.stem} from {newer.relative_to(root)}")
-        os.utime(module)        # Jupyter takes the inputs from the module where it is the newer side
+        os.utime(module)  # Jupyter takes the inputs from the module where it is the newer side
 
 
 def code_hash(notebook):
-    """A hash of the code that a notebook runs (its cells, the modules they import) and of the results that it shows."""
+    """A hash of the code that a notebook runs (its cells, the modules they import) and of the
+    results that it shows."""
 
     def code(text):
-        return "\n".join(line.rstrip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
-
-    def imported(text):
-        return set(re.findall(r"(?:from|import) transformer(?:\.| import )(\w+)", text))
+        return "\n".join(
+            line.rstrip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
 
     folder, seen = module_of(notebook).parent, {}
+    front = (folder / "__init__.py").read_text(encoding="utf8")
+
+    def imported(text):
+        """Modules and packages inside the package; a name of its front door stands for the module
+        it comes from."""
+        names = set(re.findall(r"(?:from|import) transformer\.(\w+)", text))
+        for line in re.findall(r"from transformer import ([^()\n]+|\([^)]*\))", text):
+            for name in re.findall(r"\w+", line):
+                home = re.search(rf"^ +from transformer\.(\w+)\S* import .*\b{name}\b", front,
+                                 re.MULTILINE)
+                names.add(home[1] if home else name)
+        return names
+
     book = nbformat.read(notebook, as_version=4)
     text = code("\n".join(c.source for c in book.cells if c.cell_type == "code"))
     waiting = imported(text)
     while waiting:
         name = waiting.pop()
-        path = folder / f"{name}.py"
-        if name not in seen and path.exists():
-            seen[name] = code(path.read_text(encoding="utf8"))
+        paths = [
+            path for path in (folder / f"{name}.py", *sorted((folder / name).rglob("*.py")))
+            if path.exists()
+        ]
+        if name not in seen and paths:
+            seen[name] = "\n".join(code(path.read_text(encoding="utf8")) for path in paths)
             waiting |= imported(seen[name])
     shown = ["*.json"] if "read_results" in text else re.findall(r'"([\w*-]+\.json)"', text)
-    results = sorted({path for name in shown for path in (folder.parent / "data" / "runs").glob(name)})
-    whole = [text, *(seen[name] for name in sorted(seen)), *(path.read_text(encoding="utf8") for path in results)]
+    runs = folder.parent / "data" / "runs"
+    results = sorted({path for name in shown for path in runs.glob(name)})
+    whole = [
+        text, *(seen[name] for name in sorted(seen)),
+        *(path.read_text(encoding="utf8") for path in results)
+    ]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
 
 
@@ -156,24 +189,33 @@ def is_stale(notebook):
 
 def choose(names, root=ROOT):
     """The notebooks that are named, by number or stem; a name that fits none stops everything."""
-    unknown = [name for name in names if not any(name in (n.stem, n.stem[:2]) for n in notebooks(root))]
+    unknown = [
+        name for name in names if not any(name in (n.stem, n.stem[:2]) for n in notebooks(root))
+    ]
     if unknown:
-        sys.exit(f"no notebook {' or '.join(unknown)}: give its number, such as 04, or its name, 04_attention")
+        sys.exit(f"no notebook {' or '.join(unknown)}: "
+                 "give its number, such as 04, or its name, 04_attention")
     return [n for n in notebooks(root) if n.stem in names or n.stem[:2] in names]
 
 
 def execute(notebook):
-    """Run a notebook top to bottom and keep its outputs; a failing cell leaves the file as it was."""
-    if notebook.stem == "90_vocabulary":        # runs anywhere, but its readers should see torchtext at work
+    """Run a notebook top to bottom and keep its outputs; a failing cell leaves the file as it
+    was."""
+    # runs anywhere, but its readers should see torchtext at work
+    if notebook.stem == "90_vocabulary":
         from transformer.vocabulary import why_not
         if why_not():
-            print(f"{notebook.name}: left as it is; its outputs are made where torchtext works: make torchtext")
+            print(f"{notebook.name}: left as it is; "
+                  "its outputs are made where torchtext works: make torchtext")
             return
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     start = time.time()
-    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", "--log-level=WARN",
-               "--ExecutePreprocessor.record_timing=False", "--ExecutePreprocessor.kernel_name=python3",
-               "--ExecutePreprocessor.timeout=600", str(notebook)]
+    command = [
+        sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace",
+        "--log-level=WARN", "--ExecutePreprocessor.record_timing=False",
+        "--ExecutePreprocessor.kernel_name=python3", "--ExecutePreprocessor.timeout=600",
+        str(notebook)
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{done.stderr}\n{notebook.name} did not run to its end; the file is as it was")
@@ -185,8 +227,9 @@ def execute(notebook):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["pair", "sync", "stale", "execute"])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["pair", "sync", "check", "stale", "execute"])
     parser.add_argument("names", nargs="*", help="notebooks, by number or name")
     parser.add_argument("--all", action="store_true", help="execute every notebook")
     parser.add_argument("--root", type=Path, default=ROOT, help="another copy of the project")
@@ -198,11 +241,17 @@ def main():
         return
     if arguments.command == "sync":
         sync(root, arguments.names)
+    elif arguments.command == "check":
+        differing = [n.name for n in notebooks(root) if cells(n) != cells(module_of(n))]
+        sys.exit(
+            f"not equal to their modules: {', '.join(differing)}: make sync" if differing else 0)
     elif arguments.command == "stale":
-        print("\n".join(n.name for n in notebooks(root) if is_stale(n)) or "every notebook has run with this code")
+        print("\n".join(n.name for n in notebooks(root) if is_stale(n))
+              or "every notebook has run with this code")
     else:
         sync(root, arguments.names)
-        for notebook in choose(arguments.names, root) or [n for n in notebooks(root) if arguments.all or is_stale(n)]:
+        due = [n for n in notebooks(root) if arguments.all or is_stale(n)]
+        for notebook in choose(arguments.names, root) or due:
             execute(notebook)
 
 
