@@ -350,13 +350,13 @@ def test_the_address_stands_nowhere_else():
 
 def test_stamp_follows_the_address(copy):
     root, notebook, module = copy
-    for name in ("README.md", "CITATION.cff"):
+    for name in stamp.DOCUMENTS:
         shutil.copy(ROOT / name, root)
     pyproject = root / "pyproject.toml"
     new = "https://github.com/" + "someone-else/renamed"
     pyproject.write_text(pyproject.read_text(encoding="utf8").replace(stamp.address(), new), encoding="utf8")
     stamp.main(root)
-    for path in (notebook, module, root / "README.md", root / "CITATION.cff"):
+    for path in (notebook, module, *(root / name for name in stamp.DOCUMENTS)):
         assert stamp.address().removeprefix("https://") not in path.read_text(encoding="utf8"), path.name
     assert stamp.install_cell(new) in [cell.source for cell in read(notebook).cells]
     assert pairs.cells(notebook) == pairs.cells(module)

@@ -1,4 +1,5 @@
-"""Carry the repository's address from pyproject.toml to badges, install cells, README and CITATION."""
+"""Carry the repository's address from pyproject.toml to badges, install cells and the documents
+that name it."""
 
 import re
 import sys
@@ -9,6 +10,7 @@ import pairs
 
 ROOT = pairs.ROOT
 CITED = re.compile(r"^repository-code: *(\S+)", re.MULTILINE)
+DOCUMENTS = ("README.md", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md")
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)
 
 
@@ -39,7 +41,8 @@ def is_install_cell(cell):
 
 
 def stamp_notebook(notebook, url):
-    """Put the badge into the first cell and the install cell after it, or mend those that are there."""
+    """Put the badge into the first cell and the install cell after it, or mend those that are
+    there."""
     book = nbformat.read(notebook, as_version=4)
     title = book.cells[0]
     line = badge(url, notebook)
@@ -52,7 +55,8 @@ def stamp_notebook(notebook, url):
     if install is None:
         install = nbformat.v4.new_code_cell()
         book.cells.insert(1, install)
-    install.source, install.metadata = install_cell(url), nbformat.from_dict({"tags": ["active-ipynb"]})
+    install.source, install.metadata = install_cell(url), nbformat.from_dict(
+        {"tags": ["active-ipynb"]})
     pairs.write(book, notebook)
 
 
@@ -60,7 +64,7 @@ def main(root=ROOT):
     url = address(root)
     pairs.sync(root)
     old = CITED.search((root / "CITATION.cff").read_text(encoding="utf8"))[1]
-    for path in (root / "README.md", root / "CITATION.cff"):
+    for path in (root / name for name in DOCUMENTS):
         text = path.read_text(encoding="utf8")
         for before, after in ((old, url), (old.removeprefix("https://"), url.removeprefix("https://")),
                               (old.removeprefix("https://github.com/"), url.removeprefix("https://github.com/"))):
