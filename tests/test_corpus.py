@@ -1,55 +1,51 @@
 """The bundled corpus: its size, its coverage, its alignments and antecedents, and that the grammar still writes it."""
 
-import importlib.util
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).resolve().parents[1] / "data"
-BUNDLED = DATA / "bundled"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from data.grammar.corpus import LONGER, LONGEST, SIZES, WORD, read_pairs, write_corpus  # noqa: E402
+from data.grammar.german import German  # noqa: E402
+from data.grammar.lexicon import Lexicon  # noqa: E402
+from data.grammar.phrases import held_out_pair  # noqa: E402
+from data.grammar.statistics import baseline, lemma_counts, nearest  # noqa: E402
+from data.grammar.trees import Phrase  # noqa: E402
 
-
-def load_grammar():
-    spec = importlib.util.spec_from_file_location("corpus_grammar", DATA / "grammar.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-grammar = load_grammar()
+BUNDLED = ROOT / "data" / "bundled"
 
 
 @pytest.fixture(scope="module")
 def lexicon():
-    return grammar.read_lexicon()
+    return Lexicon()
 
 
 @pytest.fixture(scope="module")
 def corpus():
-    return {name: grammar.read_pairs(BUNDLED / f"{name}.tsv") for name in grammar.SIZES}
+    return {name: read_pairs(BUNDLED / f"{name}.tsv") for name in SIZES}
 
 
 def words(text):
-    return grammar.WORD.findall(text)
+    return WORD.findall(text)
 
 
 def test_grammar_writes_the_same_bytes(tmp_path):
-    grammar.write_corpus(tmp_path, seed=2017)
-    for name in grammar.SIZES:
+    write_corpus(tmp_path, seed=2017)
+    for name in SIZES:
         assert (tmp_path / f"{name}.tsv").read_bytes() == (BUNDLED / f"{name}.tsv").read_bytes(), name
 
 
 def test_sizes_and_lengths(corpus):
-    assert {name: len(pairs) for name, pairs in corpus.items()} == grammar.SIZES
+    assert {name: len(pairs) for name, pairs in corpus.items()} == SIZES
     assert (BUNDLED / "train.tsv").stat().st_size < 4_400_000
     lengths = [len(words(p.english)) for p in corpus["train"]]
-    assert min(lengths) == 4 and max(lengths) == grammar.LONGEST
+    assert min(lengths) == 4 and max(lengths) == LONGEST
     assert sum(lengths) / len(lengths) >= 9
     assert sum(n > 15 for n in lengths) >= 0.15 * len(lengths)
-    assert max(len(words(p.english)) for name in ("validation", "test") for p in corpus[name]) <= grammar.LONGEST
+    assert max(len(words(p.english)) for name in ("validation", "test") for p in corpus[name]) <= LONGEST
 
 
 def test_no_sentence_twice(corpus):
@@ -59,10 +55,10 @@ def test_no_sentence_twice(corpus):
 
 
 def test_lemmas_and_constructions(lexicon, corpus):
-    english = {(kind, lemma) for kind, lemma, _ in grammar.lemma_forms(lexicon)}
-    german = {(kind, entry.german) for kind, entries in lexicon.items() for entry in entries}
-    assert len(english) >= 450 and len(german) >= 450
-    assert min(grammar.lemma_counts(lexicon, corpus["train"]).values()) >= 30
+    counts = lemma_counts(lexicon, corpus["train"])
+    german = {(kind, entry.german) for kind, entries in lexicon.entries.items() for entry in entries}
+    assert len(counts) >= 450 and len(german) >= 450
+    assert min(counts.values()) >= 30
     names = Counter(name for p in corpus["train"] for name in p.constructions)
     assert len(names) >= 12 and min(names.values()) >= 200
 
@@ -101,7 +97,7 @@ def test_pronouns_need_their_antecedent(corpus, lexicon):
     pronouns = [(p, item) for p in corpus["train"] for item in zip(p.pronouns, p.german_pronouns)]
     assert sum(bool(p.pronouns) for p in corpus["train"]) >= 0.15 * len(corpus["train"])
     assert sum(len(e[2]) > 1 for _, (e, _) in pronouns) >= 0.9 * len(pronouns)
-    assert sum(grammar.nearest(e) == e[1] for _, (e, _) in pronouns) < 0.5 * len(pronouns)
+    assert sum(nearest(e) == e[1] for _, (e, _) in pronouns) < 0.5 * len(pronouns)
     stems = Counter()
     for p, (e, g) in pronouns:
         if words(p.english)[e[0]] == "its":
@@ -118,7 +114,7 @@ def test_hard_set_is_new(corpus):
     assert kinds == {"unseen-combination": 700, "longer": 300}
     for p in corpus["hard"]:
         n = len(words(p.english))
-        low, high = grammar.LONGER if "longer" in p.constructions else (4, grammar.LONGEST)
+        low, high = LONGER if "longer" in p.constructions else (4, LONGEST)
         assert low <= n <= high
     assert not any(
         {"longer", "unseen-combination"} & set(p.constructions)
@@ -143,7 +139,7 @@ def test_held_out_pairs_are_not_in_train(corpus, lexicon):
             for place, (a, b) in enumerate(zip(words(p.english), words(p.english)[1:]), 1)
             if a in adjectives and b in nouns and is_noun(p, place)
         ]
-        return sum(grammar.held_out_pair(a, b) for a, b in seen), len(seen)
+        return sum(held_out_pair(a, b) for a, b in seen), len(seen)
 
     for name in ("train", "validation", "test"):
         hits, total = held_out(corpus[name])
@@ -167,17 +163,17 @@ def test_held_out_pairs_are_not_in_train(corpus, lexicon):
 def test_noun_phrases(lexicon, english, german):
     gender, case, determiner = english
     head = {"feminine": "woman", "masculine": "boy", "neuter": "house", "plural": "house"}[gender]
-    phrase = grammar.Phrase(
+    phrase = Phrase(
         1,
-        next(n for n in lexicon["noun"] if n.english[0] == head),
+        lexicon.find("noun", head),
         gender == "plural",
-        next(d for d in lexicon["determiner"] if d.english == determiner),
-        adjectives=[next(a for a in lexicon["adjective"] if a.english == "old")],
+        lexicon.find("determiner", determiner),
+        adjectives=[lexicon.find("adjective", "old")],
     )
-    assert " ".join(w.text for w in grammar.German().phrase(phrase, case)) == german
+    assert " ".join(w.text for w in German().phrase(phrase, case)) == german
 
 
 def test_word_for_word_baseline():
     pytest.importorskip("sacrebleu")
-    score, _ = grammar.baseline(BUNDLED)
+    score, _ = baseline(BUNDLED)
     assert 5 < score < 20

@@ -4,7 +4,7 @@
     python tools/scale.py --pairs 2000 20000 --result ""    a quick try that only prints
     python tools/scale.py --padding multi30k tatoeba        padding and number of batches; only prints
 
-A line joins one to three random sentence pairs that data/grammar.py drew, so that it is about as long as in WMT 2014.
+A line joins one to three random sentence pairs that data/grammar drew, so that it is about as long as in WMT 2014.
 Each phase runs in a process of its own, so that each has its own peak of memory. Resident memory is all that the system
 counts for the process; its anonymous part is what the program holds itself, the rest are pages of files, which the
 system may drop at any time. Seconds of CPU are those of all cores together. Text is encoded in as many threads as there
