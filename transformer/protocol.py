@@ -1,0 +1,111 @@
+"""What the loop, the searches, saving, loading, evaluation and the command line ask of a model.
+
+A model is an `nn.Module` with the three methods of `SequenceModel` and a `config`: a frozen
+dataclass with the five fields of `SequenceConfig`. Once registered under a name, its kind, it can
+be trained, saved, loaded and translated with by everything else:
+
+    register("mine", MyModel, MyConfig)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor, nn
+
+
+@runtime_checkable
+class SequenceConfig(Protocol):
+    """What a model's configuration must have; its other fields are the model's own."""
+
+    vocab_size: int
+    max_positions: int
+    pad_id: int
+    bos_id: int
+    eos_id: int
+
+
+@runtime_checkable
+class State(Protocol):
+    """What a search keeps between two steps: all that the model has read and written."""
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows (n,), in this order; one may come several times."""
+
+
+@runtime_checkable
+class SequenceModel(Protocol):
+    """What reads a source and writes a target; also an `nn.Module`."""
+
+    config: Any
+
+    def loss(self, batch, criterion: Callable) -> Tensor:
+        """criterion(output, x, gold) of a `Batch`: the summed loss of its real target tokens.
+
+        output maps the states x (..., d_model) to logits (..., V) and has their matrix as
+        `weight` (V, d_model).
+        """
+
+    def start(self, source: Tensor, new_cache: Callable[[], Any]) -> State:
+        """Read source ids (B, S), padding included; the state of a search that wrote nothing yet.
+
+        new_cache() makes an empty cache of keys and values: an object with `update(k, v)`.
+        """
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The two classes of a kind of model, or where they are ("package.module:Name")."""
+
+    model: type[nn.Module] | str
+    config: type | str
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def register(kind: str, model: type[nn.Module] | str, config: type | str) -> None:
+    """Make a kind of model known by its name; a name that is taken gets the new classes."""
+    KINDS[kind] = Kind(model, config)
+
+
+register("transformer", "transformer.model:Transformer", "transformer.model:TransformerConfig")
+register("recurrence", "transformer.recurrence:RecurrentEncoderDecoder",
+         "transformer.recurrence:RecurrenceConfig")
+register("convolution", "transformer.convolution:ConvolutionalEncoderDecoder",
+         "transformer.convolution:ConvolutionConfig")
+
+
+def found(name: type | str) -> type:
+    """A class itself, imported where only its place is known."""
+    if not isinstance(name, str):
+        return name
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def kind_named(kind: str) -> Kind:
+    """The kind with its classes imported; ValueError, listing all, for a name that is none."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind of model {kind!r}: choose one of {', '.join(KINDS)}")
+    return Kind(found(KINDS[kind].model), found(KINDS[kind].config))
+
+
+def kind_of(model_or_config: Any) -> str:
+    """The name of a model's or a configuration's kind; ValueError where it is not registered."""
+    config = getattr(model_or_config, "config", model_or_config)
+    place = f"{type(config).__module__}:{type(config).__qualname__}"
+    for name, kind in KINDS.items():
+        if kind.config in (type(config), place):
+            return name
+    raise ValueError(f"{type(config).__name__} belongs to no kind of model: register it first "
+                     "(transformer.protocol.register)")
+
+
+def build(config: SequenceConfig, **parts: Any) -> nn.Module:
+    """The model of a configuration, with fresh weights; parts go to the model's class."""
+    return kind_named(kind_of(config)).model(config, **parts)
