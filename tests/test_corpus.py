@@ -164,7 +164,6 @@ def test_noun_phrases(lexicon, english, german):
     gender, case, determiner = english
     head = {"feminine": "woman", "masculine": "boy", "neuter": "house", "plural": "house"}[gender]
     phrase = Phrase(
-        1,
         lexicon.find("noun", head),
         gender == "plural",
         lexicon.find("determiner", determiner),

@@ -16,11 +16,11 @@ class Clauses(Phrases):
     """Draws clauses. `context` names the place of a clause in its sentence: main, that, because."""
 
     def adverb(self, english: str) -> Adverb:
-        return Adverb(self.key(), self.lexicon.find("adverb", english))
+        return Adverb(self.lexicon.find("adverb", english))
 
     def not_(self) -> Adverb:
         self.note("negation")
-        return Adverb(self.key(), self.lexicon.find("word", "not"))
+        return Adverb(self.lexicon.find("word", "not"))
 
     def time(self, c: Clause) -> Adverb:
         return self.adverb(self.dice.choice(TIMES[c.tense]))
@@ -36,7 +36,7 @@ class Clauses(Phrases):
         kinds = [kind for kind in kinds if self.may(CONSTRUCTIONS.get(kind, kind), context)]
         weights = {kind: weight for kind, weight in FRAMES.items() if kind in kinds}
         for _ in range(30):
-            options = self.frames_of(self.dice.weighted(weights))
+            options = self.lexicon.frames_of(self.dice.weighted(weights))
             if subject is not None:
                 options = [frame for frame in options if subject.head.is_a(*frame.subjects)]
             if not options:
@@ -48,9 +48,6 @@ class Clauses(Phrases):
             if not verb.particle or self.may("separable", context):
                 return frame
         return None
-
-    def frames_of(self, kind: str) -> list:
-        return self.frames((kind,), lambda frame: frame.kind == kind)
 
     def set_tense(self, c: Clause, context: str, tense: str | None) -> None:
         """The given tense or any; infinitives and requests have none."""
@@ -96,7 +93,7 @@ class Clauses(Phrases):
         negated = self.dice.chance(0.1) and negatable and not isinstance(subject, Asked)
         self.definite = negated
         whose = subject or self.somebody(frame.subjects)
-        c = Clause(self.key(), frame.verb, whose, question=question)
+        c = Clause(frame.verb, whose, question=question)
         if negated:
             self.negate(c, tense)
         self.set_tense(c, context, tense)
@@ -166,11 +163,11 @@ class Clauses(Phrases):
                 c.marker = self.adverb("already") if chance(0.2) else None
             elif often and chance(share * 0.5):
                 adverbs = self.lexicon.used("adverb", "frequency")
-                c.frequency = Adverb(self.key(), self.dice.even(adverbs))
+                c.frequency = Adverb(self.dice.even(adverbs))
         manners = self.lexicon.used("adverb", *frame.extras)
         never = c.marked("never") or c.frequency or c.denies
         if manners and not never and chance(share * 0.7):
-            c.manner = Adverb(self.key(), self.dice.even(manners))
+            c.manner = Adverb(self.dice.even(manners))
         if chance(max(share * 0.7, 0.4 if "r" in frame.extras else 0)):
             c.company = self.company(frame.extras, c.subject)
         if c.place is None and "p" in frame.extras and chance(share * 0.8):
@@ -219,13 +216,13 @@ class Clauses(Phrases):
         weights = WEIGHTS["relatives"].items()
         kind = self.dice.weighted({k: weight for k, weight in weights if self.may(k, context)})
         before = self.names.copy(), self.unseen.copy()
-        gap = Gap(self.key(), antecedent)
+        gap = Gap(antecedent)
         clause = getattr(self, kind.replace("-", "_"))(gap, kind)
         if clause is None:
             self.names, self.unseen = before
             return None
         self.note(kind, context)
-        return Relative(self.key(), gap, clause)
+        return Relative(gap, clause)
 
     def relative_subject(self, gap: Gap, kind: str) -> Clause | None:
         """the man who slept, the room that was cold."""
@@ -237,23 +234,18 @@ class Clauses(Phrases):
     def relative_object(self, gap: Gap, kind: str) -> Clause | None:
         """the book that the woman bought, the man whom the woman helped."""
         head = gap.head
-
-        def fits(frame):
-            if frame.kind not in ("acc", "dat") or "person" not in frame.subjects:
-                return False
-            fitting = head.is_a(*frame.objects) and not frame.verb.tail
-            return fitting and self.allowed(frame.verb, head)
-
-        frames = self.frames(("object", head.number), fits)
+        frames = [
+            frame
+            for frame in self.lexicon.frames_of("acc", "dat")
+            if "person" in frame.subjects and head.is_a(*frame.objects) and not frame.verb.tail
+        ]
+        frames = [frame for frame in frames if self.allowed(frame.verb, head)]
         if not frames:
             return None
         frame = self.dice.even(frames)
         self.pair(frame.verb, head)
-        c = Clause(self.key(), frame.verb, self.somebody())
-        if frame.kind == "acc":
-            c.accusative = gap
-        else:
-            c.dative = gap
+        role = "accusative" if frame.kind == "acc" else "dative"
+        c = Clause(frame.verb, self.somebody(), **{role: gap})
         self.set_tense(c, kind, None)
         if "t" in frame.extras and TIMES[c.tense] and self.dice.chance(0.15):
             c.time = self.time(c)
@@ -267,21 +259,18 @@ class Clauses(Phrases):
         places = ["on" if p == "ground" else p for p in places if gap.head.is_a(p)]
         if letter == "p" and not places:
             return None
-
-        def fits(frame):
-            return frame.kind == "intr" and letter in frame.extras and "person" in frame.subjects
-
-        frame = self.dice.choice(self.frames(("which", letter), fits))
+        frames = [frame for frame in self.lexicon.frames_of("intr") if letter in frame.extras]
+        frame = self.dice.choice([frame for frame in frames if "person" in frame.subjects])
         self.dice.used[frame.number] += 1
-        c = Clause(self.key(), frame.verb, self.somebody())
+        c = Clause(frame.verb, self.somebody())
         self.set_tense(c, kind, None)
         if letter == "w":
             company = self.lexicon.prepositions("person", "dat")
             preposition = self.dice.choice([p for p in company if p.english == "with"])
-            c.company = Prepositional(self.key(), preposition, gap)
+            c.company = Prepositional(preposition, gap)
         else:
             preposition = self.preposition(self.dice.choice(places), "dat")
-            c.place = Prepositional(self.key(), preposition, gap)
+            c.place = Prepositional(preposition, gap)
         self.note_particle(c, kind)
         return c
 
@@ -289,7 +278,7 @@ class Clauses(Phrases):
         """the man whose sister sang."""
         if not gap.head.is_a("person"):
             return None
-        gap.owned = Phrase(self.key(), self.noun(("kin", "pet")), self.dice.chance(0.2))
+        gap.owned = Phrase(self.noun(("kin", "pet")), self.dice.chance(0.2))
         if self.dice.chance(0.4):
             return self.copula(kind, gap)
         return self.clause(kind, gap, extras=0.1, modify=0, kinds=("acc", "intr"))
@@ -313,8 +302,8 @@ class Clauses(Phrases):
         adjective = self.adjective(head, False if compared else None)
         if adjective is None or head.role == "noun" and not self.pair(adjective, head):
             return None
-        c = Clause(self.key(), self.lexicon.find("verb", "be"), subject, question=question)
-        c.predicate = Predicate(self.key(), adjective)
+        c = Clause(self.lexicon.find("verb", "be"), subject, question=question)
+        c.predicate = Predicate(adjective)
         c.tense = tense or ("past" if self.dice.chance(0.6) else "present")
         if compared:
             self.compare(c.predicate, head)
@@ -339,16 +328,14 @@ class Clauses(Phrases):
 
     def passive(self, context: str, tense=None, question=False, modify=0.0) -> Clause | None:
         """The book was read by the man."""
-
-        def fits(frame):
-            passive = frame.kind == "acc" and not frame.verb.tail and "person" in frame.subjects
-            return passive and frame.verb.english[0] not in WEIGHTS["verbs"]["no-passive"]
-
-        frame = self.dice.even(self.frames(("passive",), fits))
+        odd = WEIGHTS["verbs"]["no-passive"]
+        frames = [f for f in self.lexicon.frames_of("acc") if f.verb.english[0] not in odd]
+        frames = [f for f in frames if "person" in f.subjects and not f.verb.tail]
+        frame = self.dice.even(frames)
         head = self.noun(frame.objects, frame.verb)
         if head is None:
             return None
-        c = Clause(self.key(), frame.verb, self.phrase(head), question=question, passive=True)
+        c = Clause(frame.verb, self.phrase(head), question=question, passive=True)
         if tense == "present":
             tense = "modal" if self.may("modal", context) else "perfect"
         weights = dict(WEIGHTS["tenses-of-passives"])
@@ -356,7 +343,7 @@ class Clauses(Phrases):
             del weights["future"]  # not: gezeichnet werden werden
         self.set_tense(c, context, tense or self.dice.weighted(weights))
         if self.dice.chance(0.65):
-            c.agent = Prepositional(self.key(), BY, self.somebody(pronouns=0))
+            c.agent = Prepositional(BY, self.somebody(pronouns=0))
         elif "p" in frame.extras and self.dice.chance(0.5):
             c.place = self.place()
         if TIMES[c.tense] and self.dice.chance(0.35):

@@ -114,6 +114,10 @@ class Lexicon:
         """The entries of a class with one of these uses."""
         return [e for e in self[kind] if e.use in uses]
 
+    def frames_of(self, *kinds: str) -> list:
+        """The ways to use verbs."""
+        return [frame for frame in self.frames if frame.kind in kinds]
+
     def prepositions(self, kind: str, case: str) -> list:
         return [p for p in self.used("preposition", kind) if p.case == case]
 

@@ -60,14 +60,9 @@ class Phrases:
 
     def start(self) -> None:
         """Forget the last sentence."""
-        self.keys = 0
         self.names = []  # its constructions
         self.unseen = set()  # what only the hard set may hold: lemmas, constructions
         self.definite = False  # negated clauses have no quantifiers, whose scope would be doubtful
-
-    def key(self) -> int:
-        self.keys += 1
-        return self.keys
 
     # ---- what training never shows
 
@@ -93,7 +88,7 @@ class Phrases:
     # ---- entries
 
     def options(self, name: tuple, entries: list, fits) -> list:
-        """The entries that fit, in the lexicon's order; kept under a name, apart for the hard set."""
+        """The entries that fit, in the lexicon's order; found once under a name."""
         name = (*name, self.mode == "unseen")
         if name not in self.cache:
             self.cache[name] = [entry for entry in entries if fits(entry)]
@@ -128,23 +123,19 @@ class Phrases:
         adjectives = self.options(name, self.lexicon["adjective"], fits)
         return self.dice.even(adjectives) if adjectives else None
 
-    def frames(self, name: tuple, fits) -> list:
-        """The ways to use verbs that fit."""
-        return self.options(("frame", *name), self.lexicon.frames, fits)
-
     # ---- noun phrases
 
     def phrase(self, head, plain: bool = False, negatable: bool = False) -> Phrase:
         """A noun phrase around a noun: number, determiner and perhaps adjectives."""
         if head.role in ("name", "city"):
-            return Phrase(self.key(), head)
+            return Phrase(head)
         mass = head.is_a("mass")
         plural = not mass and self.dice.chance(0.1 if plain else 0.24)
         determiner = self.determiner(head, plural, mass, plain)
         if negatable and self.dice.chance(0.08):
             determiner = self.lexicon.find("determiner", "no")
             self.note("negation")
-        phrase = Phrase(self.key(), head, plural, determiner)
+        phrase = Phrase(head, plural, determiner)
         if head.is_a("single") and phrase.has("my", "our", "your"):
             phrase.plural = False
         self.describe(phrase, 0.12 if plain else 0.36)
@@ -182,7 +173,7 @@ class Phrases:
         kind = self.dice.choice(kinds)
         if kind == "person":
             if self.dice.chance(pronouns):
-                return Phrase(self.key(), self.dice.choice(self.lexicon["pronoun"]))
+                return Phrase(self.dice.choice(self.lexicon["pronoun"]))
             if self.dice.chance(0.16):
                 return self.named("name")
         return self.phrase(self.noun((kind,)))
@@ -214,7 +205,7 @@ class Phrases:
             return None
         plural = not head.is_a("mass") and (owner.plural or not head.is_a("single"))
         plural = plural and self.dice.chance(0.2)
-        phrase = Phrase(self.key(), head, plural, self.possessive(owner), owner)
+        phrase = Phrase(head, plural, self.possessive(owner), owner)
         self.describe(phrase, 0.25)
         self.note("possessive")
         return phrase
@@ -231,7 +222,7 @@ class Phrases:
                 return phrase
         if "person" in kinds and self.dice.chance(0.16):
             if pronouns and self.dice.chance(0.5):
-                return Phrase(self.key(), self.dice.choice(self.others(c.subject)))
+                return Phrase(self.dice.choice(self.others(c.subject)))
             name = self.dice.even(self.lexicon["name"])
             if self.pair(c.verb, name):
                 return self.phrase(name)
@@ -255,7 +246,7 @@ class Phrases:
 
     def prepositional(self, preposition, phrase: Phrase) -> Prepositional:
         self.note("preposition")
-        return Prepositional(self.key(), preposition, phrase)
+        return Prepositional(preposition, phrase)
 
     def preposition(self, use: str, case: str):
         return self.dice.choice(self.lexicon.prepositions(use, case))
@@ -264,7 +255,7 @@ class Phrases:
         """Where: in, on, at, under or beside something; a city, or here, there, outside."""
         kind = self.dice.choice(kinds)
         if adverbs and self.dice.chance(0.1):
-            return Adverb(self.key(), self.dice.choice(self.lexicon.used("adverb", "place")))
+            return Adverb(self.dice.choice(self.lexicon.used("adverb", "place")))
         if kind == "in" and self.dice.chance(0.12):
             return self.prepositional(self.preposition("in", "dat"), self.named("city"))
         use = "on" if kind == "ground" else kind
@@ -279,13 +270,12 @@ class Phrases:
         """Where to: into, to, through, across, around, onto something; a city for journeys."""
         if kind == "trip" or (kind == "dir" and far and self.dice.chance(0.12)):
             return self.prepositional(self.preposition("goal", "dat"), self.named("city"))
-        if kind == "jump":
-            use, goal = "on", "up"
-        else:
+        use = "on"
+        if kind == "dir":
             use = self.dice.choice(("in", "goal", "goal", "through", "across", "around"))
-            goal = use
         preposition = self.preposition(use, "dat" if use == "goal" else "acc")
-        return self.prepositional(preposition, self.phrase(self.noun((goal,)), plain=True))
+        goal = self.noun(("up" if kind == "jump" else use,))
+        return self.prepositional(preposition, self.phrase(goal, plain=True))
 
     def company(self, extras: str, subject) -> Prepositional | None:
         """with, for, from somebody; after or before something."""

@@ -59,7 +59,7 @@ class Sampler(Clauses):
 
     def request_sentence(self):
         """Please open the window."""
-        you = Phrase(self.key(), self.lexicon.find("pronoun", "you"))
+        you = Phrase(self.lexicon.find("pronoun", "you"))
         c = self.clause("request", you, extras=0.35, kinds=("acc", "dat", "dit", "dir"))
         usable = c is not None and not c.marker and not c.verb.reflexive
         return Sentence([(None, c if usable else None)], "request")
@@ -68,10 +68,10 @@ class Sampler(Clauses):
 
     def infinitive_sentence(self):
         """The man tried to open the door."""
-        frame = self.dice.even(self.frames_of("zu"))
+        frame = self.dice.even(self.lexicon.frames_of("zu"))
         subject = self.somebody(frame.subjects)
         tense = "past" if self.dice.chance(0.75) else "present"
-        c = Clause(self.key(), frame.verb, subject, tense)
+        c = Clause(frame.verb, subject, tense)
         kinds = ("acc", "dat", "dit", "intr", "dir")
         inner = self.clause("infinitive", subject, kinds=kinds, extras=0.25)
         if inner is None:
@@ -86,9 +86,9 @@ class Sampler(Clauses):
 
     def that_sentence(self):
         """The man said that the woman had bought the book."""
-        frame = self.dice.even(self.frames_of("that"))
+        frame = self.dice.even(self.lexicon.frames_of("that"))
         tense = "past" if self.dice.chance(0.65) else "present"
-        c = Clause(self.key(), frame.verb, self.somebody(), tense)
+        c = Clause(frame.verb, self.somebody(), tense)
         c.complement = self.any_clause("that", "past" if tense == "past" else None, extras=0.22)
         c.complement_kind = "that"
         self.modify_subject(c, "main", 0.2)
@@ -119,7 +119,7 @@ class Sampler(Clauses):
         if head.role == "pronoun" or not head.is_a("person"):
             return None
         text = "they" if subject.plural else {"m": "he", "f": "she"}.get(head.gender)
-        return Phrase(self.key(), self.lexicon.find("pronoun", text)) if text else None
+        return Phrase(self.lexicon.find("pronoun", text)) if text else None
 
     def final_sentence(self):
         conjunction, first, second = self.pair_of_clauses()
@@ -153,7 +153,7 @@ class Sampler(Clauses):
         kinds = ("who", "what", "whom", "where", "when", "why", "which", "which")
         kind = self.dice.choice(kinds)
         if kind == "who":
-            who = Asked(self.key(), self.lexicon.find("word", "who"))
+            who = Asked(self.lexicon.find("word", "who"))
             c = self.clause("wh", who, modify=0.3)
         elif kind in ("what", "whom", "which"):
             c = self.ask_object(kind)
@@ -177,7 +177,7 @@ class Sampler(Clauses):
             return None
         german = "wen" if c.accusative else "wem"
         asked = Simple(0, "whom", german) if kind == "whom" else self.lexicon.find("word", "what")
-        c.front = Asked(self.key(), asked)
+        c.front = Asked(asked)
         c.accusative, c.dative = None, None
         return c
 
@@ -188,5 +188,5 @@ class Sampler(Clauses):
         somewhere = any("p" in frame.extras for frame in c.verb.frames)
         if kind == "where" and (c.direction or c.governed or not somewhere):
             return None
-        c.front = Asked(self.key(), self.lexicon.find("word", kind))
+        c.front = Asked(self.lexicon.find("word", kind))
         return c

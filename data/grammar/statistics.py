@@ -1,7 +1,7 @@
 """Figures of the four files, a word-for-word baseline, and sentences to read."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from .corpus import SIZES, WORD, Corpus, Pair, read_pairs
@@ -9,8 +9,14 @@ from .lexicon import Lexicon, base_form
 from .writing import Word, text_of
 
 
-def share(hits: float, total: int) -> str:
-    return f"{100 * hits / max(1, total):.1f}%"
+def mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return sum(values) / max(1, len(values))
+
+
+def share(values: Iterable[float]) -> str:
+    """In percent, of truths or of probabilities."""
+    return f"{100 * mean(values):.1f}%"
 
 
 def nearest(pronoun: tuple) -> int:
@@ -20,36 +26,30 @@ def nearest(pronoun: tuple) -> int:
     return before[-1] if before else candidates[0]
 
 
-def length_figures(pairs: list[Pair]) -> dict:
+def figures(pairs: list[Pair]) -> dict:
+    """Lengths of the sentences, and what their possessives need."""
     lengths = sorted(len(WORD.findall(p.english)) for p in pairs)
     n = len(lengths)
     quantiles = [lengths[min(n - 1, q * n // 4)] for q in range(5)]
-    german = sum(len(WORD.findall(p.german)) for p in pairs)
+    german = mean(len(WORD.findall(p.german)) for p in pairs)
+    pronouns = [p for pair in pairs for p in pair.pronouns]
+    its = [WORD.findall(pair.english)[p[0]] == "its" for pair in pairs for p in pair.pronouns]
+    candidates = [len(p[2]) for p in pronouns]
     return {
         "sentences": n,
-        "English words, mean": f"{sum(lengths) / n:.2f}",
+        "English words, mean": f"{mean(lengths):.2f}",
         "quantiles 0, 25, 50, 75, 100": " ".join(map(str, quantiles)),
-        "over 15 words": share(sum(length > 15 for length in lengths), n),
-        "German words, mean": f"{german / n:.2f}",
-    }
-
-
-def pronoun_figures(pairs: list[Pair]) -> dict:
-    places = [(WORD.findall(pair.english), p) for pair in pairs for p in pair.pronouns]
-    pronouns = [p for _, p in places]
-    n = len(pronouns)
-    distance = sum(position - antecedent for position, antecedent, _ in pronouns)
-    candidates = sum(len(p[2]) for p in pronouns)
-    return {
-        "sentences with a pronoun": share(sum(bool(p.pronouns) for p in pairs), len(pairs)),
-        "pronouns": n,
-        "its": sum(words[position] == "its" for words, (position, _, _) in places),
-        "candidates, mean": f"{candidates / max(1, n):.2f}",
-        "two candidates or more": share(sum(len(p[2]) > 1 for p in pronouns), n),
-        "words from antecedent to pronoun, mean": f"{distance / max(1, n):.1f}",
-        "nearest noun is right": share(sum(nearest(p) == p[1] for p in pronouns), n),
-        "first noun is right": share(sum(p[2][0] == p[1] for p in pronouns), n),
-        "chance": share(sum(1 / len(p[2]) for p in pronouns), n),
+        "over 15 words": share(length > 15 for length in lengths),
+        "German words, mean": f"{german:.2f}",
+        "sentences with a pronoun": share(bool(p.pronouns) for p in pairs),
+        "pronouns": len(pronouns),
+        "its": sum(its),
+        "candidates, mean": f"{mean(candidates):.2f}",
+        "two candidates or more": share(number > 1 for number in candidates),
+        "words from antecedent to pronoun, mean": f"{mean(p[0] - p[1] for p in pronouns):.1f}",
+        "nearest noun is right": share(nearest(p) == p[1] for p in pronouns),
+        "first noun is right": share(p[2][0] == p[1] for p in pronouns),
+        "chance": share(1 / number for number in candidates),
     }
 
 
@@ -73,25 +73,19 @@ def forms_of(kind: str, entry) -> set[str]:
     return {entry.english, entry.english.replace("want ", "wants ")}
 
 
-def lemma_forms(lexicon: Lexicon) -> Iterator[tuple[str, str, set[str]]]:
-    """(class, English lemma, its written forms) for every entry."""
-    for kind, entries in lexicon.entries.items():
-        for entry in entries:
-            lemma = f"{base_form(entry)} {getattr(entry, 'tail', '')}".strip()
-            yield kind, lemma, forms_of(kind, entry)
-
-
 def lemma_counts(lexicon: Lexicon, pairs: list[Pair]) -> dict:
-    """In how many places of the English side each lemma occurs."""
+    """{(class, English lemma): in how many places of the English side it occurs}."""
     text = Counter()
     for pair in pairs:
         words = [w.lower() for w in WORD.findall(pair.english)]
         for n in (1, 2, 3):
             text.update(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
-    return {
-        (kind, lemma): sum(text[form.lower()] for form in forms)
-        for kind, lemma, forms in lemma_forms(lexicon)
-    }
+    counts = {}
+    for kind, entries in lexicon.entries.items():
+        for entry in entries:
+            lemma = f"{base_form(entry)} {getattr(entry, 'tail', '')}".strip()
+            counts[kind, lemma] = sum(text[form.lower()] for form in forms_of(kind, entry))
+    return counts
 
 
 # ---- what is printed
@@ -105,12 +99,12 @@ def print_statistics(folder: Path) -> None:
     print("lemmas:", sum(sizes.values()), sizes)
     for name, pairs in corpus.items():
         print(f"\n{name}")
-        for label, value in {**length_figures(pairs), **pronoun_figures(pairs)}.items():
+        for label, value in figures(pairs).items():
             print(f"  {label}: {value}")
     names = Counter(name for pair in train for name in pair.constructions)
     print("\nconstructions in train, share of sentences")
     for name, count in names.most_common():
-        print(f"  {name}: {share(count, len(train))}")
+        print(f"  {name}: {100 * count / len(train):.1f}%")
     for side in ("english", "german"):
         forms = Counter(w.lower() for pair in train for w in WORD.findall(getattr(pair, side)))
         rare = sum(count < 10 for count in forms.values())

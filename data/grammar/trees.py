@@ -5,6 +5,7 @@ words of the two languages that share such a name are aligned.
 """
 
 from dataclasses import dataclass, field
+from itertools import count
 
 from .lexicon import Adjective, Determiner, Noun, Preposition, Pronoun, Simple, Verb
 
@@ -13,7 +14,7 @@ PERFECT = ("perfect", "pluperfect")
 
 @dataclass
 class Part:
-    key: int
+    key: int = field(default_factory=count(1).__next__, init=False)
 
     def link(self, role: str) -> str:
         """The name of one of its words."""

@@ -62,7 +62,7 @@ class Writer:
         return [w for part in parts for w in self.part(part, extrapose=self.extraposes)]
 
     def phrase(self, p: Phrase, case: str, extrapose: bool = False) -> list[Word]:
-        """A noun phrase in a case (nom, acc, dat): determiner, adjectives, noun, and what follows."""
+        """A noun phrase in a case (nom, acc, dat), with what stands before and after the noun."""
         if p.head.role == "pronoun":
             return [word(self.pronoun(p.head, case), p.link("noun"))]
         out = [word(self.adjective(a, p, case), p.link(a.english)) for a in p.adjectives]
