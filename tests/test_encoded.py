@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from transformer import data
 from transformer.corpora import encoded as module
-from transformer.corpora import read_corpus, stream_parallel
+from transformer.corpora import read_corpus, stream_parallel, windows
 from transformer.corpora.encoded import EncodedPairs, encode_to_folder
 from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches, padding_share, token_batches
 
@@ -28,8 +27,8 @@ def tokenizer(pairs):
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr(data, "BLOCK", 8)
-    monkeypatch.setattr(data, "WINDOW", 100)
+    monkeypatch.setattr(windows, "BLOCK", 8)
+    monkeypatch.setattr(windows, "WINDOW", 100)
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +89,12 @@ def test_released_pages_are_out_of_memory(on_disk, tmp_path):
     assert in_memory() == {"tokens": 0, "offsets": 0}
 
 
-def test_every_window_releases_the_pages_of_the_last(on_disk, small_windows, monkeypatch):
-    released = []
-    monkeypatch.setattr(EncodedPairs, "release", lambda self: released.append(self))
+def test_every_window_releases_the_pages_of_the_last(on_disk, small_windows):
+    opened = []
     for _ in epoch_batches(on_disk, 300):
-        pass
-    assert len(released) == len(list(data.windows(len(on_disk), np.random.RandomState(0)))) == 15
+        if not any(on_disk.tokens is tokens for tokens in opened):
+            opened.append(on_disk.tokens)
+    assert len(opened) == len(list(windows.windows(len(on_disk), np.random.RandomState(0)))) == 15
 
 
 def test_large_vocabularies_take_four_bytes(tokenizer, pairs, tmp_path, monkeypatch):

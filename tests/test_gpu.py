@@ -9,6 +9,7 @@ import gpu
 import numpy as np
 import pytest
 import torch
+from helpers import small_bundled
 
 from transformer import corpora
 from transformer.experiments.records import RUNS, commands_of, read_results
@@ -23,7 +24,7 @@ CPU = torch.device("cpu")
 def few_sentences(monkeypatch):
     """A hundredth of the bundled corpus, on one thread."""
     read, threads = corpora.read_bundled, torch.get_num_threads()
-    monkeypatch.setattr(corpora, "read_bundled", lambda split: read(split)[:200])
+    small_bundled(monkeypatch, lambda split: read(split)[:200])
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)

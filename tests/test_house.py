@@ -218,6 +218,7 @@ def test_an_installed_package_is_complete(tmp_path):
     code = """
         import sys
         sys.path.insert(0, sys.argv[1])
+        import transformer
         from transformer.corpora import read_corpus
         from transformer.files import data_folder
         assert transformer.__file__.startswith(sys.argv[1]), transformer.__file__

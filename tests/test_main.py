@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from helpers import small_bundled
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
@@ -254,8 +255,8 @@ def small_demo(monkeypatch):
     recipe = dict(model=TransformerConfig(300, 16, 32, 1, 2),
                   training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2))
     monkeypatch.setitem(command_line.RECIPES, "bundled", recipe)
-    monkeypatch.setattr(corpora, "read_bundled",
-                        lambda split: [e for e in read_bundled(split) if " its " in e.source][:12])
+    small_bundled(monkeypatch,
+                  lambda split: [e for e in read_bundled(split) if " its " in e.source][:12])
 
 
 def test_demo(small_demo, tmp_path):
@@ -372,8 +373,8 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrained, "bundled_folder", lambda: trained)
-    monkeypatch.setattr(corpora, "read_bundled", lambda split: read_bundled("validation")[:20] if split == "train"
-                        else read_bundled(split))
+    small_bundled(monkeypatch, lambda split: read_bundled("validation")[:20] if split == "train"
+                  else read_bundled(split))
     assert complaint(*arguments).startswith(said)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 

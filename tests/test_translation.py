@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from helpers import KILL
+from helpers import KILL, small_bundled
 
 import transformer.__main__ as command_line
 from transformer import corpora, runs
@@ -434,7 +434,7 @@ def test_score_run_and_record(scored):
 
 
 def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(corpora, "read_bundled", lambda split, read=corpora.read_bundled: read(split)[:3])
+    small_bundled(monkeypatch, lambda split, read=corpora.read_bundled: read(split)[:3])
     monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", "--folder", str(scored), "--beam", "1", "--record",
                                       str(tmp_path / "kept.json")])
     command_line.main()

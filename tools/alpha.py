@@ -32,6 +32,7 @@ def measure(model, tokenizer, pairs, language="de", alphas=ALPHAS):
 
 
 def main():
+    from transformer.corpora import languages_of
     from transformer.files import git_commit, write_json
     from transformer.pretrained import load
     from transformer.runs import hardware_in_words, load_run, stream_pairs
@@ -43,7 +44,7 @@ def main():
     started, e = time.monotonic(), load_run(arguments.folder)
     model, tokenizer = load(arguments.folder)
     pairs = list(stream_pairs(e, "validation"))
-    rows = measure(model, tokenizer, pairs, "en" if e.reverse else "de")
+    rows = measure(model, tokenizer, pairs, languages_of(e.corpus, e.reverse)[1])
     result = arguments.result or ROOT / "data" / "runs" / f"{e.corpus}-alpha.json"
     write_json(result, {"command": f"python tools/alpha.py --folder {arguments.folder}", "commit": git_commit(),
                         "hardware": hardware_in_words(next(model.parameters()).device), "split": "validation",

@@ -191,34 +191,17 @@ def as_json(result):
 
 # What padding costs on real corpora
 
-def filled_up(order, longer, batch_tokens):
-    """The plain way: pairs in this order, each batch filled up before the next begins."""
-    batches, longest = [[]], 0
-    for i in order:
-        longest = max(longest, longer[i])
-        if batches[-1] and longest * (len(batches[-1]) + 1) > batch_tokens:
-            batches.append([])
-            longest = longer[i]
-        batches[-1].append(int(i))
-    return batches
-
-
-def print_padding(names, vocab_size=8000, sizes=(2048, 4096, 25_000)):
-    """Padding and number of batches of training corpora, sorted plainly and filled up, and as `token_batches` does."""
-    import numpy as np
-
+def print_padding(names, vocab_size=8000, sizes=(1000, 4096, 25_000)):
+    """Padding and number of batches of training corpora."""
     from transformer.corpora import read_corpus
     from transformer.data import Tokenizer, encode_pairs, padding_share, token_batches
 
     for name in names:
         pairs = read_corpus(name, "train")
         encoded = encode_pairs(Tokenizer.train((text for pair in pairs for text in pair), vocab_size), pairs)
-        source, target = (np.array([len(pair[side]) for pair in encoded]) for side in (0, 1))
-        order, longer = np.lexsort((source, target)), np.maximum(source, target)
-        for how, made in (("before", [filled_up(order, longer, n) for n in sizes]),
-                          ("here", [token_batches(encoded, n) for n in sizes])):
-            shares = (f"{padding_share(encoded, batches):.1%}; {len(batches):,}" for batches in made)
-            print(f"{name} {how}:", *shares, sep="  ", flush=True)
+        for size in sizes:
+            batches = token_batches(encoded, size)
+            print(f"{name}, {size:,} tokens: {padding_share(encoded, batches):.1%}; {len(batches):,} batches", flush=True)
 
 
 def main():

@@ -16,7 +16,7 @@ import torch
 import tyro
 
 from transformer.bench import Bench, run_bench
-from transformer.corpora import TREEBANKS
+from transformer.corpora import TREEBANKS, languages_of
 from transformer.decoding import check_search
 from transformer.experiments.records import public, record
 from transformer.export import export_ctranslate2, type_names
@@ -298,8 +298,8 @@ def complete(command):
     run = command.folder and (command.folder / "run.json").is_file() and load_run(command.folder)
     run = run or Experiment()
     reverse = command.reverse or run.reverse
-    command.language = command.language or ("en" if reverse else "de")
     corpus = command.corpus or run.corpus
+    command.language = command.language or languages_of(corpus, reverse)[1]
     choose_search(command, corpus)
     usual = (command.beam, command.alpha) == search_of(corpus)
     suffix = "" if usual else f".beam-{command.beam}-alpha-{command.alpha:g}"  # a trial leaves the run's scores alone

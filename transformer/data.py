@@ -22,12 +22,15 @@
 # %%
 import re
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
+from transformer.corpora.windows import windows
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -37,11 +40,8 @@ import torch
 # from collections import Counter
 #
 # from transformer import plotting
-# from transformer.corpora import (
-#     CORPORA, Example, read_bundled, read_corpus,
-# )
+# from transformer.corpora import CORPORA, Example, read_bundled, read_corpus
 # from transformer.corpora.splits import fold, groups, hold_out
-# from transformer.files import data_folder
 
 # %% [markdown]
 # ## The bundled corpus
@@ -188,9 +188,10 @@ WORD = re.compile(r"\w+|[^\w\s]")
 #         symbols = word.split()
 #         for neighbours in zip(symbols, symbols[1:]):
 #             count[neighbours] += times
-#     (left, right), times = count.most_common(1)[0]
-#     words = {re.sub(rf"\b{left} {right}\b", left + right, word): n for word, n in words.items()}
-#     print(f"{left + right:6}{times:3} times   {'   '.join(words)}")
+#     (left, right), most = count.most_common(1)[0]
+#     words = {re.sub(rf"\b{left} {right}\b", left + right, word): times
+#              for word, times in words.items()}
+#     print(f"{left + right:6}{most:3} times   {'   '.join(words)}")
 
 # %% [markdown]
 # "an" is most frequent (in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare to
@@ -211,8 +212,8 @@ SPECIALS = ("<pad>", "<s>", "</s>")
 PRE_TOKEN = r" ?[\p{L}\p{N}_]+| ?[^\s\p{L}\p{N}_]|\s+(?!\S)|\s+"
 
 
-def train_bpe(sentences, vocab_size):
-    """A byte-level BPE of the `tokenizers` library, learned from sentences, each with a space before it."""
+def train_bpe(sentences: Iterable[str], vocab_size: int):
+    """A byte-level BPE learned from sentences, each with a space before it."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     bpe = Tokenizer(models.BPE())
@@ -220,25 +221,32 @@ def train_bpe(sentences, vocab_size):
         pre_tokenizers.Split(Regex(PRE_TOKEN), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False,
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
     return bpe
 
 
 # %%
-def load_bpe(path):
-    """The BPE in a tokenizer.json; FileNotFoundError or ValueError where it is missing or damaged."""
+def load_bpe(path: str | Path):
+    """The BPE in a tokenizer.json.
+
+    Raises FileNotFoundError or ValueError where it is missing or damaged.
+    """
     from tokenizers import Tokenizer
 
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path}: a model's folder needs the tokenizer it was trained with")
+        raise FileNotFoundError(
+            f"no file {path}: a model's folder needs the tokenizer it was trained with")
     try:
         bpe = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
-        raise ValueError(f"{path} is not a tokenizer ({error}): copy it again from the trained model") from None
+        raise ValueError(f"{path} is not a tokenizer ({error}): "
+                         "copy it again from the trained model") from None
     if any(bpe.token_to_id(token) is None for token in SPECIALS):
-        raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: copy it again from the trained model")
+        raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: "
+                         "copy it again from the trained model")
     return bpe
 
 
@@ -246,13 +254,16 @@ def load_bpe(path):
 # A single string where a list of sentences belongs would be read letter by letter, so it is refused.
 
 # %%
-def check_texts(texts, name="sentences"):
-    """texts as a list of strings; ValueError for a single string, and for what is no string."""
+def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
+    """texts as a list; ValueError for a single string, and for what is no string."""
     if isinstance(texts, (str, bytes)):
-        raise ValueError(f"{name} must be a list of strings, not one string: put it in brackets")
-    for number, text in enumerate(texts := list(texts), 1):
+        raise ValueError(
+            f"{name} must be a list of strings, not one string: put it in brackets")
+    texts = list(texts)
+    for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
-            raise ValueError(f"{name} must be strings; number {number} is a {type(text).__name__}")
+            kind = type(text).__name__
+            raise ValueError(f"{name} must be strings; number {number} is a {kind}")
     return texts
 
 
@@ -266,23 +277,24 @@ class BytePairs:
 
     def __init__(self, bpe):
         self.bpe = bpe
-        self.bpe.encode_special_tokens = True  # "</s>" typed in a text is text, not an end mark
-        self.pad_id, self.bos_id, self.eos_id = (bpe.token_to_id(token) for token in SPECIALS)
+        self.bpe.encode_special_tokens = True  # "</s>" typed in a text is text, no mark
+        self.pad_id, self.bos_id, self.eos_id = map(bpe.token_to_id, SPECIALS)
 
     @property
-    def vocab_size(self):
+    def vocab_size(self) -> int:
         """Number of types: bytes, merges and marks."""
         return self.bpe.get_vocab_size()
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Token ids of a text, without marks at its ends."""
         return self.bpe.encode(" " + text).ids
 
-    def encode_all(self, texts):
+    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """`encode` for a list of texts, on all cores."""
-        return [encoding.ids for encoding in self.bpe.encode_batch([" " + text for text in check_texts(texts)])]
+        spaced = [" " + text for text in check_texts(texts)]
+        return [encoding.ids for encoding in self.bpe.encode_batch(spaced)]
 
-    def decode(self, ids):
+    def decode(self, ids: Iterable[int]) -> str:
         """The text of token ids; marks (padding, begin, end) are left out."""
         return self.bpe.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
 
@@ -293,45 +305,49 @@ class BytePairs:
 
 # %%
 class Tokenizer(BytePairs):
-    """Byte-pair encoding over UTF-8 bytes (Sennrich et al., 2016), one vocabulary for both languages."""
+    """Byte-pair encoding over UTF-8 bytes, one vocabulary for both languages."""
 
     @classmethod
-    def train(cls, sentences, vocab_size):
-        """Learn merges (from the training split only) up to vocab_size types, or until nothing is left to merge."""
+    def train(cls, sentences: Iterable[str], vocab_size: int) -> "Tokenizer":
+        """Learn merges from the training split, up to vocab_size types."""
         least = 256 + len(SPECIALS)
         if vocab_size < least:
-            raise ValueError(f"vocab_size must be at least {least} (256 bytes and the marks), not {vocab_size}")
+            raise ValueError(f"vocab_size must be at least {least} "
+                             f"(256 bytes and the marks), not {vocab_size}")
         if isinstance(sentences, str):
             check_texts(sentences)
         return cls(train_bpe(sentences, vocab_size))
 
     @classmethod
-    def load(cls, path):
-        """Read what `save` wrote; FileNotFoundError or ValueError where it is missing or damaged."""
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read what `save` wrote; see `load_bpe`."""
         return cls(load_bpe(path))
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write tokenizer.json."""
         self.bpe.save(str(path))
 
-    def pieces(self, text):
-        """The text cut into its tokens, as strings; a part of a character shows as U+FFFD."""
+    def pieces(self, text: str) -> list[str]:
+        """The tokens of a text as strings; a part of a character shows as U+FFFD."""
         return [self.bpe.decode([i]) for i in self.encode(text)]
 
-    def word_of_each_piece(self, text):
+    def word_of_each_piece(self, text: str) -> list[int]:
         """For each token the index of its word, as `WORD` finds them.
 
-        White space with a token of its own belongs to the word after it; at the end of the text that
-        is the number of words, the place of the end mark.
+        White space with a token of its own belongs to the word after it; at the end of
+        the text that is the number of words, the place of the end mark.
         """
         ends = [match.end() for match in WORD.finditer(" " + text)]
-        return [bisect_right(ends, end - 1) for _, end in self.bpe.encode(" " + text).offsets]
+        offsets = self.bpe.encode(" " + text).offsets
+        return [bisect_right(ends, end - 1) for _, end in offsets]
 
 
 # %% tags=["active-ipynb"]
-# tokenizer = Tokenizer.train((sentence for pair in pairs for sentence in pair), vocab_size=2000)
-# for sentence in ("The gardener opened the bottle.", "Der Gärtner öffnete die Flasche.", "unbelievably"):
-#     print(" | ".join(tokenizer.pieces(sentence)), "   words", tokenizer.word_of_each_piece(sentence))
+# tokenizer = Tokenizer.train((text for pair in pairs for text in pair), vocab_size=2000)
+# for text in ("The gardener opened the bottle.", "Der Gärtner öffnete die Flasche.",
+#              "unbelievably"):
+#     words = tokenizer.word_of_each_piece(text)
+#     print(" | ".join(tokenizer.pieces(text)), "   words", words)
 
 # %% [markdown]
 # Frequent words are one token each, with the space before them. Rarer ones are cut, and a word that never occurred
@@ -342,20 +358,29 @@ class Tokenizer(BytePairs):
 # %% tags=["active-ipynb"]
 # held_out = [text for pair in read_corpus("bundled", "validation") for text in pair]
 # sample = [text for pair in pairs[:5000] for text in pair]
-# trained = {V: Tokenizer.train(sample, V) for V in (259, 300, 400, 600, 1000, 2000)}
-# mean = {V: sum(map(len, bpe.encode_all(held_out))) / len(held_out) for V, bpe in trained.items()}
-# plotting.lines(mean, {"tokens": mean.values()}, "types in the vocabulary", "tokens in a validation sentence", markers=True);
+# mean = {}
+# for V in (259, 300, 400, 600, 1000, 2000):
+#     ids = Tokenizer.train(sample, V).encode_all(held_out)
+#     mean[V] = sum(map(len, ids)) / len(held_out)
+# plotting.lines(mean, {"tokens": mean.values()}, "types in the vocabulary",
+#                "tokens in a validation sentence", markers=True);
 
 # %% [markdown]
 # On the left, 259 types: only bytes and marks, one token a byte (a letter like ö has two). The first few hundred merges shorten sentences
 # most. How much of the vocabulary do the languages share?
 
 # %% tags=["active-ipynb"]
-# used = [{i for ids in tokenizer.encode_all([pair[side] for pair in pairs]) for i in ids} for side in (0, 1)]
-# parts = {"English only": used[0] - used[1], "both": used[0] & used[1], "German only": used[1] - used[0]}
+# def types_of(texts):
+#     return {i for ids in tokenizer.encode_all(texts) for i in ids}
+#
+# english_texts, german_texts = zip(*pairs)
+# english, german = types_of(english_texts), types_of(german_texts)
+# parts = {"English only": english - german, "both": english & german,
+#          "German only": german - english}
 # plotting.bars({name: len(types) for name, types in parts.items()}, ylabel="types")
-# words = [{word for pair in pairs for word in WORD.findall(pair[side])} for side in (0, 1)]
-# print(f"different words: {len(words[0]):,} in English, {len(words[1]):,} in German")
+# for name, texts in (("English", english_texts), ("German", german_texts)):
+#     words = {word for text in texts for word in WORD.findall(text)}
+#     print(f"different words in {name}: {len(words):,}")
 
 # %% [markdown]
 # Names, punctuation and short pieces of words are shared. German needs more types of its own: it has more different words, its
@@ -365,15 +390,18 @@ class Tokenizer(BytePairs):
 # **Lossless.** Whatever you type comes back, even what the training data never held, and even a mark typed as text.
 
 # %% tags=["active-ipynb"]
-# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé", "e\u0301 \u2028 \x00",
-#          "</s> <pad>", "don't ... _x_"]
+# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé",
+#          "e\u0301 \u2028 \x00", "</s> <pad>", "don't ... _x_"]
 # for text in nasty:
 #     print(f"{len(tokenizer.encode(text)):3} tokens for {text!r}")
 
 # %% tags=["active-ipynb"]
-# assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in nasty)
-# assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & set(tokenizer.encode("</s> <pad> <s>"))
-# assert all(set(range(len(WORD.findall(text)))) <= set(tokenizer.word_of_each_piece(text)) for text in nasty)
+# for text in nasty:
+#     assert tokenizer.decode(tokenizer.encode(text)) == text
+#     words = range(len(WORD.findall(text)))
+#     assert set(words) <= set(tokenizer.word_of_each_piece(text))
+# marks = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
+# assert not marks & set(tokenizer.encode("</s> <pad> <s>"))
 
 # %% [markdown]
 # ## Marks and batches
@@ -385,31 +413,39 @@ class Tokenizer(BytePairs):
 # %%
 @dataclass(frozen=True)
 class Batch:
-    """source (B, S) ends with the end mark; target (B, T) begins with the begin mark and ends with the end mark."""
+    """Token ids, padded: source (B, S) and target (B, T).
+
+    The source ends with the end mark; the target begins with the begin mark and ends
+    with the end mark.
+    """
 
     source: torch.Tensor
     target: torch.Tensor
 
     @property
-    def decoder_input(self):
+    def decoder_input(self) -> torch.Tensor:
         """What the decoder reads, (B, T - 1): all but the last token."""
         return self.target[:, :-1]
 
     @property
-    def gold(self):
+    def gold(self) -> torch.Tensor:
         """What it should answer, (B, T - 1): the same shifted by one."""
         return self.target[:, 1:]
 
-    def to(self, device):
+    def to(self, device: torch.device | str) -> "Batch":
         return Batch(self.source.to(device), self.target.to(device))
 
 
 # %%
-def encode_pairs(tokenizer, pairs):
-    """[(source ids with end mark, target ids with begin and end marks), ...] of sentence pairs."""
-    sources, targets = (tokenizer.encode_all([pair[side] for pair in pairs]) for side in (0, 1))
-    bos, eos = tokenizer.bos_id, tokenizer.eos_id
-    return [([*source, eos], [bos, *target, eos]) for source, target in zip(sources, targets)]
+def encode_pairs(
+    tokenizer: Tokenizer, pairs: list[tuple[str, str]]
+) -> list[tuple[list[int], list[int]]]:
+    """[(source ids with end mark, target ids with begin and end marks), ...]"""
+    sources = tokenizer.encode_all([source for source, _ in pairs])
+    targets = tokenizer.encode_all([target for _, target in pairs])
+    begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
+    return [(source + end, begin + target + end)
+            for source, target in zip(sources, targets)]
 
 
 # %% [markdown]
@@ -417,25 +453,32 @@ def encode_pairs(tokenizer, pairs):
 # the loss (notebook 13) ignore it.
 
 # %%
-def pad(rows, pad_id):
-    """Lists of ids, filled up with pad_id to the longest: (B, length), int64. ValueError for no rows at all."""
+def pad(rows: list, pad_id: int) -> torch.Tensor:
+    """Lists of ids, filled up with pad_id to the longest: (B, length), int64.
+
+    Raises ValueError for no rows at all.
+    """
     if not rows:
         raise ValueError("a batch needs at least one sentence")
-    longest = max(map(len, rows))
-    return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], dtype=torch.long)
+    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
+    return pad_sequence(tensors, batch_first=True, padding_value=pad_id)
 
 
 # %%
-def collate(encoded, pad_id=0):
+def collate(encoded: list, pad_id: int = 0) -> Batch:
     """A `Batch` of encoded pairs."""
-    return Batch(pad([source for source, _ in encoded], pad_id), pad([target for _, target in encoded], pad_id))
+    return Batch(pad([source for source, _ in encoded], pad_id),
+                 pad([target for _, target in encoded], pad_id))
 
 
 # %% tags=["active-ipynb"]
-# batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."), ("Go!", "Geh!")]))
-# for name, rows in (("source", batch.source), ("decoder reads", batch.decoder_input), ("should answer", batch.gold)):
+# batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."),
+#                                          ("Go!", "Geh!")]))
+# for name, rows in (("source", batch.source), ("decoder reads", batch.decoder_input),
+#                    ("should answer", batch.gold)):
 #     for row in rows.tolist():
-#         print(f"{name:14}", " | ".join(tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row))
+#         tokens = [tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row]
+#         print(f"{name:14}", " | ".join(tokens))
 
 # %% [markdown]
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
@@ -463,12 +506,13 @@ def collate(encoded, pad_id=0):
 # %% [markdown]
 # A pair has two lengths, and a batch pads both sides. Sorting by one leaves the other mixed. So pairs are ordered by
 # the longer of their sides; among equals by the difference of the sides, upwards and downwards in turn, so that
-# neighbours are similar on both. Pairs that are equal in both lengths stay in random order. (How that is done can be
-# skipped; `token_batches`, further down, has the result.)
+# neighbours are similar on both. Pairs that are equal in both lengths stay in random order.
 
 # %%
-def similar_order(source, target, chance):
-    """Indices of pairs with these lengths (arrays) in an order where neighbours have similar lengths on both sides."""
+def similar_order(
+    source: np.ndarray, target: np.ndarray, chance: np.random.RandomState
+) -> np.ndarray:
+    """Indices of pairs with these lengths, in an order where neighbours are similar."""
     mixed = chance.permutation(len(source))
     difference = source[mixed] - target[mixed]
     longer = np.maximum(source, target)[mixed]
@@ -479,118 +523,63 @@ def similar_order(source, target, chance):
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T
 # order = similar_order(*lengths, np.random.RandomState(0))
 # for i in (1000, 10_000, 19_000):
-#     print(f"from place {i:6,}:", "  ".join(f"{s}/{t}" for s, t in lengths[:, order[i:i + 200:20]].T))
+#     some = lengths[:, order[i:i + 200:20]].T
+#     print(f"from place {i:6,}:", "  ".join(f"{s}/{t}" for s, t in some))
 
 # %% [markdown]
-# Source/target lengths of every twentieth pair, in three stretches: neighbours are alike.
-#
-# Where to cut this order into batches? Filling each up before the next begins is not best: a batch that ends a little
-# earlier can save the next one much padding. Finding the best cuts is a shortest-path problem. Points where a cut is possible are
-# stations along a line. A batch is a ride from one station to a later one. It costs the places in its two tables, plus a fixed *price*.
-# With a high price the cheapest route has few batches, and full ones; with a low price many, with little padding.
+# Source/target lengths of every twentieth pair, in three stretches: neighbours are alike. So this order is cut into
+# batches, each filled up before the next begins. As lengths grow, the pair that comes last is the longest of its batch.
 
 # %%
-def stations(longer, batch_tokens):
-    """Places for cuts between pairs ordered by their longer side: where that length changes, and among equal lengths at every 1/32 of a full batch."""
-    fit = np.maximum(1, batch_tokens // longer)
-    part = 32 * (np.arange(len(longer)) - np.searchsorted(longer, longer)) // fit
-    new = (np.diff(longer, prepend=-1) != 0) | (np.diff(part, prepend=-1) != 0)
-    return np.append(np.flatnonzero(new), len(longer))
-
-
-# %% [markdown]
-# The cheapest way to a station is the cheapest way to some earlier one, and one ride. So the stations are gone through
-# once, each looking back; at the end the route is read backwards.
-
-# %%
-def best_cuts(source, target, batch_tokens, price):
-    """Where to cut ordered pairs with these lengths into batches, so that places taken + price * batches is least.
-
-    Returns the beginning of each batch, and the end. No batch has more than batch_tokens places a side, unless it is
-    of one pair.
-    """
-    longer = np.maximum(source, target)
-    cuts = stations(longer, batch_tokens)
-    first = np.searchsorted(cuts, cuts[1:] - batch_tokens // longer[cuts[1:] - 1])  # the longest batch that may end here
-    source, target = (np.maximum.reduceat(side, cuts[:-1]) for side in (source, target))  # longest between two stations
-    cost, before = np.zeros(len(cuts)), np.zeros(len(cuts), int)
-    for j in range(1, len(cuts)):
-        i = min(j - 1, first[j - 1])
-        # for every i: the longest source and the longest target between stations i and j
-        width = sum(np.maximum.accumulate(side[i:j][::-1])[::-1] for side in (source, target))
-        costs = cost[i:j] + width * (cuts[j] - cuts[i:j]) + price
-        cost[j], before[j] = costs.min(), i + costs.argmin()
-    path = [len(cuts) - 1]
-    while path[-1]:
-        path.append(before[path[-1]])
-    return cuts[path[::-1]]
+def similar_batches(
+    source: np.ndarray, target: np.ndarray, batch_tokens: int,
+    chance: np.random.RandomState,
+) -> list[list[int]]:
+    """Indices of pairs with these lengths in batches, short sentences first."""
+    longer = np.maximum(source, target).tolist()
+    batches, batch = [], []
+    for i in similar_order(source, target, chance).tolist():
+        if batch and (len(batch) + 1) * longer[i] > batch_tokens:
+            batches.append(batch)
+            batch = []
+        batch.append(i)
+    return [*batches, batch]
 
 
 # %% [markdown]
-# What price? Batches should be as full as possible, so it begins high, at `batch_tokens` places. Only where more than 5% of the
-# places would be padding does it fall, by half each time, but not below `LEAST_PRICE` places: a batch must save that
-# much to be worth starting.
+# An epoch is one pass over all pairs. A large corpus is mixed in *windows* of 200,000 pairs, so that memory does not
+# grow with it (`transformer.corpora.windows`); a corpus that fits into one window is mixed as a whole.
 
 # %%
-PADDING, LEAST_PRICE = 0.05, 750
-
-
-def similar_batches(source, target, batch_tokens, chance):
-    """Indices of pairs with these lengths (arrays), cut into batches (a list of arrays), short sentences first."""
-    order = similar_order(source, target, chance)
-    source, target, price = source[order], target[order], batch_tokens
-    while True:
-        cuts = best_cuts(source, target, batch_tokens, price)
-        widths = sum(np.maximum.reduceat(side, cuts[:-1]) for side in (source, target))
-        padding = 1 - (source.sum() + target.sum()) / (widths * np.diff(cuts)).sum()
-        if padding <= PADDING or price / 2 < LEAST_PRICE:
-            return np.split(order, cuts[1:-1])
-        price /= 2
-
-
-# %% [markdown]
-# To sort 4.5 million pairs anew for every epoch (one pass over all pairs), all their lengths would have to be in memory,
-# and batches would gather their sentences from all over the disk. So a large corpus is mixed in **windows**: it is cut
-# into blocks of 1,000 neighbours, the blocks are put in random order, and 200,000 pairs at a time are sorted, cut and
-# mixed. A corpus that fits into one window is mixed as a whole.
-
-# %%
-BLOCK, WINDOW = 1000, 200_000
-
-
-def windows(n, chance):
-    """Yield the indices 0 to n - 1 in parts (arrays) of at most about WINDOW, each of random blocks of neighbours."""
-    size = BLOCK if n > WINDOW else 100  # where all is one window, the size of its blocks matters little
-    blocks = chance.permutation(-(-n // size))
-    for part in np.array_split(blocks, -(-n // WINDOW)):
-        rows = (part[:, None] * size + np.arange(size)).flatten()
-        yield rows[rows < n]
-
-
-# %%
-def lengths_of(encoded, rows):
-    """Lengths of the sources and of the targets of some encoded pairs, two integer arrays."""
-    if hasattr(encoded, "lengths"):  # `EncodedPairs` on disk know them without reading a token
+def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of the sources and of the targets of some encoded pairs."""
+    if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
         return encoded.lengths(np.asarray(rows))
-    return tuple(np.array([len(encoded[i][side]) for i in rows]) for side in (0, 1))
+    source, target = (
+        np.array([len(encoded[i][side]) for i in rows]) for side in (0, 1))
+    return source, target
 
 
 # %%
-def epoch_batches(encoded, batch_tokens, seed=0, start=0):
-    """Yield lists of indices of encoded pairs (a list, or `EncodedPairs`): the batches of an epoch from number start on.
+def epoch_batches(
+    encoded, batch_tokens: int, seed: int = 0, start: int = 0
+) -> Iterator[list[int]]:
+    """Yield the batches of an epoch, lists of indices, from number start on.
 
-    A batch holds pairs of similar length, at most batch_tokens a side with padding; a pair longer than that stands
-    alone. Every pair comes once. The seed decides everything; use another for every epoch. Raises ValueError where
-    there are no pairs, for batch_tokens below 1 and for a negative start.
+    encoded: a list of encoded pairs, or `EncodedPairs`. A batch holds pairs of similar
+    length, at most batch_tokens a side with padding; a pair longer than that stands
+    alone. Every pair comes once. The seed decides everything; use another for every
+    epoch. Raises ValueError where there are no pairs, for batch_tokens below 1 and for
+    a negative start.
     """
     if batch_tokens < 1 or start < 0:
-        raise ValueError(f"batch_tokens must be at least 1 and start at least 0, not {batch_tokens} and {start}")
+        raise ValueError("batch_tokens must be at least 1 and start at least 0, "
+                         f"not {batch_tokens} and {start}")
     if not len(encoded):
         raise ValueError("no sentence pairs to make batches of")
-    chance = np.random.RandomState(np.random.MT19937(seed % 2**64))  # the same numbers with every version of numpy
+    # this generator gives the same numbers with every version of numpy
+    chance = np.random.RandomState(np.random.MT19937(seed % 2**64))
     for rows in windows(len(encoded), chance):
-        if hasattr(encoded, "release"):
-            encoded.release()
         batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
         order = chance.permutation(len(batches))
         yield from (rows[batches[i]].tolist() for i in order[start:])
@@ -598,25 +587,28 @@ def epoch_batches(encoded, batch_tokens, seed=0, start=0):
 
 
 # %%
-def token_batches(encoded, batch_tokens, seed=0):
+def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
     """The batches of an epoch as a list; see `epoch_batches`."""
     return list(epoch_batches(encoded, batch_tokens, seed))
 
 
 # %%
-def padding_share(encoded, batches):
+def padding_share(encoded, batches: list[list[int]]) -> float:
     """The part of all places in the batches, both sides, that holds padding."""
     real = places = 0
     for batch in batches:
         for lengths in lengths_of(encoded, batch):
-            real, places = real + int(lengths.sum()), places + len(batch) * int(lengths.max())
+            real += int(lengths.sum())
+            places += len(batch) * int(lengths.max())
     return 1 - real / places
+
 
 # %% tags=["active-ipynb"]
 # batches = token_batches(encoded, batch_tokens=2048)
 # for rows in batches[:4]:
 #     batch = collate([encoded[i] for i in rows])
-#     print(f"{len(rows):4} sentences: source {tuple(batch.source.shape)}, target {tuple(batch.target.shape)}")
+#     print(f"{len(rows):4} sentences: source {tuple(batch.source.shape)}, "
+#           f"target {tuple(batch.target.shape)}")
 
 # %% [markdown]
 # Short sentences come in large batches, long ones in small batches, and the work of each is about the same. The
@@ -629,58 +621,24 @@ def padding_share(encoded, batches):
 
 # %% tags=["active-ipynb"]
 # mixed = np.random.RandomState(0).permutation(len(encoded))
-# share = {"both lengths": padding_share(encoded, batches),
-#          "target length": padding_share(encoded, np.array_split(np.argsort(lengths[1]), len(batches))),
-#          "random": padding_share(encoded, np.array_split(mixed, len(batches))),
-#          "fixed length": 1 - lengths.sum() / (len(encoded) * lengths.max(axis=1).sum())}
-# plotting.bars({name: 100 * value for name, value in share.items()}, ylabel="padding, per cent of all places");
+# by_target = np.argsort(lengths[1], kind="stable")
+# places = len(encoded) * lengths.max(axis=1).sum()
+# share = {
+#     "both lengths": padding_share(encoded, batches),
+#     "target length": padding_share(encoded, np.array_split(by_target, len(batches))),
+#     "random": padding_share(encoded, np.array_split(mixed, len(batches))),
+#     "fixed length": 1 - lengths.sum() / places,
+# }
+# plotting.bars({name: 100 * value for name, value in share.items()},
+#               ylabel="padding, per cent of all places");
 
 # %% tags=["active-ipynb"]
-# assert share["both lengths"] < share["target length"] < share["random"] < share["fixed length"]
-# assert share["both lengths"] <= PADDING
+# assert list(share.values()) == sorted(share.values()) and share["both lengths"] < 0.05
 
 # %% [markdown]
-# Sorted by both lengths and cut by the cheapest route, hardly a place is wasted; sorted by the target's alone, every eighth; in random batches, nearly half.
+# Sorted by both lengths, hardly a place is wasted; sorted by the target's alone, every eighth; in random batches, nearly half.
 # Fixed length wastes most, and it also tempts people to cut long sentences, end mark included, from which a model cannot learn when
 # to stop.
-
-# %% [markdown]
-# The larger the batch, the more different its sentences; the paper's size, with a small corpus, is the hard case. Padding
-# and number of batches of two real corpora with 8,000 types. "Simple" means: sort by target, then by source length, and fill
-# each batch up.
-#
-# | `batch_tokens` | 2,048 | 4,096 | 25,000 |
-# |---|---|---|---|
-# | Multi30k, simple | 3.6%; 254 | 6.7%; 132 | 20.2%; 27 |
-# | Multi30k, here | 1.6%; 247 | 2.8%; 124 | 4.5%; 39 |
-# | Tatoeba, simple | 1.2%; 922 | 2.1%; 465 | 9.3%; 84 |
-# | Tatoeba, here | 0.6%; 914 | 1.0%; 457 | 3.5%; 77 |
-#
-# (`python tools/scale.py --padding multi30k tatoeba`.) Multi30k would fill only 22 batches of 25,000, with 8% padding; so
-# the price falls, and batches become smaller than asked for.
-
-# %% [markdown]
-# **Memory does not grow with the corpus.** `python tools/scale.py` writes 4.5 million pairs with the grammar, as many as
-# the paper's corpus has, and a tenth of that; encodes both ("prepare"); and builds every batch of an epoch of each, at 25,000
-# tokens ("iterate"). The small one is also encoded into lists ("as_list"). Memory: "all" is what the system counts for the
-# process; "its own" is that without pages that are only copies of files: the corpus, and the program itself.
-
-# %% tags=["active-ipynb"]
-# path = data_folder() / "runs" / "scale.json"
-# scale = json.loads(path.read_text(encoding="utf8"))["sizes"] if path.is_file() else {}
-# curves = {f"{int(size):,} pairs, {name}": row["iterate"][key] for size, row in scale.items()
-#           for name, key in (("all", "resident_mb"), ("its own", "anonymous_mb"))}
-# if scale:
-#     plotting.lines(range(5, 101, 5), curves, "per cent of the epoch", "memory in MB").set_ylim(0)
-# for size, row in scale.items():
-#     print(f"{int(size):,} pairs: {row['prepare']['folder_mb']:.0f} MB on disk")
-#     for phase, figures in row.items():
-#         print(f"  {phase:8} {figures['pairs_per_second']:6,} pairs a second, peak {figures['peak_mb']} MB")
-
-# %% [markdown]
-# Ten times the pairs take ten times the disk; the memory that the program holds itself stays the same. The pages that a window
-# read go back before the next one, so all curves stay level from beginning to end ("all" stands a little higher for the large corpus: those are pages of files).
-# Reading the small corpus at once and encoding it into lists ("as_list") peaks at many times that, texts and all between included. (Two cores with other work to do; speeds vary.)
 
 # %% [markdown]
 # ## Checks
@@ -697,29 +655,22 @@ def padding_share(encoded, batches):
 # assert list(epoch_batches(encoded, 2048, seed=7, start=100)) == one[100:]
 
 # %% [markdown]
-# **Windows hold every pair once, and each reaches over the whole corpus.** Tiny windows, for once:
-
-# %% tags=["active-ipynb"]
-# BLOCK, WINDOW = 50, 2000
-# parts = list(windows(len(encoded), np.random.RandomState(1)))
-# BLOCK, WINDOW = 1000, 200_000
-# assert sorted(np.concatenate(parts).tolist()) == list(range(len(encoded)))
-# assert len(parts) == 10 and all(np.ptp(part) > len(encoded) / 2 for part in parts)
-
-# %% [markdown]
 # **Padding really is what `padding_share` says.** Build the tensors and count.
 
 # %% tags=["active-ipynb"]
 # built = [collate([encoded[i] for i in rows]) for rows in batches]
-# places = torch.cat([side.flatten() for batch in built for side in (batch.source, batch.target)])
-# assert abs((places == tokenizer.pad_id).double().mean().item() - share["both lengths"]) < 1e-12
+# sides = [side for batch in built for side in (batch.source, batch.target)]
+# padding = sum(int((side == tokenizer.pad_id).sum()) for side in sides)
+# places = sum(side.numel() for side in sides)
+# assert abs(padding / places - share["both lengths"]) < 1e-12
 
 # %% [markdown]
 # **The library applies its merges in order.** Encode a word by applying its own merges in the order they were learned.
 
 # %% tags=["active-ipynb"]
-# symbols, merges = ["Ġ", *"unbelievably"], json.loads(tokenizer.bpe.to_str())["model"]["merges"]
-# for left, right in (merge if isinstance(merge, list) else merge.split(" ") for merge in merges):
+# symbols = ["Ġ", *"unbelievably"]
+# for merge in json.loads(tokenizer.bpe.to_str())["model"]["merges"]:
+#     left, right = merge if isinstance(merge, list) else merge.split(" ")
 #     for i in range(len(symbols) - 1, 0, -1):
 #         if symbols[i - 1:i + 1] == [left, right]:
 #             symbols[i - 1:i + 1] = [left + right]
@@ -752,7 +703,8 @@ def padding_share(encoded, batches):
 #
 # alike = [([5] * 10, [5] * 16)] * 1000
 # if pairs_in_a_batch(2048) is not ...:
-#     assert all(max(map(len, token_batches(alike, n))) == pairs_in_a_batch(n) for n in (100, 2048, 5000))
+#     for n in (100, 2048, 5000):
+#         assert max(map(len, token_batches(alike, n))) == pairs_in_a_batch(n)
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -26,7 +26,7 @@ from itertools import islice
 
 from tqdm import tqdm
 
-from transformer.corpora import stream_corpus
+from transformer.corpora import languages_of, stream_corpus
 from transformer.decoding import exact_match, scores, translate
 from transformer.experiments.records import figure_of
 from transformer.files import write_json
@@ -304,7 +304,8 @@ def score_run(folder, device="cpu", average=None, most=None):
         average_last(model, folder, average, last_update(e))
         name += f".average-{average}"
     started, pairs = time.monotonic(), list(islice(stream_corpus(e.corpus, "test", e.reverse), most))
-    report = evaluate(model, tokenizer, pairs, *search_of(e.corpus), "en" if e.reverse else "de", e.corpus, name)
+    language = languages_of(e.corpus, e.reverse)[1]
+    report = evaluate(model, tokenizer, pairs, *search_of(e.corpus), language, e.corpus, name)
     report["seconds"] = round(time.monotonic() - started, 1)
     write_json(folder / f"scores.{name}.json", {"corpus": e.corpus, "split": "test", **report})
     return report

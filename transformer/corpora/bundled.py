@@ -1,30 +1,30 @@
-"""The bundled corpus, data/bundled: English-German pairs of a grammar, with what it knows about them."""
+"""The bundled corpus, data/bundled: pairs that a grammar wrote, with what it knows about them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from transformer.corpora.lines import stream_lines
 from transformer.files import data_folder
-
-
 
 BUNDLED_SPLITS = ("train", "validation", "test", "hard")
 
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A possessive pronoun: word indices of it, of its antecedent and of all nouns it might refer to."""
+    """A possessive pronoun: word indices of it, its antecedent, all nouns it might refer to."""
 
     index: int
     antecedent: int
-    candidates: tuple
+    candidates: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Example:
     """A pair of the bundled corpus with its gold annotation.
 
-    Words are what `WORD` finds. alignment holds (English word, German word) index pairs; pronouns
-    holds pairs of `Pronoun`, English and German.
+    Words are what `transformer.data.WORD` finds. alignment holds (English word, German word) index
+    pairs; pronouns holds pairs of `Pronoun`, English and German.
     """
 
     source: str
@@ -34,27 +34,33 @@ class Example:
     constructions: tuple
 
 
-def parse_pronoun(text):
+def parse_pronoun(text: str) -> Pronoun:
     """A `Pronoun` from `index:antecedent:candidate,candidate,...`."""
     index, antecedent, candidates = text.split(":")
     return Pronoun(int(index), int(antecedent), tuple(int(c) for c in candidates.split(",")))
 
 
-def parse_example(line):
+def parse_example(line: str) -> Example:
     """An `Example` from one TAB-separated line of data/bundled/*.tsv."""
     source, target, alignment, pronouns, constructions = line.split("\t")
     links = frozenset(tuple(int(i) for i in link.split("-")) for link in alignment.split())
-    both = tuple(tuple(parse_pronoun(side) for side in item.split("/")) for item in pronouns.split())
-    return Example(source, target, links, both, tuple(constructions.split(",")))
+    both = [tuple(map(parse_pronoun, item.split("/"))) for item in pronouns.split()]
+    return Example(source, target, links, tuple(both), tuple(constructions.split(",")))
 
 
-def bundled_file(split):
+def bundled_file(split: str) -> Path:
     """The file of one split of the bundled corpus; ValueError where it has no such split."""
     if split not in BUNDLED_SPLITS:
-        raise ValueError(f"bundled has no split {split!r}: choose one of {', '.join(BUNDLED_SPLITS)}")
+        known = ", ".join(BUNDLED_SPLITS)
+        raise ValueError(f"bundled has no split {split!r}: choose one of {known}")
     return data_folder() / "bundled" / f"{split}.tsv"
 
 
-def read_bundled(split):
+def read_bundled(split: str) -> list[Example]:
     """The `Example`s of one split of the bundled corpus: train, validation, test or hard."""
     return [parse_example(line) for line in stream_lines(bundled_file(split))]
+
+
+def bundled_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+    """(English, German) of each `Example`."""
+    return ((example.source, example.target) for example in read_bundled(split))

@@ -1,4 +1,4 @@
-"""Downloads: fetched once, gone on with where they broke off, checked; a folder of yours may stand in."""
+"""Downloads by pooch: fetched once, gone on with where they broke off, and checked."""
 
 import gzip
 import hashlib
@@ -8,20 +8,25 @@ import re
 import sys
 import tarfile
 import zlib
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-
-from filelock import FileLock
 
 from transformer.corpora import registry
 from transformer.corpora.lines import byte_lines
 from transformer.corpora.treebanks import craft_texts, pack_texts
 from transformer.files import data_folder, write_file
 
+INSTEAD = (
+    "or set TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; "
+    "--corpus bundled always works")
 
 
-def download_folder():
-    """Where downloads are kept: $TRANSFORMER_DOWNLOADS, data/downloads in a checkout, or a folder in ~/.cache."""
+def download_folder() -> Path:
+    """Where downloads are kept.
+
+    $TRANSFORMER_DOWNLOADS, data/downloads in a checkout, or a folder in ~/.cache.
+    """
     if "TRANSFORMER_DOWNLOADS" in os.environ:
         return Path(os.environ["TRANSFORMER_DOWNLOADS"])
     if data_folder().name == "data":
@@ -29,92 +34,151 @@ def download_folder():
     return Path.home() / ".cache" / "annotated-attention"
 
 
-def sha256_of(path):
+def sha256_of(path: str | Path) -> str:
     """SHA-256 of a file's bytes, as hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def damage(path, entry):
-    """What is wrong with a downloaded or mirrored file according to its registry entry; None where nothing is."""
-    if entry.member is not None:  # its text counts: compressed bytes differ from machine to machine
+def damage(path: Path, entry: registry.File) -> str | None:
+    """What is wrong with a file according to its registry entry; None where nothing is."""
+    if entry.member is not None:  # its text counts: compressed bytes differ between machines
         text = hashlib.sha256()
+        packed = Path(path).name.endswith(".tar.gz")
         try:
-            for line in (craft_texts(path).values() if Path(path).name.endswith(".tar.gz") else byte_lines(path)):
-                text.update(line)
+            for part in craft_texts(path).values() if packed else byte_lines(path):
+                text.update(part)
         except ValueError:
             return "it is cut off"
-        return None if text.hexdigest() == entry.sha256 else "the SHA-256 of its text is not the registered one"
+        same = text.hexdigest() == entry.sha256
+        return None if same else "the SHA-256 of its text is not the registered one"
     if entry.sha256 is not None:
         return None if sha256_of(path) == entry.sha256 else "its SHA-256 is not the registered one"
     lines = sum(1 for _ in byte_lines(path))
     return None if lines == entry.lines else f"it has {lines:,} lines, not {entry.lines:,}"
 
 
-def corpus_file(name, file):
-    """The path of one file of a registered corpus: from $TRANSFORMER_MIRROR, from earlier, or downloaded.
+def corpus_file(name: str, file: str | Path) -> Path:
+    """The path of one file of a corpus: yours, in $TRANSFORMER_MIRROR, from earlier, or downloaded.
 
     The mirror is a folder that holds <corpus>/<file>. Raises ValueError where the file is not the
     registered one and OSError where no place has it.
     """
+    entry = registry.FILES.get(file)
+    if entry is None:
+        return Path(file)
     mirror = os.environ.get("TRANSFORMER_MIRROR")
-    path = Path(mirror, file) if mirror and Path(mirror, file).is_file() else download_folder() / file
+    path = download_folder() / file
+    if mirror and Path(mirror, file).is_file():
+        path = Path(mirror, file)
     if not path.is_file():
+        from filelock import FileLock
+
         download_folder().mkdir(parents=True, exist_ok=True)
-        with FileLock(path.parent.with_name(f".{path.parent.name}.lock")):  # of several processes one fetches, and the others wait
+        # of several processes one fetches, and the others wait
+        with FileLock(path.parent.with_name(f".{path.parent.name}.lock")):
             if not path.is_file():
-                download(name, file)
-    wrong = damage(path, registry.FILES[file])
+                download(name, path, entry)
+    wrong = damage(path, entry)
     if wrong:
         raise ValueError(f"{path} is damaged ({wrong}): delete it and run the command again")
     return path
 
 
-def fetch(url, part):
-    """Download url to part, going on where an earlier attempt broke off; requests' own exceptions say what went wrong."""
+def download(name: str, path: Path, entry: registry.File) -> None:
+    """Fetch a file of a corpus to path; the licence is printed the first time, and kept beside it.
+
+    Raises OSError, in one sentence, where the file cannot be had, and ValueError where it is
+    damaged.
+    """
+    import requests
+
+    corpus = registry.CORPORA[name]
+    notice = path.parent / f"licence-{name}.txt"
+    text = f"{name}\nlicence: {corpus.licence}\ncite: {corpus.citation}\n"
+    if not notice.is_file():
+        print(text, end="", file=sys.stderr)
+    try:
+        fetch(path, entry)
+    except requests.RequestException as error:
+        answer = error.response
+        reason = type(error).__name__ if answer is None else f"HTTP status {answer.status_code}"
+        raise OSError(
+            f"could not download the corpus {name} from {entry.url} ({reason}): check the network, "
+            f"{INSTEAD}") from None
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not say which file it was
+        raise
+    write_file(notice, lambda temporary: temporary.write_text(text, encoding="utf8"))
+
+
+def fetch(path: Path, entry: registry.File) -> None:
+    """Have pooch download what entry names, and check and unpack it.
+
+    What an earlier attempt left is gone on with; where the whole is wrong then, it is thrown away
+    and fetched once more from its beginning. ValueError where it is wrong even so.
+    """
+    import pooch
+
+    def finish(arrived: str, action, keeper) -> None:
+        if entry.member is not None:
+            try:
+                unpack(arrived, entry.url)
+            finally:
+                os.unlink(arrived)
+        elif entry.sha256 is None and (wrong := damage(path, entry)):
+            path.unlink()
+            raise ValueError(wrong)
+
+    pooch.get_logger().setLevel("WARNING")
+    archive = entry.url.rpartition("/")[2]
+    resumed = part_of(entry.url, path.parent).is_file()
+    try:
+        pooch.retrieve(entry.url, entry.known_hash, fname=archive, path=path.parent,
+                       downloader=resume, processor=finish)
+    except ValueError as error:
+        if not resumed:
+            reason = str(error).partition(":")[0]  # pooch's sentence goes on with both checksums
+            raise ValueError(
+                f"{entry.url} sent another file than expected ({reason}): try again later, "
+                f"{INSTEAD}") from None
+        fetch(path, entry)
+
+
+def part_of(url: str, folder: Path) -> Path:
+    """Where the beginning of a download waits for its rest."""
+    return folder / (url.rpartition("/")[2] + ".part")
+
+
+def resume(url: str, output_file: str, pooch) -> None:
+    """A downloader for pooch that goes on where an earlier attempt broke off.
+
+    The server is asked only for what is missing (HTTP calls it a range); one that sends everything
+    instead is believed, and the file starts anew. Raises requests' exceptions.
+    """
     import requests
     from tqdm import tqdm
 
+    part = part_of(url, Path(output_file).parent)
     done = part.stat().st_size if part.is_file() else 0
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={done}-"} if done else {})}
     with requests.get(url, headers=headers, stream=True, timeout=30) as answer:
-        if answer.status_code == 416:  # nothing comes after these bytes; the checksum decides whether they are right
-            return
-        answer.raise_for_status()
-        done = done if answer.status_code == 206 else 0
-        total = done + int(answer.headers.get("Content-Length", 0))
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with (open(part, "ab" if done else "wb") as file,
-              tqdm(total=total, initial=done, desc=part.stem, unit="B", unit_scale=True) as bar):
-            for piece in answer.iter_content(2**16):
-                file.write(piece)
-                bar.update(len(piece))
-    if part.stat().st_size < total:
-        raise requests.ConnectionError(f"{url} stopped early")
+        if answer.status_code != 416:  # otherwise nothing comes after these bytes
+            answer.raise_for_status()
+            done = done if answer.status_code == 206 else 0
+            total = done + int(answer.headers.get("Content-Length", 0))
+            bar = tqdm(total=total, initial=done, desc=part.stem, unit="B", unit_scale=True)
+            with open(part, "ab" if done else "wb") as file, bar:
+                for piece in answer.iter_content(2**16):
+                    file.write(piece)
+                    bar.update(len(piece))
+            if part.stat().st_size < total:
+                raise requests.ConnectionError(f"{url} stopped early")
+    os.replace(part, output_file)
 
 
-def fetch_whole(url, path, damage_of):
-    """Download url to path; damage_of(part) says what is wrong with what came, or None.
-
-    A file put together from two attempts that is wrong is thrown away and fetched once more from its
-    beginning. Raises ValueError where it is wrong even so.
-    """
-    part = path.with_name(path.name + ".part")
-    resumed = part.is_file()
-    fetch(url, part)
-    wrong = damage_of(part)
-    if wrong is None:
-        os.replace(part, path)
-        return
-    part.unlink()
-    if not resumed:
-        raise ValueError(f"{url} sent another file than expected ({wrong}): try again later, or set "
-                         "TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; --corpus bundled always works")
-    fetch_whole(url, path, damage_of)
-
-
-def segments(lines):
-    """Yield the sentences, as lines of bytes, of a test set in the WMT's SGML: one <seg> element a line."""
+def segments(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the sentences, as lines of bytes, of a test set in the WMT's SGML, one <seg> a line."""
     for line in lines:
         found = re.search(rb"<seg[^>]*>(.*)</seg>", line)
         if found:
@@ -122,68 +186,37 @@ def segments(lines):
             yield re.sub(r"[ \t\r]+", " ", text).strip(" ").encode() + b"\n"
 
 
-def unpack(archive, url):
-    """Write every registered file that the .tgz archive from url holds; ValueError where it is damaged or lacks one."""
-    wanted = {entry.member: file for file, entry in registry.FILES.items() if entry.url == url}
+def unpack(archive: str | Path, url: str) -> None:
+    """Write every registered file that the .tgz archive from url holds, beside it.
+
+    Raises ValueError where it is damaged or lacks one.
+    """
+    folder = Path(archive).parent
+    wanted = {entry.member: folder / Path(file).name
+              for file, entry in registry.FILES.items() if entry.url == url}
+    lines = {entry.member: entry.lines for entry in registry.FILES.values()}
     if "penn/*.tree" in wanted:
-        path = download_folder() / wanted["penn/*.tree"]
-        return write_file(path, lambda temporary: pack_texts(temporary, craft_texts(archive)))
+        texts = craft_texts(archive)
+        return write_file(wanted["penn/*.tree"], lambda temporary: pack_texts(temporary, texts))
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
-                file = wanted.pop(member.name.split("/")[-1], None)
-                if file is not None:
-                    path, lines = download_folder() / file, tar.extractfile(member)
-                    text = segments(lines) if member.name.endswith(".sgm") else islice(lines, registry.FILES[file].lines)
-                    write_file(path, lambda temporary, path=path, text=text: write_text(temporary, path.suffix, text))
+                name = member.name.rpartition("/")[2]
+                if name in wanted:
+                    text = islice(tar.extractfile(member), lines[name])
+                    sgml = name.endswith(".sgm")
+                    write_lines(wanted.pop(name), segments(text) if sgml else text)
                 if not wanted:
                     return
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
-        raise ValueError(f"{url} sent a damaged archive: try again later, or set TRANSFORMER_MIRROR") from None
-    raise ValueError(f"{url} does not hold {', '.join(wanted)}: it has changed; set TRANSFORMER_MIRROR")
+        raise ValueError("it is a damaged archive") from None
+    raise ValueError(f"it does not hold {', '.join(wanted)}")
 
 
-def write_text(path, suffix, lines):
-    """Write lines of bytes to path, packed where suffix is .gz."""
-    with gzip.open(path, "wb") if suffix == ".gz" else open(path, "wb") as file:
-        file.writelines(lines)
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Write lines to path, packed where its name ends in .gz."""
+    def write(temporary: Path) -> None:
+        with gzip.open(temporary, "wb") if path.suffix == ".gz" else open(temporary, "wb") as file:
+            file.writelines(lines)
 
-
-def download(name, file):
-    """Fetch a file of a corpus into the download folder; its licence is printed the first time, and kept beside it.
-
-    Raises OSError, in one sentence, where the file cannot be had, and ValueError where it is damaged.
-    """
-    import requests
-
-    path, entry = download_folder() / file, registry.FILES[file]
-    notice = path.parent / f"licence-{name}.txt"
-    text = f"{name}\nlicence: {registry.CORPORA[name].licence}\ncite: {registry.CORPORA[name].citation}\n"
-    if not notice.is_file():
-        print(text, end="", file=sys.stderr)
-    try:
-        if entry.member is None:
-            fetch_whole(entry.url, path, lambda part: damage(part, entry))
-        else:
-            archive = path.parent / entry.url.rpartition("/")[2]
-            fetch_whole(entry.url, archive, lambda part: md5_damage(part, entry))
-            try:
-                unpack(archive, entry.url)
-            finally:
-                archive.unlink()
-    except requests.RequestException as error:
-        reason = type(error).__name__ if error.response is None else f"HTTP status {error.response.status_code}"
-        raise OSError(f"could not download the corpus {name} from {entry.url} ({reason}): check the network, "
-                      "or set TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; "
-                      "--corpus bundled always works") from None
-    except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk does not say by itself which file it was
-        raise
-    write_file(notice, lambda temporary: temporary.write_text(text, encoding="utf8"))
-
-
-def md5_damage(path, entry):
-    """What is wrong with a downloaded archive; None where nothing is, or nothing is known."""
-    with open(path, "rb") as file:
-        wrong = entry.md5 is not None and hashlib.file_digest(file, "md5").hexdigest() != entry.md5
-    return "its MD5 is not the registered one" if wrong else None
+    write_file(path, write)

@@ -1,10 +1,16 @@
-"""A corpus encoded on disk: pairs of token ids that are read where they are touched."""
+"""A corpus encoded on disk: pairs of token ids that are read where they are touched.
+
+Encoding takes minutes for millions of pairs, and as Python lists the result takes eight bytes a
+token and more. So a large corpus is encoded once, part by part, into a folder of two plain files:
+tokens.bin holds all ids one after another, source, target, source, target; offsets.bin says where
+each begins. about.json keeps their checksums and a key, computed from all that the ids depend on.
+"""
 
 import hashlib
 import json
-import mmap
 import os
 import shutil
+from collections.abc import Iterable
 from itertools import chain, islice
 from pathlib import Path
 
@@ -14,57 +20,67 @@ from transformer.corpora import corpus_paths, stream_corpus
 from transformer.corpora.download import download_folder, sha256_of
 from transformer.data import encode_pairs
 
-
-
 PART = 10_000  # pairs encoded, and held in memory, at a time
+ENCODED_FILES = ("tokens.bin", "offsets.bin")
+FORM = 1  # of the folder
+# To be raised whenever the same files give other sentences: a corpus's reader, its cut, `hold_out`.
+READING = 2
 
 
-def write_encoded(tokenizer, pairs, folder, longest=None):
-    """Encode pairs, one part after the other, into folder/tokens.bin and offsets.bin; returns what about.json says of them.
+def write_encoded(tokenizer, pairs: Iterable, folder: Path, longest: int | None = None) -> dict:
+    """Encode pairs part by part into folder/tokens.bin and offsets.bin.
 
-    longest: leave out pairs for which a model would need more positions. ValueError where no pair is left.
+    Returns what about.json says of them. longest: leave out pairs for which a model would need more
+    positions. ValueError where no pair is left.
     """
     from tqdm import tqdm
 
     dtype = np.dtype("uint16" if tokenizer.vocab_size <= 2**16 else "int32")
-    pairs, end, kept, seen = iter(pairs), 0, 0, 0
-    with (open(folder / "tokens.bin", "wb") as tokens, open(folder / "offsets.bin", "wb") as offsets,
-          tqdm(desc="encoding", unit="pair", unit_scale=True, delay=20) as bar):
+    pairs = iter(pairs)
+    seen = kept = end = 0
+    tokens, offsets = (open(folder / name, "wb") for name in ENCODED_FILES)
+    bar = tqdm(desc="encoding", unit="pair", unit_scale=True, delay=20)
+    with tokens, offsets, bar:
         offsets.write(np.zeros(1, np.int64).tobytes())
         while part := list(islice(pairs, PART)):
-            encoded = [(source, target) for source, target in encode_pairs(tokenizer, part)
-                       if longest is None or max(len(source), len(target) - 1) <= longest]
-            ends = end + np.array([len(side) for pair in encoded for side in pair], np.int64).cumsum()
+            encoded = [
+                (source, target) for source, target in encode_pairs(tokenizer, part)
+                if longest is None or max(len(source), len(target) - 1) <= longest]
+            sides = list(chain.from_iterable(encoded))
+            ends = end + np.array([len(side) for side in sides], np.int64).cumsum()
             offsets.write(ends.tobytes())
-            tokens.write(np.fromiter(chain.from_iterable(chain.from_iterable(encoded)), dtype).tobytes())
-            end, kept, seen = int(ends[-1]) if encoded else end, kept + len(encoded), seen + len(part)
+            tokens.write(np.fromiter(chain.from_iterable(sides), dtype).tobytes())
+            end = int(ends[-1]) if sides else end
+            kept += len(encoded)
+            seen += len(part)
             bar.update(len(part))
     if not kept:
-        raise ValueError("no sentence pairs to encode" + (f" of at most {longest} tokens" if seen else ""))
+        why = f" of at most {longest} tokens" if seen else ""
+        raise ValueError(f"no sentence pairs to encode{why}")
     return {"pairs": kept, "left_out": seen - kept, "dtype": dtype.name}
 
 
-def memory_map(path, dtype):
-    """(map, array): a file's numbers as an array that is read from disk where it is touched."""
-    with open(path, "rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return mapped, np.frombuffer(mapped, dtype)
-
-
 class EncodedPairs:
-    """Encoded pairs in a folder, made by `encode_to_folder`; len(), [i], slices and loops as with a list of them.
+    """Encoded pairs in a folder made by `encode_to_folder`, used as a list of them.
 
-    Item i is (source ids with end mark, target ids with begin and end marks). `left_out` counts pairs that were too
-    long. Raises ValueError where the folder is damaged, or its key is not the one asked for.
+    Item i is (source ids with end mark, target ids with begin and end marks). `left_out` counts
+    pairs that were too long. Raises ValueError where the folder is damaged, or its key is not the
+    one asked for.
     """
 
-    def __init__(self, folder, key=None):
-        about = read_about(Path(folder), key)
+    def __init__(self, folder: str | Path, key: str | None = None):
+        self.folder = Path(folder)
+        about = read_about(self.folder, key)
         self.left_out = about["left_out"]
-        self.maps, (self.tokens, self.offsets) = zip(
-            memory_map(Path(folder) / "tokens.bin", about["dtype"]), memory_map(Path(folder) / "offsets.bin", np.int64))
+        self.dtype = about["dtype"]
+        self.release()
 
-    def __len__(self):
+    def release(self) -> None:
+        """Map the files anew, so that the pages read so far go back to the operating system."""
+        self.tokens = np.asarray(np.memmap(self.folder / "tokens.bin", self.dtype, "r"))
+        self.offsets = np.asarray(np.memmap(self.folder / "offsets.bin", np.int64, "r"))
+
+    def __len__(self) -> int:
         return len(self.offsets) // 2
 
     def __getitem__(self, i):
@@ -74,45 +90,42 @@ class EncodedPairs:
         start, middle, end = self.offsets[2 * i:2 * i + 3].tolist()
         return self.tokens[start:middle].tolist(), self.tokens[middle:end].tolist()
 
-    def lengths(self, rows):
-        """Lengths of sources and of targets, two integer arrays, without reading a token; rows is an array of indices."""
+    def lengths(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of the sources and of the targets of these rows, without reading a token.
+
+        An epoch asks for them once a window, so this is where the pages of the last one are let go.
+        """
+        self.release()
         start, middle, end = (self.offsets[2 * rows + n] for n in range(3))
         return middle - start, end - middle
 
-    def release(self):
-        """Give pages that were read back to the operating system (where it can be told so)."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            for mapped in self.maps:
-                mapped.madvise(mmap.MADV_DONTNEED)
 
-
-ENCODED_FILES = ("tokens.bin", "offsets.bin")
-
-
-READING = 1  # to be raised whenever the same files give other sentences: `detokenize`, a corpus's cut, `hold_out`, how lines are read
-
-
-def read_about(folder, key):
-    """The dict in folder/about.json; ValueError, saying what to do, where the folder is damaged or not the one meant."""
+def read_about(folder: Path, key: str | None) -> dict:
+    """What folder/about.json says; ValueError where the folder is damaged or not the one meant."""
     try:
         about = json.loads((folder / "about.json").read_text(encoding="utf8"))
         whole = about["sha256"] == {name: sha256_of(folder / name) for name in ENCODED_FILES}
-        saved_key, _, _ = about["key"], about["left_out"], np.dtype(about["dtype"])
+        whole = whole and {"key", "left_out", "dtype"} <= set(about)
     except (OSError, KeyError, TypeError, ValueError):
         whole = False
     if not whole:
-        raise ValueError(f"{folder} is not a folder of encoded pairs, or damaged: delete it and run the command again")
-    if key is not None and saved_key != key:
-        raise ValueError(f"{folder} holds other text, or was made with another tokenizer: name another folder, "
-                         "or delete it and run the command again")
+        raise ValueError(
+            f"{folder} is not a folder of encoded pairs, or damaged: "
+            "delete it and run the command again")
+    if key is not None and about["key"] != key:
+        raise ValueError(
+            f"{folder} holds other text, or was made with another tokenizer: name another folder, "
+            "or delete it and run the command again")
     return about
 
 
-def encode_to_folder(tokenizer, pairs, folder, key, longest=None):
-    """`EncodedPairs` in folder, encoded from pairs (any iterable) if it is not there yet; key names what they depend on.
+def encode_to_folder(tokenizer, pairs: Iterable, folder: str | Path, key: str,
+                     longest: int | None = None) -> EncodedPairs:
+    """`EncodedPairs` in folder, encoded from pairs if it is not there yet.
 
-    longest leaves out pairs for which a model would need more positions. Raises ValueError where the folder holds
-    something else or is damaged.
+    key names what the ids depend on; longest leaves out pairs for which a model would need more
+    positions. The folder is made under a temporary name and then renamed, so that nobody meets half
+    of one. Raises ValueError where the folder holds something else or is damaged.
     """
     folder = Path(folder)
     if not folder.exists():
@@ -120,8 +133,9 @@ def encode_to_folder(tokenizer, pairs, folder, key, longest=None):
         temporary.mkdir(parents=True, exist_ok=True)
         try:
             about = write_encoded(tokenizer, pairs, temporary, longest)
-            about |= {"key": key, "sha256": {name: sha256_of(temporary / name) for name in ENCODED_FILES}}
-            (temporary / "about.json").write_text(json.dumps(about, indent=1), encoding="utf8")
+            sums = {name: sha256_of(temporary / name) for name in ENCODED_FILES}
+            text = json.dumps({**about, "key": key, "sha256": sums}, indent=1)
+            (temporary / "about.json").write_text(text, encoding="utf8")
             os.rename(temporary, folder)
         except OSError as error:
             if not folder.exists():  # otherwise another process was quicker
@@ -132,17 +146,21 @@ def encode_to_folder(tokenizer, pairs, folder, key, longest=None):
     return EncodedPairs(folder, key)
 
 
-def prepare(tokenizer, pairs, files, name, *settings):
-    """`EncodedPairs` of pairs read from files, in a folder of the download folder that is named by their key.
+def prepare(tokenizer, pairs: Iterable, files: list, name: str, *settings) -> EncodedPairs:
+    """`EncodedPairs` of pairs read from files, in a subfolder of downloads named by their key.
 
-    settings: whatever else the ids depend on; the last is `longest`, see `encode_to_folder`.
+    settings: whatever else the ids depend on; the last is `longest`, see `encode_to_folder`. All of
+    encoded/ may be deleted at any time; it is made again.
     """
-    text = json.dumps([1, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), *settings])  # 1: the form of the folder
+    text = json.dumps([FORM, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), *settings])
     key = hashlib.sha256(text.encode()).hexdigest()
-    return encode_to_folder(tokenizer, pairs, download_folder() / "encoded" / f"{name}-{key[:16]}", key, settings[-1])
+    folder = download_folder() / "encoded" / f"{name}-{key[:16]}"
+    return encode_to_folder(tokenizer, pairs, folder, key, settings[-1])
 
 
-def prepare_corpus(tokenizer, name, split, reverse=False, longest=None):
-    """`EncodedPairs` of a split of a corpus; encoded once, then found again. See `stream_corpus`, `encode_to_folder`."""
+def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
+                   longest: int | None = None) -> EncodedPairs:
+    """`EncodedPairs` of a split of a corpus; encoded once, then found again."""
     pairs = stream_corpus(name, split, reverse)
-    return prepare(tokenizer, pairs, corpus_paths(name, split), f"{name}-{split}", name, split, reverse, longest)
+    settings = (name, split, reverse, longest)
+    return prepare(tokenizer, pairs, corpus_paths(name, split), f"{name}-{split}", *settings)

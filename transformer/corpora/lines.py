@@ -2,13 +2,13 @@
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
 
 
-
-def byte_lines(path):
-    """Yield the lines of a file as bytes, unpacked where its name ends in .gz; errors name the file."""
+def byte_lines(path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a file as bytes, unpacked where its name ends in .gz."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}: check the name, or give the full path")
@@ -16,11 +16,15 @@ def byte_lines(path):
         try:
             yield from file
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise ValueError(f"{path} is not a whole gzip file: copy or download it again") from None
+            raise ValueError(
+                f"{path} is not a whole gzip file: copy or download it again") from None
 
 
-def stream_lines(path):
-    """Yield the lines of a UTF-8 text file, plain or .gz; only a newline ends one. ValueError where there are none."""
+def stream_lines(path: str | Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file, plain or .gz; only a newline ends one.
+
+    Raises ValueError where there are none, and where a line is not UTF-8.
+    """
     lines = byte_lines(path)
     first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")  # without a byte order mark
     if not first:
@@ -30,23 +34,32 @@ def stream_lines(path):
             text = line.decode("utf8")
         except UnicodeDecodeError:
             encoding = "utf16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
-            raise ValueError(f"{path}, line {number}, is not UTF-8: convert the file, for example with "
-                             f"iconv -f {encoding} -t utf8") from None
+            raise ValueError(
+                f"{path}, line {number}, is not UTF-8: convert the file, for example with "
+                f"iconv -f {encoding} -t utf8") from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def stream_parallel(source_file, target_file):
-    """Yield (source sentence, target sentence) from two files whose lines correspond; ValueError where one is longer."""
-    source, target = stream_lines(source_file), stream_lines(target_file)
-    for number, pair in enumerate(zip_longest(source, target)):
+def stream_parallel(source_file: str | Path, target_file: str | Path) -> Iterator[tuple]:
+    """Yield (source sentence, target sentence) from two files whose lines correspond.
+
+    Raises ValueError where one is longer.
+    """
+    for pair in zip_longest(stream_lines(source_file), stream_lines(target_file)):
         if None in pair:
-            counts = [number + (side is not None) for side in pair]
-            counts = [n + sum(1 for _ in rest) for n, rest in zip(counts, (source, target))]
-            raise ValueError(f"{source_file} has {counts[0]} lines and {target_file} has {counts[1]}: "
-                             "line n of one must translate line n of the other")
+            source = sum(1 for _ in stream_lines(source_file))
+            target = sum(1 for _ in stream_lines(target_file))
+            raise ValueError(
+                f"{source_file} has {source} lines and {target_file} has {target}: "
+                "line n of one must translate line n of the other")
         yield pair
 
 
-def read_parallel(source_file, target_file):
+def parallel_pairs(paths, split: str) -> Iterator[tuple]:
+    """The pairs of a split that has two files of its own."""
+    return stream_parallel(*paths)
+
+
+def read_parallel(source_file: str | Path, target_file: str | Path) -> list[tuple]:
     """[(source sentence, target sentence), ...] from two files whose lines correspond."""
     return list(stream_parallel(source_file, target_file))

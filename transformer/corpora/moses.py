@@ -1,16 +1,30 @@
-"""Text that was cut into words, put together again."""
+"""Text that the Moses tokenizer cut into words, put together again."""
 
 import html
-import re
+from collections.abc import Callable, Iterator
+
+from transformer.corpora.lines import stream_parallel
 
 
+def detokenizer(language: str) -> Callable[[str], str]:
+    """A function that makes plain text of one cut into words.
 
-def detokenize(text, german=False):
-    """Plain text from one cut into words by the Moses tokenizer, with compounds split at ##AT##-##AT##."""
-    opening, closing = ("([{„‚", "”“’") if german else ("([{“‘", "”’")
-    text = html.unescape(text.replace(" ##AT##-##AT## ", "-"))
-    text = re.sub(rf" ([.,;:!?%)\]}}…{closing}]+)(?= |$)", r"\1", text)
-    text = re.sub(rf"([{re.escape(opening)}$£€]) ", r"\1", text)
-    text = re.sub(r'(?<!\S)" (.*?) "(?![^\s.,;:!?)])', r'"\1"', text)
-    text = re.sub(r"(?<=\S) / (?=\S)", "/", text)
-    return text if german else re.sub(r" '(?=(?:s|t|re|ve|ll|d|m)\b)", "'", text, flags=re.IGNORECASE)
+    Compounds may be split at ##AT##-##AT##, signs written as HTML entities.
+    """
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(language)
+
+    def detokenize(text: str) -> str:
+        whole = html.unescape(text.replace(" ##AT##-##AT## ", "-"))
+        return moses.detokenize(whole.split(" "), unescape=False)
+
+    return detokenize
+
+
+def wmt14_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+    """The pairs of a split of wmt14, whose training text, and only that, comes cut into words."""
+    if split != "train":
+        return stream_parallel(*paths)
+    english, german = detokenizer("en"), detokenizer("de")
+    return ((english(source), german(target)) for source, target in stream_parallel(*paths))

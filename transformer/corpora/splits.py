@@ -3,17 +3,22 @@
 import random
 import re
 import zipfile
+from collections.abc import Iterator
 
 
-
-def fold(text):
+def fold(text: str) -> str:
     """A text without what makes trivial duplicates differ: case, punctuation, spaces."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
-def groups(pairs):
-    """For each pair the number of its group; pairs that share a folded sentence, directly or through others, have one."""
-    leader, first = list(range(len(pairs))), {}
+def groups(pairs: list) -> list[int]:
+    """For each pair the number of its group.
+
+    Pairs that share a folded sentence, directly or through others, are of one group. Each pair
+    points to another of its group, and following the pointers leads to the group's leader.
+    """
+    leader = list(range(len(pairs)))
+    first = {}
 
     def lead(i):
         while leader[i] != i:
@@ -26,10 +31,11 @@ def groups(pairs):
     return [lead(i) for i in range(len(pairs))]
 
 
-def hold_out(pairs, count, seed=2017):
-    """The pairs in a random order: first `count` held-out ones, no two of a group, then all that share no group with them.
+def hold_out(pairs: list, count: int, seed: int = 2017) -> list:
+    """The pairs in a random order: first `count` held-out ones, no two of a group, then the others.
 
-    What shares a group with a held-out pair is left out. The seed decides the order, on every machine alike.
+    What shares a group with a held-out pair is left out. The seed decides the order, on every
+    machine alike.
     """
     pairs = random.Random(seed).sample(pairs, len(pairs))
     number = groups(pairs)
@@ -37,11 +43,12 @@ def hold_out(pairs, count, seed=2017):
     for i, group in enumerate(number):
         if len(held_out) < count:
             held_out.setdefault(group, i)
-    return [pairs[i] for i in held_out.values()] + [pair for pair, g in zip(pairs, number) if g not in held_out]
+    others = [pair for pair, group in zip(pairs, number) if group not in held_out]
+    return [pairs[i] for i in held_out.values()] + others
 
 
-def read_tatoeba(path):
-    """[(English, German), ...] from the zip of manythings.org/anki: 2,000 validation and 2,000 test pairs, then training."""
-    with zipfile.ZipFile(path) as archive:
+def tatoeba_pairs(paths, split: str) -> Iterator[tuple]:
+    """(English, German) from the zip of manythings.org/anki: 4,000 held-out ones, then training."""
+    with zipfile.ZipFile(*paths) as archive:
         lines = archive.read("deu.txt").decode("utf8").split("\n")
-    return hold_out([tuple(line.split("\t")[:2]) for line in lines if line], 4000)
+    return iter(hold_out([tuple(line.split("\t")[:2]) for line in lines if line], 4000))

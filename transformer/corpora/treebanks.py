@@ -6,15 +6,18 @@ import re
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
-
-
 CRAFT_TEXT = re.compile(r"(?:^|/)(penn/\d+\.tree|ids/craft-ids-(?:train|dev|test)\.txt)$")
+WSJ = re.compile(r"combined/wsj_\d+\.mrg$")
 
 
-def craft_texts(path):
-    """{"penn/<article>.tree" or "ids/craft-ids-<split>.txt": bytes} of a .tar.gz that holds CRAFT's treebank, by name."""
+def craft_texts(path: str | Path) -> dict[str, bytes]:
+    """CRAFT's trees and lists of articles in a .tar.gz that holds them, by name.
+
+    Names are "penn/<article>.tree" and "ids/craft-ids-<split>.txt".
+    """
     try:
         with tarfile.open(path, "r|gz") as tar:
             texts = {found[1]: tar.extractfile(member).read() for member in tar
@@ -24,7 +27,7 @@ def craft_texts(path):
     return dict(sorted(texts.items()))
 
 
-def pack_texts(path, texts):
+def pack_texts(path: str | Path, texts: dict[str, bytes]) -> None:
     """Write {name: bytes} as a .tar.gz file."""
     with tarfile.open(path, "w:gz") as tar:
         for name, content in texts.items():
@@ -33,8 +36,8 @@ def pack_texts(path, texts):
             tar.addfile(member, io.BytesIO(content))
 
 
-def trees_in(text):
-    """Yield the bracketed trees of a text, each on one line; ValueError where brackets do not match."""
+def trees_in(text: str) -> Iterator[str]:
+    """Yield the bracketed trees of a text, each on one line; ValueError for unmatched brackets."""
     depth = start = 0
     for bracket in re.finditer(r"[()]", text):
         depth += 1 if bracket[0] == "(" else -1
@@ -47,12 +50,11 @@ def trees_in(text):
         raise ValueError(f"brackets do not match in a tree: ...{text[start:start + 40]!r}")
 
 
-def stream_trees(path, split):
-    """Yield a treebank's trees as text: those of a split from CRAFT's .tar.gz, all in order of file from NLTK's .zip."""
+def stream_trees(path: str | Path, split: str) -> Iterator[str]:
+    """Yield a treebank's trees: those of a split from CRAFT's .tar.gz, all from NLTK's .zip."""
     if Path(path).suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
-            names = sorted(name for name in archive.namelist() if re.search(r"combined/wsj_\d+\.mrg$", name))
-            for name in names:
+            for name in sorted(filter(WSJ.search, archive.namelist())):
                 yield from trees_in(archive.read(name).decode("utf8"))
         return
     texts, part = craft_texts(path), "dev" if split == "validation" else split
@@ -61,12 +63,15 @@ def stream_trees(path, split):
 
 
 LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
-
-
 WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
-def sentence_of(tree):
+def sentence_of(tree: str) -> str:
     """The words of a tree given as text, with spaces between, brackets as they look."""
     words = (word for tag, word in LEAF.findall(tree) if tag != "-NONE-")
     return " ".join(WRITTEN.get(word, word.replace("\\/", "/")) for word in words)
+
+
+def tree_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+    """(sentence, tree as text in brackets) of a split of a treebank, or of all of it."""
+    return ((sentence_of(tree), tree) for tree in stream_trees(*paths, split))
