@@ -11,6 +11,8 @@ import os
 import random
 import re
 import socket
+import subprocess
+import sys
 import tarfile
 import threading
 import tracemalloc
@@ -155,6 +157,16 @@ def test_the_package_knows_where_its_data_lies(monkeypatch, tmp_path):
     assert download.download_folder() == tmp_path
     monkeypatch.delenv("TRANSFORMER_DOWNLOADS")
     assert download.download_folder().parts[-1] in ("downloads", "annotated-attention")
+
+
+def test_what_is_not_downloaded_needs_no_downloader():
+    """Images with a GPU often come without pooch."""
+    code = """if True:
+        import sys
+        from transformer.corpora import read_corpus
+        assert len(read_corpus("bundled", "test")) == 1000
+        assert not {"pooch", "requests", "filelock", "sacremoses", "torch"} & set(sys.modules)"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # Corpora of one's own

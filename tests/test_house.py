@@ -23,7 +23,7 @@ ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
 MODULES = sorted((ROOT / "transformer").glob("*.py"))
 NUMBER = {path.stem[3:]: int(path.stem[:2]) for path in NOTEBOOKS}
-HELPERS = {"plotting", "figures", "toys", "files", "settings", "checks"}                   # import no numbered module
+HELPERS = {"plotting", "figures", "toys", "files", "settings", "checks", "corpora"}                   # import no numbered module
 FRONT = {"__init__", "__main__"}                        # import every module
 QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08": {16, 18},
              "09": {2, 14, 26}, "14": {19}, "16": {12, 13}, "17": {7, 9, 20, 22, 23}, "19": {8, 17, 31}}
