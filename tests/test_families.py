@@ -29,8 +29,7 @@ from families import (
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.corpora import read_corpus
-from transformer.scores import bleu, chrf
-from transformer.search import translate
+from transformer.decoding import bleu, chrf, translate
 from transformer.experiments.records import read_results
 from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig

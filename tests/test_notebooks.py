@@ -38,22 +38,3 @@ def test_runs(notebook, installed, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
     assert [path.name for path in tmp_path.iterdir()] == [notebook.name], "a notebook leaves files behind"
-
-
-def test_naming_one_notebook_touches_no_other(tmp_path):
-    for path in (pairs.ROOT / "pyproject.toml", *pairs.notebooks()[:2], *map(pairs.module_of, pairs.notebooks()[:2])):
-        (tmp_path / path.relative_to(pairs.ROOT)).parent.mkdir(exist_ok=True)
-        shutil.copy(path, tmp_path / path.relative_to(pairs.ROOT))
-    first, second = pairs.notebooks(tmp_path)
-    for notebook in (first, second):
-        with pairs.module_of(notebook).open("a", encoding="utf8") as file:
-            file.write("\n# %%\nEDITED = True\n")
-    before = first.read_bytes()
-    pairs.sync(tmp_path, [second.stem[:2]])
-    assert first.read_bytes() == before
-    assert pairs.cells(second)[-1] == ("code", "EDITED = True", ())
-
-
-def test_an_unknown_name_stops_everything():
-    with pytest.raises(SystemExit, match="no notebook 00 or pairs: give its number"):
-        pairs.choose(["90", "00", "pairs"])

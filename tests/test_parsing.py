@@ -13,7 +13,7 @@ from transformer import data, parsing
 from transformer.attention import record_attention
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
-from transformer.search import Translation
+from transformer.decoding import Translation
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsing import (
     COLLINS,

@@ -138,47 +138,45 @@ def sync(root=ROOT, names=()):
         os.utime(module)  # Jupyter takes the inputs from the module where it is the newer side
 
 
+def code(text):
+    """The lines with code, without comments that stand alone."""
+    lines = (line.rstrip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and line.lstrip()[0] != "#")
+
+
+def imported(text, front):
+    """Modules and packages inside the package that a text imports.
+
+    A name of the front door, whose text is given, stands for the module it comes from.
+    """
+    names = set(re.findall(r"(?:from|import) transformer\.(\w+)", text))
+    for line in re.findall(r"from transformer import ([^()\n]+|\([^)]*\))", text):
+        for name in re.findall(r"\w+", line):
+            home = rf"^ +from transformer\.(\w+)\S* import .*\b{name}\b"
+            found = re.search(home, front, re.MULTILINE)
+            names.add(found[1] if found else name)
+    return names
+
+
 def code_hash(notebook):
-    """A hash of the code that a notebook runs (its cells, the modules they import) and of the
-    results that it shows."""
-
-    def code(text):
-        return "\n".join(
-            line.rstrip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#")
-
+    """A hash of the code that a notebook runs, cells and imports, and of the results it shows."""
     folder, seen = module_of(notebook).parent, {}
     front = (folder / "__init__.py").read_text(encoding="utf8")
-
-    def imported(text):
-        """Modules and packages inside the package; a name of its front door stands for the module
-        it comes from."""
-        names = set(re.findall(r"(?:from|import) transformer\.(\w+)", text))
-        for line in re.findall(r"from transformer import ([^()\n]+|\([^)]*\))", text):
-            for name in re.findall(r"\w+", line):
-                home = re.search(rf"^ +from transformer\.(\w+)\S* import .*\b{name}\b", front,
-                                 re.MULTILINE)
-                names.add(home[1] if home else name)
-        return names
-
     book = nbformat.read(notebook, as_version=4)
     text = code("\n".join(c.source for c in book.cells if c.cell_type == "code"))
-    waiting = imported(text)
+    waiting = imported(text, front)
     while waiting:
         name = waiting.pop()
-        paths = [
-            path for path in (folder / f"{name}.py", *sorted((folder / name).rglob("*.py")))
-            if path.exists()
-        ]
-        if name not in seen and paths:
-            seen[name] = "\n".join(code(path.read_text(encoding="utf8")) for path in paths)
-            waiting |= imported(seen[name])
+        paths = [folder / f"{name}.py", *sorted((folder / name).rglob("*.py"))]
+        if name not in seen:
+            found = [path.read_text(encoding="utf8") for path in paths if path.exists()]
+            seen[name] = code("\n".join(found))
+            waiting |= imported(seen[name], front)
     shown = ["*.json"] if "read_results" in text else re.findall(r'"([\w*-]+\.json)"', text)
     runs = folder.parent / "data" / "runs"
     results = sorted({path for name in shown for path in runs.glob(name)})
-    whole = [
-        text, *(seen[name] for name in sorted(seen)),
-        *(path.read_text(encoding="utf8") for path in results)
-    ]
+    whole = [text, *(seen[name] for name in sorted(seen))]
+    whole += [path.read_text(encoding="utf8") for path in results]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
 
 

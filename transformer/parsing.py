@@ -32,7 +32,7 @@ from tqdm import tqdm
 from transformer.attention import record_attention
 from transformer.data import WORD, collate, encode_pairs
 from transformer.corpora import read_corpus, stream_corpus
-from transformer.search import translate, translate_n_best
+from transformer.decoding import translate, translate_n_best
 from transformer.training import validation_loss
 from transformer.runs import Task, check_part
 

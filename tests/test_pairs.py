@@ -1,0 +1,164 @@
+"""Pairs of notebook and module: equal, synced from either side; the repository's address."""
+
+import re
+import shutil
+
+import jupytext
+import nbformat
+import pairs
+import pytest
+import stamp
+
+ROOT = pairs.ROOT
+NOTEBOOKS = pairs.notebooks()
+PACKAGE_FILES = ("transformer/__init__.py", "pyproject.toml")
+
+each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(notebook):
+    return nbformat.read(notebook, as_version=4)
+
+
+@each_notebook
+def test_both_sides_are_equal(notebook):
+    module = pairs.module_of(notebook)
+    assert pairs.cells(notebook) == pairs.cells(module), "make sync"
+    for side in (notebook, module):
+        formats = jupytext.read(side).metadata.jupytext.formats
+        assert formats == pairs.formats(notebook.stem), f"{side.name}: make sync"
+    assert read(notebook).metadata.get("kernelspec") == pairs.KERNEL, "make sync"
+
+
+def copied(root, notebooks):
+    """A copy of some pairs, and of what the tools ask for besides."""
+    modules = map(pairs.module_of, notebooks)
+    for path in (*map(ROOT.joinpath, PACKAGE_FILES), *notebooks, *modules):
+        (root / path.relative_to(ROOT)).parent.mkdir(exist_ok=True)
+        shutil.copy(path, root / path.relative_to(ROOT))
+    return root
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """One pair in a copy of the project: (root, notebook, module)."""
+    copied(tmp_path, NOTEBOOKS[-1:])
+    notebook = tmp_path / NOTEBOOKS[-1].relative_to(ROOT)
+    return tmp_path, notebook, pairs.module_of(notebook)
+
+
+def edit(module):
+    with module.open("a", encoding="utf8") as file:
+        file.write("\n# %%\nEDITED = True\n")
+
+
+def test_saving_in_jupyter_writes_the_module(copy):
+    root, notebook, module = copy
+    manager = jupytext.TextFileContentsManager()
+    manager.root_dir = str(root)
+    path = str(notebook.relative_to(root))
+    model = manager.get(path)
+    model["content"]["cells"].append(nbformat.v4.new_code_cell("SAVED_IN_JUPYTER = True"))
+    manager.save(model, path)
+    assert module.read_text(encoding="utf8").endswith("SAVED_IN_JUPYTER = True\n")
+    assert pairs.cells(notebook) == pairs.cells(module)
+
+
+def test_an_edited_module_writes_the_notebook(copy):
+    root, notebook, module = copy
+    edit(module)
+    pairs.sync(root)
+    assert pairs.cells(notebook)[-1] == ("code", "EDITED = True", ())
+    assert pairs.cells(notebook) == pairs.cells(module)
+
+
+def test_a_rebuilt_notebook_has_its_kernel(copy):
+    root, notebook, module = copy
+    before = pairs.cells(module)
+    notebook.unlink()
+    pairs.sync(root)
+    assert read(notebook).metadata.kernelspec == pairs.KERNEL
+    assert pairs.cells(notebook) == pairs.cells(module) == before
+
+
+def test_naming_one_notebook_touches_no_other(tmp_path):
+    first, second = pairs.notebooks(copied(tmp_path, NOTEBOOKS[:2]))
+    for notebook in (first, second):
+        edit(pairs.module_of(notebook))
+    before = first.read_bytes()
+    pairs.sync(tmp_path, [second.stem[:2]])
+    assert first.read_bytes() == before
+    assert pairs.cells(second)[-1] == ("code", "EDITED = True", ())
+
+
+def test_an_unknown_name_stops_everything():
+    with pytest.raises(SystemExit, match="no notebook 00 or pairs: give its number"):
+        pairs.choose(["90", "00", "pairs"])
+
+
+def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
+    """Code in a package's file, reached through the front door, counts; a comment does not."""
+    copied(tmp_path, NOTEBOOKS[:1])
+    notebook = pairs.notebooks(tmp_path)[0]
+    book = read(notebook)
+    book.cells.append(nbformat.v4.new_code_cell("from transformer import word"))
+    nbformat.write(book, notebook)
+    words = tmp_path / "transformer" / "words" / "spelt.py"
+    words.parent.mkdir()
+    front = tmp_path / "transformer" / "__init__.py"
+    front.write_text("if TYPE_CHECKING:\n    from transformer.words.spelt import word\n")
+    hashes = []
+    for text in ("word = 1\n", "word = 1  \n# a comment\n", "word = 2\n"):
+        words.write_text(text)
+        hashes.append(pairs.code_hash(notebook))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+# The address
+
+@each_notebook
+def test_badge_and_install_cell(notebook):
+    url, cells = stamp.address(), read(notebook).cells
+    assert stamp.badge(url, notebook) in cells[0].source.splitlines(), "make stamp"
+    install, = (cell for cell in cells if stamp.is_install_cell(cell))
+    assert install.source == stamp.install_cell(url), "make stamp"
+    assert install.metadata.tags == ["active-ipynb"] and not install.outputs
+    installing = [cell.source for cell in cells
+                  if cell.cell_type == "code" and re.search(r"[%!]\s*(pip|conda)\b", cell.source)]
+    assert installing == [install.source], "only the install cell installs"
+
+
+def project_texts():
+    """Every text file of the project, with or without git."""
+    suffixes = {".py", ".ipynb", ".md", ".toml", ".txt", ".yml", ".cff", ".json", ""}
+    folders = ("transformer", "notebooks", "tests", "tools", "data", ".ci", ".github")
+    files = [path for path in ROOT.iterdir() if path.is_file()]
+    files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return [path for path in files if path.suffix in suffixes and "__pycache__" not in path.parts]
+
+
+def test_the_address_stands_nowhere_else():
+    right = stamp.address().removeprefix("https://github.com/")
+    names = rf"(?:{re.escape(right.split('/')[1])}|annotated-attention)"
+    pattern = re.compile(rf"(?:github(?:usercontent)?\.com|\.com/github)/([\w.-]+/{names})\b")
+    for path in project_texts():
+        found = pattern.findall(path.read_text(encoding="utf8", errors="replace"))
+        assert set(found) <= {right}, f"{path}: make stamp"
+    cited = stamp.CITED.search((ROOT / "CITATION.cff").read_text(encoding="utf8"))
+    assert cited[1] == stamp.address()
+
+
+def test_stamp_follows_the_address(copy):
+    root, notebook, module = copy
+    for name in stamp.DOCUMENTS:
+        shutil.copy(ROOT / name, root)
+    pyproject = root / "pyproject.toml"
+    new = "https://github.com/" + "someone-else/renamed"
+    text = pyproject.read_text(encoding="utf8")
+    pyproject.write_text(text.replace(stamp.address(), new), encoding="utf8")
+    stamp.main(root)
+    for path in (notebook, module, *(root / name for name in stamp.DOCUMENTS)):
+        old = stamp.address().removeprefix("https://")
+        assert old not in path.read_text(encoding="utf8"), path.name
+    assert stamp.install_cell(new) in [cell.source for cell in read(notebook).cells]
+    assert pairs.cells(notebook) == pairs.cells(module)
