@@ -3,55 +3,44 @@
 import os
 import random
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from transformer import data, parsing
+from transformer import data, parsers, parsing, runs
 from transformer.attention import record_attention
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
 from transformer.decoding import Translation
+from transformer.evalb import COLLINS, EVALB_SAMPLE, BracketScore, Settings, cross, score_lines, score_trees, summary
 from transformer.model import Transformer, TransformerConfig
+from transformer.parsers import PARSING, by_length, evaluate_parser, spaced, tree_pairs
 from transformer.parsing import (
-    COLLINS,
-    EVALB_SAMPLE,
-    PARSING,
-    BracketScore,
-    Settings,
-    Tree,
-    bracket_scores,
-    by_length,
     choose,
     closing_looks,
     closings,
-    cross,
-    evaluate_parser,
     gold_tree,
-    leaves_of,
     linearize,
     parse,
     read_back,
-    read_trees,
-    spaced,
-    summary,
     symbol_attention,
     tidy,
-    tree_pairs,
     untagged,
-    walk,
 )
 from transformer.runs import Experiment, read_log, run_experiment
 from transformer.training import TrainingConfig
+from transformer.trees import Tree, leaves_of, one_line, read_trees, walk
 
 FENCE = ("(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) (NN fence)) (PP (IN behind) "
          "(NP (DT the) (NN school))))) (. .))")
 
 
 def words(n):
-    return [Tree("T", (f"w{i}",)) for i in range(n)]
+    return [(f"w{i}", "T") for i in range(n)]
 
 
 def random_tree(chance, depth=0):
@@ -59,8 +48,8 @@ def random_tree(chance, depth=0):
     parts = []
     for _ in range(chance.randint(1, 4)):
         deeper = depth < 5 and chance.random() < 0.5
-        parts.append(random_tree(chance, depth + 1) if deeper else Tree(chance.choice("DNV"), (chance.choice("abcd"),)))
-    return Tree(chance.choice(["S", "NP", "VP", "PP"]), tuple(parts))
+        parts.append(random_tree(chance, depth + 1) if deeper else Tree(chance.choice("DNV"), [chance.choice("abcd")]))
+    return Tree(chance.choice(["S", "NP", "VP", "PP"]), parts)
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +62,16 @@ def trees():
 
 def test_brackets_come_back(trees):
     for tree in trees:
-        assert read_trees(str(tree)) == [tree]
-    assert read_trees(" ".join(map(str, trees))) == trees
+        assert read_trees(one_line(tree)) == [tree] and leaves_of(tree) == tree.pos()
+    assert read_trees(" ".join(map(one_line, trees))) == trees
     assert read_trees("") == []
 
 
 def test_brackets_are_read_over_lines_and_with_any_spaces():
     assert read_trees("( (S\n    (NP-SBJ (DT A)\t(NN dog) )\n  (. .) ))") == [
-        Tree("", (Tree("S", (Tree("NP-SBJ", (Tree("DT", ("A",)), Tree("NN", ("dog",)))), Tree(".", (".",)))),))]
+        Tree("", [Tree("S", [Tree("NP-SBJ", [Tree("DT", ["A"]), Tree("NN", ["dog"])]), Tree(".", ["."])])])]
     no_break = "(NN a\u00a0b\u2009c)"
-    assert read_trees(no_break) == [Tree("NN", ("a\u00a0b\u2009c",))] and str(read_trees(no_break)[0]) == no_break
+    assert read_trees(no_break) == [Tree("NN", ["a\u00a0b\u2009c"])] and one_line(read_trees(no_break)[0]) == no_break
 
 
 @pytest.mark.parametrize("text", ["(S (NP (NN a))", "(S (NP (NN a))))", "word", "(S) word", ")", "("])
@@ -97,33 +86,60 @@ def test_a_leaf_has_one_word():
             read_trees(text)
 
 
+def deep(depth):
+    tree = Tree("NN", ["a"])
+    for _ in range(depth):
+        tree = Tree("NP", [tree])
+    return tree
+
+
 def test_walk_meets_everything_once_and_in_order(trees):
     def visit(tree):
-        if tree.is_leaf:
+        if tree.height() == 2:
             return [("leaf", tree)]
-        return [("open", tree), *(step for part in tree.parts for step in visit(part)), ("close", tree)]
+        return [("open", tree), *(step for part in tree for step in visit(part)), ("close", tree)]
 
     for tree in trees:
         assert list(walk(tree)) == visit(tree)
-    deep = Tree("NN", ("a",))
-    for _ in range(5000):
-        deep = Tree("NP", (deep,))
-    assert len(list(walk(deep))) == 10_001 and len(str(deep)) == 5000 * 5 + 6 and len(leaves_of(deep)) == 1
+
+
+def test_trees_may_be_deep():
+    """What a model writes may be deeper than Python's recursion goes; text that is read may not."""
+    tree = deep(5000)
+    assert len(list(walk(tree))) == 10_001 and len(one_line(tree)) == 5000 * 5 + 6 and len(leaves_of(tree)) == 1
+    assert len(linearize(tidy(tree)).split()) == 10_001
+    assert score_trees([deep(3)], [read_back(linearize(tree), [("a", "NN")])[0]]).matched == 3
+    with pytest.raises(ValueError, match="more than 400 brackets inside each other"):
+        read_trees(one_line(deep(900)))
+    assert score_lines(["(S (NN a))"], [one_line(deep(900))])[0].status == 1
+
+
+@pytest.mark.parametrize("statement, status", [
+    ("import transformer.parsing, transformer.parsers", 0),
+    ("from transformer.trees import read_trees; read_trees('(S (NN a))')", 1),
+    ("from transformer.trees import Tree; Tree('NN', ['a'])", 1),
+])
+def test_without_nltk_only_trees_are_missing(statement, status):
+    code = f"import sys; sys.modules['nltk'] = sys.modules['nltk.tree'] = None; {statement}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert not status or "trees need nltk, which is not installed: pip install nltk" in done.stderr
 
 
 def test_tidy():
     annotated = ("( (S (NP-SBJ-1 (DT The) (NN window)) (VP (VBD was) (VP (VBN opened) (NP (-NONE- *-1)) "
                  "(PP-LGS (IN by) (NP=2 (NN nobody))))) (SBAR (-NONE- 0) (S (-NONE- *T*-1))) (. .)) )")
-    assert str(gold_tree(annotated)) == ("(S (NP (DT The) (NN window)) (VP (VBD was) (VP (VBN opened) (PP (IN by) "
+    assert one_line(gold_tree(annotated)) == ("(S (NP (DT The) (NN window)) (VP (VBD was) (VP (VBN opened) (PP (IN by) "
                                          "(NP (NN nobody))))) (. .))")
-    assert str(gold_tree("( (NP (-LRB- -LRB-) (NN a)) (S (NN b)) )")) == "(TOP (NP (-LRB- -LRB-) (NN a)) (S (NN b)))"
+    several = "( (NP (-LRB- -LRB-) (NN a)) (S (NN b)) )"
+    assert one_line(gold_tree(several)) == "(TOP (NP (-LRB- -LRB-) (NN a)) (S (NN b)))"
     assert tidy(read_trees("( (S (NP (-NONE- *))) )")[0]) is None
-    assert str(tidy(read_trees("(ADVP|PRT (RP up))")[0])) == "(ADVP|PRT (RP up))"
+    assert one_line(tidy(read_trees("(ADVP|PRT (RP up))")[0])) == "(ADVP|PRT (RP up))"
 
 
 def test_tidy_changes_nothing_twice(trees):
     for tree in trees:
-        assert tidy(tree) == tree == tidy(Tree("", (tree,)))
+        assert tidy(tree) == tree == tidy(Tree("", [tree]))
 
 
 # Linearised trees, and back
@@ -156,7 +172,7 @@ def test_a_linearised_tree_is_read_back(trees):
 ])
 def test_repairs(text, tree, repairs):
     found, count = read_back(text, words(2))
-    assert (str(found), count) == (tree, repairs)
+    assert (one_line(found), count) == (tree, repairs)
 
 
 def test_anything_becomes_a_tree_over_the_words():
@@ -166,8 +182,8 @@ def test_anything_becomes_a_tree_over_the_words():
     for _ in range(8000):
         leaves = words(chance.randint(1, 6))
         tree, repairs = read_back(" ".join(chance.choices(symbols, k=chance.randint(0, 14))), leaves)
-        assert leaves_of(tree) == leaves and not tree.is_leaf
-        assert all(t.parts for _, t in walk(tree))
+        assert leaves_of(tree) == leaves and tree.height() > 2
+        assert all(t for _, t in walk(tree))
         assert read_back(linearize(tree), leaves) == (tree, 0), "what was repaired needs no repair"
         perfect += repairs == 0
     assert 0 < perfect < 1000
@@ -176,19 +192,19 @@ def test_anything_becomes_a_tree_over_the_words():
 
 def test_words_get_the_parts_of_speech_that_were_written():
     tree, repairs = read_back("S_ NP_ DT NN _NP VBZ _S", untagged("the gardener sings"))
-    assert (str(tree), repairs) == ("(S (NP (DT the) (NN gardener)) (VBZ sings))", 0)
+    assert (one_line(tree), repairs) == ("(S (NP (DT the) (NN gardener)) (VBZ sings))", 0)
     tree, repairs = read_back("S_ NP_ DT _NP", untagged("the gardener"))
-    assert (str(tree), repairs) == ("(S (NP (DT the)) (XX gardener))", 2)
+    assert (one_line(tree), repairs) == ("(S (NP (DT the)) (XX gardener))", 2)
 
 
 # Bracket scores
 
 def one(gold, test, settings=COLLINS):
-    return bracket_scores([gold], [test], settings)[0]
+    return score_lines([gold], [test], settings)[0]
 
 
 def test_a_tree_equals_itself(trees):
-    rows = bracket_scores(map(str, trees), map(str, trees))
+    rows = score_lines(map(one_line, trees), map(one_line, trees))
     found = summary(rows)
     assert found["f1"] == found["recall"] == found["precision"] == found["complete"] == found["tagging"] == 100
     assert found["sentences"] == len(trees) and found["average_crossing"] == found["errors"] == found["skipped"] == 0
@@ -206,7 +222,7 @@ def test_scores_by_hand():
 
 
 def test_counts_are_summed_before_they_are_divided():
-    rows = bracket_scores(["(S (A (X a) (Y b)) (Z c))", "(S (X a))"], ["(S (X a) (B (Y b) (Z c)))", "(S (X a))"])
+    rows = score_lines(["(S (A (X a) (Y b)) (Z c))", "(S (X a))"], ["(S (X a) (B (Y b) (Z c)))", "(S (X a))"])
     assert [(row.matched, row.gold, row.test, row.crossing) for row in rows] == [(1, 2, 2, 1), (1, 1, 1, 0)]
     found = summary(rows)
     assert found["recall"] == found["precision"] == found["f1"] == pytest.approx(200 / 3)
@@ -241,13 +257,13 @@ def test_errors_and_skipped():
     for test, status in others.items():
         row = one(gold, test)
         assert (row.status, row.matched, row.gold, row.test, row.length, row.words) == (status, 0, 0, 0, 2, 2)
-    found = summary(bracket_scores([gold] * 3, [gold, "", "(S (A a))"]))
+    found = summary(score_lines([gold] * 3, [gold, "", "(S (A a))"]))
     assert (found["sentences"], found["errors"], found["skipped"], found["f1"], found["tagging"]) == (3, 1, 1, 100, 100)
-    assert summary(bracket_scores([gold], [""]))["f1"] == 0
+    assert summary(score_lines([gold], [""]))["f1"] == 0
     with pytest.raises(ValueError, match="2 gold trees and 1 others"):
-        bracket_scores([gold, gold], [gold])
+        score_lines([gold, gold], [gold])
     with pytest.raises(ValueError, match="brackets do not match"):
-        bracket_scores(["(S"], [gold])
+        score_lines(["(S"], [gold])
 
 
 def test_crossing_equals_its_definition():
@@ -263,7 +279,7 @@ def test_crossing_equals_its_definition():
 def test_all_figures_of_evalbs_sample():
     folder = Path(os.environ["TRANSFORMER_MIRROR"], "evalb_sample")
     gold, test, report = ((folder / f"sample.{kind}").read_text().split("\n") for kind in ("gld", "tst", "rsl"))
-    rows = bracket_scores(gold[:-1], test[:-1], EVALB_SAMPLE)
+    rows = score_lines(gold[:-1], test[:-1], EVALB_SAMPLE)
 
     def share(part, whole):
         return f"{100 * part / whole if whole else 0:.2f}"
@@ -295,10 +311,10 @@ def treebank(monkeypatch):
         tree = random_tree(chance, depth=3)
         if len(leaves_of(tree)) < 8:
             found.append(tree)
-    pairs = [(" ".join(leaf.parts[0] for leaf in leaves_of(tree)), f"( {tree} )") for tree in found]
-    for module in (parsing, data):
+    pairs = [(" ".join(tree.leaves()), f"( {tree} )") for tree in found]
+    for module in (parsers, runs):
         monkeypatch.setattr(module, "stream_corpus", lambda name, split, reverse=False: iter(pairs))
-    monkeypatch.setattr(parsing, "read_corpus", lambda name, split: pairs)
+    monkeypatch.setattr(parsers, "read_corpus", lambda name, split: pairs)
     return found, pairs
 
 
@@ -329,7 +345,7 @@ def scripted(monkeypatch, treebank):
         return [[Translation(text, -1.0)] for text in texts]
 
     monkeypatch.setattr(parsing, "translate_n_best", search)
-    monkeypatch.setattr(parsing, "stream_corpus", None)
+    monkeypatch.setattr(parsers, "stream_corpus", None)
     return asked
 
 
@@ -370,9 +386,9 @@ def test_wrong_parts_of_speech_cost_no_bracket(treebank, scripted):
     _, pairs = treebank
     some = list({sentence: (sentence, text.replace("(V ", "(. ")) for sentence, text in pairs}.values())[:20]
     report = evaluate_parser(None, None, some, what=None)
-    leaves = [leaf.label for _, text in some for leaf in leaves_of(gold_tree(text))]
-    assert report["f1"] == 100 and leaves.count(".") > 5
-    assert report["tags"] == pytest.approx(100 * (1 - leaves.count(".") / len(leaves)), abs=0.01)
+    tags = [tag for _, text in some for _, tag in leaves_of(gold_tree(text))]
+    assert report["f1"] == 100 and tags.count(".") > 5
+    assert report["tags"] == pytest.approx(100 * (1 - tags.count(".") / len(tags)), abs=0.01)
 
 
 def test_parse(treebank, scripted):
@@ -506,5 +522,5 @@ def test_every_validation_tree_comes_back(name):
         tree = gold_tree(text)
         assert len(leaves_of(tree)) == len(sentence.split(" "))
         assert read_back(linearize(tree), leaves_of(tree)) == (tree, 0)
-    row = one(text, str(tree), replace(COLLINS, delete=(*COLLINS.delete, "")))
+    row = one(text, one_line(tree), replace(COLLINS, delete=(*COLLINS.delete, "")))
     assert row.matched == row.gold == row.test, "tidying changes no bracket that counts"

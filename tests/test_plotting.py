@@ -10,6 +10,7 @@ from matplotlib.image import imread
 
 from transformer import plotting
 from transformer.figures import comparisons, diagrams, trees
+from transformer.trees import read_trees
 
 
 @pytest.fixture(autouse=True)
@@ -80,14 +81,8 @@ def test_lines_of_an_empty_log():
     assert "loss over update." in plotting.lines([], {"train": [], "validation": []}, "update", "loss").get_label()
 
 
-class Node:
-    def __init__(self, label, *parts):
-        self.label, self.parts = label, parts
-
-
 def test_constituents_stand_above_the_middle_of_what_they_hold():
-    phrase = Node("NP", Node("DT", "the"), Node("NN", "dog"))
-    ax = trees.constituents(Node("S", phrase, Node("VB", "sings")), "title")
+    ax = trees.constituents(read_trees("(S (NP (DT the) (NN dog)) (VB sings))")[0], "title")
     found = {text.get_text(): text.get_position() for text in ax.texts}
     assert found == {"S": (1.25, 2), "NP": (0.5, 1), "DT\nthe": (0, 0), "NN\ndog": (1, 0), "VB\nsings": (2, 0)}
     ends = {tuple(zip(line.get_xdata(), line.get_ydata())) for line in ax.lines}

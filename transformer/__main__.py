@@ -250,10 +250,10 @@ def words():
 
 def train_command(command, count=200):
     """`transformer train`: see `run_experiment`."""
-    from transformer.parsing import PARSING
-
-    trees = command.corpus in TREEBANKS and command.source_file is None
-    if run_experiment(command, words(), count, task=PARSING if trees else Task()):
+    task = Task()
+    if command.corpus in TREEBANKS and command.source_file is None:
+        from transformer.parsers import PARSING as task
+    if run_experiment(command, words(), count, task=task):
         folder = shlex.quote(str(command.folder))
         print(f"done: {command.folder} holds the model. Next: transformer evaluate --folder {folder}")
 
@@ -261,7 +261,6 @@ def train_command(command, count=200):
 def evaluate_command(command):
     """`transformer evaluate`: beam search over a split, all scores, scores.<split>.json, and what --record asks for."""
     from transformer.hardware import choose_device
-    from transformer.parsing import evaluate_parser
 
     name = complete(command)
     model, tokenizer = load(command.folder, choose_device(command.device))
@@ -278,6 +277,8 @@ def evaluate_command(command):
     started, pairs = time.monotonic(), pairs_to_score(command)
     corpus = command.corpus or command.source_file.name
     if corpus in TREEBANKS:
+        from transformer.parsers import evaluate_parser
+
         report = evaluate_parser(model, tokenizer, pairs, command.beam, command.alpha, name)
     else:
         report = {"language": command.language,

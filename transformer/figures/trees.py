@@ -34,17 +34,17 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
 
 
 def constituents(tree, title="", ax=None):
-    """A tree of phrases above its words: nodes have .label and .parts, nodes again or one word."""
+    """A tree of phrases (nltk's) above its words."""
     words, nodes, lines = [], [], []
 
     def place(node):
-        if isinstance(node.parts[0], str):
-            words.append((len(words), node.parts[0], node.label))
+        if isinstance(node[0], str):
+            words.append((len(words), node[0], node.label()))
             return len(words) - 1, 0
-        below = [place(part) for part in node.parts]
+        below = [place(part) for part in node]
         x = (below[0][0] + below[-1][0]) / 2
         y = 1 + max(y for _, y in below)
-        nodes.append((x, y, node.label))
+        nodes.append((x, y, node.label()))
         lines.extend(((x, y), spot) for spot in below)
         return x, y
 
