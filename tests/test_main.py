@@ -24,7 +24,7 @@ from helpers import small_bundled
 from matplotlib.image import imread
 
 import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, corpora, decoding, parsing, pretrained, runs, training
+from transformer import Transformer, TransformerConfig, corpora, decoding, parsers, pretrained, runs, training
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import records
@@ -198,9 +198,9 @@ def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
 def test_a_parser(monkeypatch, tmp_path):
     """A treebank's sentences go in, their linearised trees come out; scores are of brackets, with the paper's beam."""
     pairs = [(f"the {noun} sings", f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ sings))) )") for noun in "abcdefgh"]
-    for module in (parsing, corpora):
+    for module in (parsers, corpora):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
-    monkeypatch.setattr(parsing, "stream_corpus", lambda *_: iter(pairs))
+    monkeypatch.setattr(parsers, "stream_corpus", lambda *_: iter(pairs))
     monkeypatch.setattr(runs, "corpus_paths", lambda *_: [])
     folder, result = tmp_path / "run", tmp_path / "result.json"
     assert call("train", "--corpus", "treebank_nltk", "--folder", folder, *SIZES, *SPEED).status == 0
