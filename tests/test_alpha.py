@@ -4,7 +4,8 @@ import alpha
 import pytest
 
 from transformer.corpora import read_corpus
-from transformer.decoding import bleu, tokenized_bleu, translate
+from transformer.scores import bleu, tokenized_bleu
+from transformer.search import translate
 from transformer.pretrained import load
 
 

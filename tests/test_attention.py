@@ -9,18 +9,13 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import (
-    AdditiveScore,
-    KeyValueCache,
-    MultiHeadAttention,
-    attention,
-    causal_mask,
-    dot_product,
-    masked_softmax,
-    padding_mask,
-    record_attention,
-    scaled_dot_product,
+    AdditiveScore, MultiHeadAttention, attention, causal_mask, dot_product,
+    masked_softmax, padding_mask, record_attention, scaled_dot_product,
     scaled_dot_product_attention,
 )
+from transformer.decoding import KeyValueCache
+from transformer.fast.attention import kernel_attention
+from transformer.positions import RotaryPositions
 
 B, H, T, S, D_K, D_V, D = 2, 3, 4, 5, 8, 6, 12
 
@@ -259,41 +254,104 @@ def test_a_later_word_changes_no_earlier_output():
 
 # Keys and values of earlier steps
 
+@pytest.mark.parametrize("h_kv", [1, 3])
+@pytest.mark.parametrize("rotated", [False, True])
 @pytest.mark.parametrize("steps", [[1, 1, 1, 1, 1], [3, 1, 1], [2, 3]])
-def test_growing_cache_equals_all_at_once(steps):
-    heads, x, cache = MultiHeadAttention(D, H).double(), random(B, S, D), KeyValueCache()
-    outputs, mask = [], causal_mask(S)
+def test_growing_cache_equals_all_at_once(steps, rotated, h_kv):
+    rotate = RotaryPositions(S, D // H).double() if rotated else None
+    heads = MultiHeadAttention(D, H, h_kv=h_kv, rotate=rotate).double()
+    x, cache, outputs, mask = random(B, S, D), KeyValueCache(), [], causal_mask(S)
     for n in steps:
         start = cache.length
         new = x[:, start:start + n]
         outputs.append(heads(new, new, new, mask[start:start + n, :start + n], cache))
-        assert cache.length == start + n and not cache.filled
+        assert cache.length == start + n and cache.k.shape[1] == h_kv
     assert close(torch.cat(outputs, dim=1), heads(x, x, x, mask))
 
 
-def test_static_cache_keeps_what_it_was_first_given():
-    heads, cache = MultiHeadAttention(D, H).double(), KeyValueCache(static=True)
+def test_a_filled_cache_needs_no_keys():
+    heads, cache = MultiHeadAttention(D, H).double(), KeyValueCache()
     x, memory = random(B, T, D), random(B, S, D)
-    assert not cache.filled and cache.length == 0
+    cache.update(*heads.keys_and_values(memory, memory))
     for t in range(T):
-        again = memory if t == 0 else torch.full_like(memory, math.nan)  # not looked at any more
-        assert close(heads(x[:, t:t + 1], again, again, cache=cache), heads(x[:, t:t + 1], memory, memory))
-        assert cache.filled and cache.length == S
+        new = x[:, t:t + 1]
+        assert close(heads(new, cache=cache), heads(new, memory, memory)) and cache.length == S
     assert cache.k.is_contiguous() and cache.v.is_contiguous()  # otherwise each step would copy them
 
 
-@pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("rows", [[2, 0, 1], [1], [2, 0, 0, 1], []])
-def test_selected_rows_of_a_cache(static, rows):
+def test_selected_rows_of_a_cache(rows):
     """Dropped, repeated, in another order: the next step sees the past of those rows."""
-    heads, x, cache = MultiHeadAttention(D, H).double(), random(3, 3, D), KeyValueCache(static)
+    heads, x, cache = MultiHeadAttention(D, H).double(), random(3, 3, D), KeyValueCache()
     for t in range(2):
         heads(x[:, t:t + 1], x[:, t:t + 1], x[:, t:t + 1], cache=cache)
     k, v = cache.k.clone(), cache.v.clone()
     cache.select(torch.tensor(rows, dtype=torch.long))
-    assert torch.equal(cache.k, k[rows]) and torch.equal(cache.v, v[rows]) and cache.length == (1 if static else 2)
-    new, seen = x[rows, 2:], x[rows, :1] if static else x[rows]
-    assert close(heads(new, new, new, cache=cache), heads(new, seen, seen))
+    assert torch.equal(cache.k, k[rows]) and torch.equal(cache.v, v[rows])
+    new = x[rows, 2:]
+    assert close(heads(new, new, new, cache=cache), heads(new, x[rows], x[rows]))
+
+
+# Other functions, positions and heads of keys
+
+def test_fewer_heads_of_keys_equal_repeated_ones():
+    """Each head of keys and values, repeated for its share of queries (Ainslie et al., 2023)."""
+    shared, x = MultiHeadAttention(D, 6, h_kv=2).double(), random(B, T, D)
+    full = MultiHeadAttention(D, 6).double()
+    with torch.no_grad():
+        full.W_Q.weight.copy_(shared.W_Q.weight)
+        full.W_O.weight.copy_(shared.W_O.weight)
+        for name in ("W_K", "W_V"):
+            heads = getattr(shared, name).weight.unflatten(0, (2, -1))
+            getattr(full, name).weight.copy_(heads.repeat_interleave(3, dim=0).flatten(0, 1))
+    assert close(shared(x, x, x, causal_mask(T)), full(x, x, x, causal_mask(T)))
+    with pytest.raises(ValueError, match="h=6 heads of queries do not divide by h_kv=4 heads of keys"):
+        MultiHeadAttention(D, 6, h_kv=4)
+
+
+def test_rotated_scores_depend_on_the_distance():
+    heads, x = MultiHeadAttention(D, H, rotate=RotaryPositions(20, 4)).double(), random(B, T, D)
+    with record_attention(heads) as record:
+        before = heads(x, x, x)
+        moved = heads(torch.cat([x, x], dim=1), torch.cat([x, x], dim=1), torch.cat([x, x], dim=1),
+                      torch.block_diag(*[torch.ones(T, T)] * 2).bool())
+    assert torch.allclose(moved[:, T:], before, atol=1e-6)  # the table of angles is float32
+    assert torch.allclose(record[""][1][:, :, T:, T:], record[""][0], atol=1e-6)
+
+
+def everything(q, k, v, mask=None):
+    """The plain average of all values."""
+    return v.mean(dim=-2, keepdim=True).expand(-1, -1, q.shape[-2], -1), None
+
+
+def test_any_function_may_attend():
+    heads, x = MultiHeadAttention(D, H, attend=everything).double(), random(B, T, D)
+    average = heads.W_O(heads.W_V(x).mean(dim=1, keepdim=True)).expand(-1, T, -1)
+    assert close(heads(x, x, x), average)
+
+
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, kernel_attention])
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_fully_masked_row_gives_zeros_on_every_path(attend, n):
+    heads, x = MultiHeadAttention(D, H, attend=attend, h_kv=1).double(), random(B, n, D)
+    mask = torch.ones(n, S, dtype=torch.bool)
+    mask[-1] = False
+    memory, cache = random(B, S, D), KeyValueCache()
+    cache.update(*heads.keys_and_values(memory, memory))
+    for y in (heads(x, memory, memory, mask), heads(x, mask=mask, cache=cache)):
+        assert y[:, -1].eq(0).all()
+        gradients = torch.autograd.grad(y.square().sum(), (x, memory), retain_graph=True)
+        assert all(gradient.isfinite().all() for gradient in gradients) and gradients[0][:, -1].eq(0).all()
+
+
+@pytest.mark.parametrize("mask", [None, "causal", "padding"])
+def test_kernel_attention_equals_the_formula(qkv, mask):
+    mask = {None: None, "causal": causal_mask(S)[S - T:], "padding": some_mask(B, 1, 1, S)}[mask]
+    ours, fast = scaled_dot_product_attention(*qkv, mask)[0], kernel_attention(*qkv, mask)[0]
+    assert close(ours, fast)
+    direction = torch.randn_like(ours)
+    for a, b in zip(*(torch.autograd.grad((y * direction).sum(), qkv) for y in (ours, fast))):
+        assert close(a, b)
 
 
 # Recording
@@ -310,14 +368,14 @@ def test_recording_changes_nothing_and_leaves_nothing():
     assert all(not w.requires_grad for w in record["first"])
     assert close(record["first"][0].sum(dim=-1), torch.ones(B, H, T, dtype=torch.float64))
     model["first"](x, x, x)
-    assert len(record["first"]) == 2 and all(heads.record is None for heads in model.values())
+    assert len(record["first"]) == 2 and all(h.attend is scaled_dot_product_attention for h in model.values())
 
 
 def test_recording_ends_with_an_error_too():
     heads = MultiHeadAttention(D, H)
     with pytest.raises(RuntimeError), record_attention(heads):
         heads(torch.randn(1, 2, D + 1), torch.randn(1, 2, D), torch.randn(1, 2, D))
-    assert heads.record is None
+    assert heads.attend is scaled_dot_product_attention
 
 
 @pytest.mark.parametrize("sizes, name", [
@@ -346,7 +404,7 @@ def test_recordings_may_be_nested():
         with record_attention(heads) as inner:
             heads(x, x, x)
         heads(x, x, x)
-    assert len(inner[""]) == len(outer[""]) == 1 and heads.record is None
+    assert len(inner[""]) == 1 and len(outer[""]) == 2 and heads.attend is scaled_dot_product_attention
 
 
 def test_a_mask_lies_where_it_is_asked_for():

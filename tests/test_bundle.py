@@ -6,7 +6,8 @@ import pytest
 
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
-from transformer.decoding import exact_match, translate
+from transformer.search import translate
+from transformer.scores import exact_match
 from transformer.files import data_folder
 from transformer.model import Transformer
 

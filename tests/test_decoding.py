@@ -12,25 +12,13 @@ from torch import nn
 from transformer import decoding, hardware
 from transformer.data import Tokenizer, pad
 from transformer.decoding import (
-    average_checkpoints,
-    beam_search,
-    bleu,
-    can_improve,
-    chrf,
-    compound_bleu,
-    exact_match,
-    greedy_search,
-    length_penalty,
-    moses_words,
-    multi_bleu,
-    next_log_probs,
-    output_limit,
-    score_with,
-    scores,
-    split_compounds,
-    tokenized_bleu,
-    translate,
-    translate_n_best,
+    average_checkpoints, beam_search, can_improve, greedy_search, length_penalty,
+    next_log_probs, output_limit,
+)
+from transformer.search import translate, translate_n_best
+from transformer.scores import (
+    bleu, chrf, compound_bleu, exact_match, moses_words, multi_bleu, score_with,
+    scores, split_compounds, tokenized_bleu,
 )
 from transformer.model import Transformer, TransformerConfig
 from transformer.weights import save_weights

@@ -6,7 +6,8 @@ import torch
 from transformer import export
 from transformer.bench.peers import available
 from transformer.corpora import read_corpus
-from transformer.decoding import greedy_search, translate
+from transformer.decoding import greedy_search
+from transformer.search import translate
 from transformer.export import export_ctranslate2, translate_there, type_names
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load

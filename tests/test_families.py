@@ -29,7 +29,8 @@ from families import (
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.corpora import read_corpus
-from transformer.decoding import bleu, chrf, translate
+from transformer.scores import bleu, chrf
+from transformer.search import translate
 from transformer.experiments.records import read_results
 from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig

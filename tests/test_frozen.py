@@ -41,7 +41,7 @@ from transformer import (
 )
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import collate
-from transformer.hardware import accelerate
+from transformer.fast import FAST
 from transformer.optimizer import learning_rate
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import label_smoothing_loss
@@ -55,7 +55,7 @@ def loss_of(model, batch, epsilon):
 
 def fast(config):
     """A Transformer of the fast parts."""
-    return accelerate(Transformer(config))
+    return Transformer(config, FAST)
 
 
 # ----------------------------------------------------------------------------------------------

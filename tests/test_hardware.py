@@ -18,34 +18,17 @@ from helpers import KILL
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
-from transformer.attention import KeyValueCache, MultiHeadAttention, causal_mask, padding_mask
+from transformer.decoding import KeyValueCache
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.decoding import beam_search, greedy_search
 from transformer.hardware import (
-    AddNorm,
-    BitDropout,
-    Meter,
-    SharedCache,
-    accelerate,
-    autocast,
-    autocast_off,
-    choose_device,
-    choose_precision,
-    compile_stacks,
-    estimate_seconds,
-    forward_flops,
-    loss_scaler,
-    matmul_precision,
-    matmul_rate,
-    packed_linear,
-    packed_weights,
-    precision_hint,
-    processes,
-    projected_loss,
-    shared_caches,
-    torch_attention,
-    training_flops,
-    wait_for,
+    AddNorm, BitDropout, Meter, SharedCache, accelerate, autocast, autocast_off,
+    choose_device, choose_precision, estimate_seconds, forward_flops, loss_scaler,
+    matmul_precision, matmul_rate, packed_weights, precision_hint, processes,
+    shared_caches, torch_attention, training_flops, wait_for,
 )
+from transformer.fast.packed import compile_stacks, packed_linear
+from transformer.fast.loss import projected_loss
 from transformer.model import Transformer, TransformerConfig
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import label_smoothing_loss
@@ -207,7 +190,8 @@ def test_chunked_loss_takes_no_memory_for_logits():
     """A backward pass over logits of 1.6 GB adds a small part of that to the process's peak."""
     code = """
         import torch
-        from transformer.hardware import peak_memory, projected_loss
+        from transformer.hardware import peak_memory
+        from transformer.fast.loss import projected_loss
         x, E = torch.randn(4, 2500, 16, requires_grad=True), torch.randn(40_000, 16, requires_grad=True)
         before = peak_memory(torch.device("cpu"))
         projected_loss(x, E, torch.ones(4, 2500, dtype=torch.long)).backward()

@@ -15,7 +15,7 @@ from transformer import data, parsers, parsing, runs
 from transformer.attention import record_attention
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
-from transformer.decoding import Translation
+from transformer.search import Translation
 from transformer.evalb import COLLINS, EVALB_SAMPLE, BracketScore, Settings, cross, score_lines, score_trees, summary
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsers import PARSING, by_length, evaluate_parser, spaced, tree_pairs

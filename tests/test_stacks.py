@@ -8,7 +8,7 @@ from torch import nn
 
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.feed_forward import FeedForward
-from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm, Residual, layer_norm
+from transformer.stacks import Layer, LayerNorm, Residual, Stack, layer_norm
 from transformer.toys import Average, sizes_and_gradients, small_network
 
 D, H, D_FF = 16, 4, 40
@@ -95,14 +95,26 @@ def copy_rest(ours, theirs):
             norm.bias.copy_(residual.norm.bias.normal_())
 
 
+def wrapper(norm_first=False):
+    return Residual(D, 0.0, norm_first)
+
+
+def encoder_layer():
+    return Layer(wrapper, Average(), small_network(D)).double()
+
+
+def decoder_layer(attention=Average):
+    return Layer(wrapper, attention(), small_network(D), attention()).double()
+
+
 def layers(kind, norm_first):
     """Our layer and torch's, with the same weights, at float64."""
     attentions = [MultiHeadAttention(D, H) for _ in range(2)]
     if kind == "encoder":
-        ours = EncoderLayer(attentions[0], FeedForward(D, D_FF), D, 0.0, norm_first)
+        ours = Layer(lambda: wrapper(norm_first), attentions[0], FeedForward(D, D_FF))
         theirs = nn.TransformerEncoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
     else:
-        ours = DecoderLayer(*attentions, FeedForward(D, D_FF), D, 0.0, norm_first)
+        ours = Layer(lambda: wrapper(norm_first), attentions[0], FeedForward(D, D_FF), attentions[1])
         theirs = nn.TransformerDecoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
         copy_attention(ours.cross_attention, theirs.multihead_attn)
     copy_attention(ours.self_attention, theirs.self_attn)
@@ -159,7 +171,7 @@ def test_encoder_layer_equals_torch(norm_first):
 def test_decoder_layer_equals_torch(norm_first):
     ours, theirs = layers("decoder", norm_first)
     x, memory, real = random(2, 4, D), random(2, 5, D), torch.tensor([[True] * 5, [True, True, True, False, False]])
-    mine = ours(x, memory, real[:, None, None], causal_mask(4))
+    mine = ours(x, causal_mask(4), memory, real[:, None, None])
     compare(ours, theirs, mine, theirs(x, memory, ~causal_mask(4), memory_key_padding_mask=~real), (x, memory))
 
 
@@ -167,10 +179,10 @@ def test_decoder_layer_equals_torch(norm_first):
 
 def test_decoder_layer_masks():
     """No output depends on a later target position, or on a source position that is masked."""
-    layer = DecoderLayer(Average(), Average(), small_network(D), D, P_drop=0.0).double()
+    layer = decoder_layer()
     x, memory = random(1, 4, D), random(1, 5, D)
     source_mask = torch.tensor([True, True, True, False, True]).expand(4, 5)
-    y = layer(x, memory, source_mask, causal_mask(4))[0]
+    y = layer(x, causal_mask(4), memory, source_mask)[0]
     for t in range(4):
         own, source = torch.autograd.grad((y[t] * torch.randn(D)).sum(), (x, memory), retain_graph=True)
         assert own[0].norm(dim=-1).gt(0).tolist() == [s <= t for s in range(4)]
@@ -178,31 +190,28 @@ def test_decoder_layer_masks():
 
 
 def test_encoder_layer_uses_its_mask():
-    layer = EncoderLayer(Average(), small_network(D), D, P_drop=0.0).double()
+    layer = encoder_layer()
     x, mask = random(1, 4, D), torch.eye(4, dtype=torch.bool)
     alone = torch.cat([layer(x[:, t:t + 1]) for t in range(4)], dim=1)
     assert close(layer(x, mask), alone) and not close(layer(x), alone)
 
 
 def test_stacks_are_their_layers_in_order():
-    layers = [EncoderLayer(Average(), small_network(D), D, P_drop=0.0).double() for _ in range(3)]
-    x = random(2, 4, D)
-    assert torch.equal(Encoder(layers)(x), layers[2](layers[1](layers[0](x))))
+    layers, x = [encoder_layer() for _ in range(3)], random(2, 4, D)
+    assert torch.equal(Stack(layers)(x), layers[2](layers[1](layers[0](x))))
 
 
 def test_every_decoder_layer_gets_the_same_memory():
-    layers = [DecoderLayer(Average(), Average(), small_network(D), D, P_drop=0.0).double() for _ in range(2)]
+    layers = [decoder_layer() for _ in range(2)]
     x, memory, mask = random(2, 4, D), random(2, 5, D), causal_mask(4)
-    by_hand = layers[1](layers[0](x, memory, None, mask), memory, None, mask)
-    assert torch.equal(Decoder(layers)(x, memory, None, mask), by_hand)
+    by_hand = layers[1](layers[0](x, mask, memory), mask, memory)
+    assert torch.equal(Stack(layers)(x, mask, memory), by_hand)
 
 
-@pytest.mark.parametrize("stack", [Encoder, Decoder])
-def test_final_norm_comes_last(stack):
+def test_final_norm_comes_last():
     x, norm = random(2, 4, D), LayerNorm(D).double()
-    arguments = (x,) if stack is Encoder else (x, random(2, 5, D))
-    assert close(stack([], norm)(*arguments), layer_norm(x, 1, 0))
-    assert torch.equal(stack([])(*arguments), x)
+    assert close(Stack([], norm)(x), layer_norm(x, 1, 0))
+    assert torch.equal(Stack([])(x), x)
 
 
 class Remembers(Average):
@@ -214,16 +223,11 @@ class Remembers(Average):
 
 
 def test_each_attention_gets_its_own_cache():
-    layers = [DecoderLayer(Remembers(), Remembers(), small_network(D), D, P_drop=0.0).double() for _ in range(2)]
-    Decoder(layers)(random(1, 2, D), random(1, 3, D), caches=[("own 0", "cross 0"), ("own 1", "cross 1")])
-    caches = [(layer.self_attention.cache, layer.cross_attention.cache) for layer in layers]
-    assert caches == [("own 0", "cross 0"), ("own 1", "cross 1")]
-
-
-def test_layers_default_to_the_papers_order_and_dropout():
-    for layer in (EncoderLayer(Average(), small_network(D), D),
-                  DecoderLayer(Average(), Average(), small_network(D), D)):
-        assert [(r.norm_first, r.dropout.p) for r in layer.residuals] == [(False, 0.1)] * len(layer.residuals)
+    layers, pairs = [decoder_layer(Remembers) for _ in range(2)], [("own 0", "cross 0"), ("own 1", "cross 1")]
+    Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs)
+    assert [(layer.self_attention.cache, layer.cross_attention.cache) for layer in layers] == pairs
+    with pytest.raises(ValueError, match="2 layers need as many pairs of caches, not 1"):
+        Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs[:1])
 
 
 def test_sizes_and_gradients_by_hand():

@@ -21,7 +21,8 @@ import transformer.__main__ as command_line
 from transformer import corpora, runs
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
-from transformer.decoding import bleu, scores, translate
+from transformer.scores import bleu, scores
+from transformer.search import translate
 from transformer.experiments.records import (
     ABLATIONS,
     FAMILY_NAMES,

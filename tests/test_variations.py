@@ -21,7 +21,8 @@ import transformer.__main__ as command_line
 from transformer import hardware, runs, variations
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.data import Tokenizer
-from transformer.decoding import beam_search, greedy_search, translate
+from transformer.decoding import beam_search, greedy_search
+from transformer.search import translate
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import parameters_of
 from transformer.runs import read_log

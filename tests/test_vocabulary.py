@@ -15,7 +15,7 @@ import torch
 from transformer import vocabulary
 from transformer.corpora import read_corpus
 from transformer.data import WORD, encode_pairs
-from transformer.decoding import translate
+from transformer.search import translate
 from transformer.model import Transformer, TransformerConfig
 from transformer.training import TrainingConfig, train
 from transformer.vocabulary import (

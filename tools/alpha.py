@@ -17,7 +17,8 @@ ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2)
 
 def measure(model, tokenizer, pairs, language="de", alphas=ALPHAS):
     """Rows of beam, alpha, BLEU (cased, and as the Multi30k literature counts) and length, greedy search first."""
-    from transformer.decoding import bleu, tokenized_bleu, translate
+    from transformer.search import translate
+    from transformer.scores import bleu, tokenized_bleu
 
     sources, references = zip(*pairs)
     rows = []

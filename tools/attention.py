@@ -35,7 +35,7 @@ def rounded(table, digits=3):
 def measure(folder, sentences):
     """Everything notebook 19 draws of a trained run."""
     from transformer import visualization as v
-    from transformer.decoding import translate
+    from transformer.search import translate
     from transformer.pretrained import load
     from transformer.runs import load_run, stream_pairs
 

@@ -14,7 +14,8 @@ import torch
 
 from transformer.__main__ import Train, train_command
 from transformer.corpora import read_bundled
-from transformer.decoding import bleu, exact_match, translate
+from transformer.scores import bleu, exact_match
+from transformer.search import translate
 from transformer.files import write_json
 from transformer.pretrained import load
 from transformer.recipes import RECIPES

@@ -32,12 +32,14 @@ sys.path.insert(0, str(ROOT))
 from transformer.convolution import ConvolutionConfig  # noqa: E402
 from transformer.corpora import stream_corpus  # noqa: E402
 from transformer.data import Tokenizer, encode_pairs, lengths_of  # noqa: E402
-from transformer.decoding import bleu, translate  # noqa: E402
+from transformer.scores import bleu
+from transformer.search import translate# noqa: E402
 from transformer.experiments.records import thin
 from transformer.files import git_commit, write_json  # noqa: E402
-from transformer.hardware import accelerate, training_flops  # noqa: E402
+from transformer.fast import build_fast  # noqa: E402
+from transformer.hardware import training_flops  # noqa: E402
 from transformer.optimizer import peak_rate  # noqa: E402
-from transformer.pretrained import build, parameters_of
+from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig  # noqa: E402
 from transformer.runs import average_last, hardware_in_words
@@ -177,7 +179,7 @@ def run(family, c, training, rate, material, root):
     training = replace(training, factor=rate / peak_rate(c.d_model, training.warmup),
                        save_every=max(1, training.updates // STRETCHES))
     torch.manual_seed(training.seed)
-    model, few = accelerate(build(c)), material.encoded["validation"][:200]
+    model, few = build_fast(c), material.encoded["validation"][:200]
     print(f"{folder.name}: {training.updates:,} updates", flush=True)
     log = train(model, material.encoded["train"], training, folder, timed(lambda model: validation_loss(model, few)),
                 resume=(folder / "checkpoint.safetensors").is_file(), quiet=True)
@@ -222,7 +224,7 @@ def score(folder, c, material, beam=4):
     """Translate the test splits with a run's averaged weights and score them, once; returns what test.json holds."""
     if done := finished(folder / "test.json"):
         return done
-    model, result = accelerate(build(c)), {}
+    model, result = build_fast(c), {}
     load_parameters(model, load_weights(folder / "model.safetensors")[0], folder)
     for split in SCORED[material.corpus]:
         sources, references = zip(*material.pairs[split])

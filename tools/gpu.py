@@ -39,7 +39,6 @@ from transformer.experiments.records import RUNS, experiment_of, options_of, rec
 from transformer.files import git_commit, write_json  # noqa: E402
 from transformer.hardware import (  # noqa: E402
     UTILISATION,
-    accelerate,
     allow_tf32,
     choose_device,
     choose_precision,
@@ -47,6 +46,7 @@ from transformer.hardware import (  # noqa: E402
     peak_memory,
     training_flops,
 )
+from transformer.fast import FAST  # noqa: E402
 from transformer.model import Transformer  # noqa: E402
 from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
@@ -113,7 +113,7 @@ def random_pairs(count, vocab_size, seed=2017):
 def measured(c, training, encoded, device):
     """Train a fresh model without saving; what its updates took, the first quarter left out as warm-up."""
     torch.manual_seed(training.seed)
-    log = train(accelerate(Transformer(c)).to(device), encoded, training)
+    log = train(Transformer(c, FAST).to(device), encoded, training)
     first, last = log[0], log[-1]
     updates, seconds = last["update"] - first["update"], max(1e-9, last["seconds"] - first["seconds"])
     return {"seconds_per_update": round(seconds / updates, 6),

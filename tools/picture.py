@@ -6,7 +6,7 @@ import json
 import pairs
 
 from transformer import plotting
-from transformer.decoding import translate
+from transformer.search import translate
 from transformer.pretrained import load
 from transformer.visualization import attention_maps
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from transformer.attention import record_attention
     from transformer.corpora import read_corpus
     from transformer.data import Tokenizer, encode_pairs
-    from transformer.decoding import beam_search, bleu, greedy_search, translate, translate_n_best
+    from transformer.decoding import beam_search, greedy_search
+    from transformer.scores import bleu
+    from transformer.search import translate, translate_n_best
     from transformer.model import Transformer, TransformerConfig
     from transformer.pretrained import load
     from transformer.training import TrainingConfig, train
@@ -29,9 +31,11 @@ HOMES = {
     "attention": ["record_attention"],
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
-    "decoding": ["beam_search", "bleu", "greedy_search", "translate", "translate_n_best"],
+    "decoding": ["beam_search", "greedy_search"],
     "model": ["Transformer", "TransformerConfig"],
     "pretrained": ["load"],
+    "scores": ["bleu"],
+    "search": ["translate", "translate_n_best"],
     "training": ["TrainingConfig", "train"],
     "translation": ["evaluate"],
     "visualization": ["view"],

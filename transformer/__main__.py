@@ -17,7 +17,7 @@ import tyro
 
 from transformer.bench import Bench, run_bench
 from transformer.corpora import TREEBANKS, languages_of
-from transformer.decoding import check_search
+from transformer.checks import check_search
 from transformer.experiments.records import public, record
 from transformer.export import export_ctranslate2, type_names
 from transformer.files import prepare_folder, write_file, write_json
@@ -334,7 +334,7 @@ def pairs_to_score(command):
 
 def translate_command(command):
     """`transformer translate`: one sentence, or standard input."""
-    from transformer.decoding import translate, translate_n_best
+    from transformer.search import translate, translate_n_best
     from transformer.hardware import choose_device
 
     run = command.folder and (command.folder / "run.json").is_file() and load_run(command.folder)
@@ -368,7 +368,7 @@ def read_standard_input():
 
 def attend_command(command):
     """`transformer attend`: pictures of every head for one sentence, or a page."""
-    from transformer.decoding import translate
+    from transformer.search import translate
 
     if command.html is None:
         prepare_folder(command.output, "--output")
@@ -424,7 +424,7 @@ def variations_command(command):
 def demo_command(command):
     """`transformer demo`: train, translate, score and draw on the bundled corpus."""
     from transformer.corpora import read_bundled
-    from transformer.decoding import bleu, exact_match
+    from transformer.scores import bleu, exact_match
     from transformer.visualization import score_attention
 
     started = time.monotonic()

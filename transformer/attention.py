@@ -11,7 +11,7 @@
 #
 # A Transformer has one way for words to exchange information: attention. Each position asks a question, every
 # position offers an answer with a label on it, and what comes back is a mixture of the answers whose labels fit best.
-# This notebook builds that, step by step, up to several heads with masks and a cache (Sections 3.2.1 to 3.2.3).
+# This notebook builds that, step by step, up to several heads with masks (Sections 3.2.1 to 3.2.3).
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -25,6 +25,8 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
+
+from transformer.checks import check_heads, check_mask
 
 
 # %% [markdown]
@@ -374,48 +376,6 @@ def causal_mask(T, device=None):
 # `F.scaled_dot_product_attention`. Beware: `torch.nn.MultiheadAttention` means the opposite.
 
 # %% [markdown]
-# ## Keys and values of earlier steps
-#
-# When the decoder writes a translation word by word, the keys and values of earlier words never change, because
-# nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
-# The paper does not mention it; nearly every implementation that is made for use does it. The module keeps two kinds: one that grows (self-attention)
-# and one that is filled once (attention over the encoder's output). Their axis h is for the heads that come next.
-
-# %%
-class KeyValueCache:
-    """The projected keys and values that a decoder has already computed, each (B, h, n, d).
-
-    A growing cache (self-attention) appends what each step brings; a static one (attention over
-    the encoder's output) keeps what it was first given.
-    """
-
-    def __init__(self, static=False):
-        self.static = static
-        self.k = self.v = None
-
-    @property
-    def length(self):
-        """Number of positions held."""
-        return 0 if self.k is None else self.k.shape[-2]
-
-    @property
-    def filled(self):
-        """True where nothing needs to be projected any more."""
-        return self.static and self.k is not None
-
-    def append(self, k, v):
-        """Add the keys and values of new positions; return all that are held."""
-        if self.k is not None:
-            k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
-        self.k, self.v = k.contiguous(), v.contiguous()  # in order, or each later step would copy them again
-        return self.k, self.v
-
-    def select(self, rows):
-        """Keep these rows of the batch, in this order; searches drop, repeat and reorder what they follow (notebook 15)."""
-        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
-
-
-# %% [markdown]
 # ## Several heads
 #
 # One attention gives each position one blend. But a verb may need its subject *and* its object. So the paper runs $h = 8$
@@ -438,57 +398,70 @@ class KeyValueCache:
 # | out: times $W_O$ | $(B, T, d_{model})$ |
 
 # %%
-def check_widths(d_model, h, d_k, d_v):
-    """ValueError where heads cannot have these sizes."""
-    for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-    if d_model % h and not (d_k and d_v):
-        raise ValueError(f"d_model={d_model} does not divide by h={h}: give d_k and d_v")
+def split_heads(x, h):
+    """Cut the last axis into heads: (B, n, h * d) -> (B, h, n, d)."""
+    return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
 
-def check_mask(mask):
-    """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
-    if mask is not None and mask.dim() == 3:
-        raise ValueError(f"a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; not {tuple(mask.shape)}")
+def join_heads(x):
+    """Heads side by side again: (B, h, n, d) -> (B, n, h * d)."""
+    return x.transpose(1, 2).flatten(2)
 
+
+# %% [markdown]
+# The class has three places where something else may be put in: the function that attends (ours, or a faster one), a function that
+# turns queries and keys by their position (`rotate`, notebook 07), and a cache, any object with `update(k, v)`, which hands back the
+# keys and values of all positions so far (notebook 15 needs one, and defines it). With `h_kv` fewer than `h`, several heads of
+# queries share one head of keys and values, as later models have it (Ainslie et al., 2023).
 
 # %%
 class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i) (Section 3.2.2).
 
     The h projections of each kind stand side by side in one matrix. No biases, as in the paper.
-    d_k and d_v default to d_model / h; ValueError where h does not divide it. forward: query (B, T, d_model),
-    key and value (B, S, d_model), mask broadcastable to (B, h, T, S), cache a `KeyValueCache` -> (B, T, d_model).
+    d_k and d_v default to d_model / h, h_kv (heads of keys and values) to h.
+
+    attend(q, k, v, mask) -> output (B, h, T, d_v) and weights (or None).
+    rotate(x, start): q and k (B, h, n, d_k), turned by position; start is that of the first.
+    Raises ValueError for sizes that do not fit.
     """
 
-    def __init__(self, d_model, h, d_k=None, d_v=None, bias=False):
+    def __init__(self, d_model, h, d_k=None, d_v=None, *, bias=False, h_kv=None,
+                 attend=scaled_dot_product_attention, rotate=None):
         super().__init__()
-        check_widths(d_model, h, d_k, d_v)
-        self.h, self.record = h, None
+        check_heads(d_model, h, d_k, d_v, h_kv)
         d_k, d_v = d_k or d_model // h, d_v or d_model // h
+        self.h, self.h_kv = h, h_kv or h
+        self.attend, self.rotate = attend, rotate
         self.W_Q = nn.Linear(d_model, h * d_k, bias)
-        self.W_K = nn.Linear(d_model, h * d_k, bias)
-        self.W_V = nn.Linear(d_model, h * d_v, bias)
+        self.W_K = nn.Linear(d_model, self.h_kv * d_k, bias)
+        self.W_V = nn.Linear(d_model, self.h_kv * d_v, bias)
         self.W_O = nn.Linear(h * d_v, d_model, bias)
 
-    def split(self, x):
-        return x.unflatten(-1, (self.h, -1)).transpose(1, 2)  # (B, n, h * d) -> (B, h, n, d)
+    def keys_and_values(self, key, value, start=0):
+        """What can be attended to: (B, S, d_model) each -> (B, h_kv, S, d_k), (B, h_kv, S, d_v)."""
+        k = split_heads(self.W_K(key), self.h_kv)
+        v = split_heads(self.W_V(value), self.h_kv)
+        return (k if self.rotate is None else self.rotate(k, start)), v
 
-    def keys_and_values(self, key, value, cache=None):
-        if cache is not None and cache.filled:
-            return cache.k, cache.v
-        k, v = self.split(self.W_K(key)), self.split(self.W_V(value))
-        return (k, v) if cache is None else cache.append(k, v)
+    def forward(self, query, key=None, value=None, mask=None, cache=None):
+        """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
-    def forward(self, query, key, value, mask=None, cache=None):
+        mask: boolean, broadcastable to (B, h, T, S). cache: any object with update(k, v), and with
+        `length` for rotated positions; without key and value, what it holds is attended to.
+        """
         check_mask(mask)
-        q = self.split(self.W_Q(query))
-        k, v = self.keys_and_values(key, value, cache)
-        output, weights = scaled_dot_product_attention(q, k, v, mask)  # (B, h, T, d_v), (B, h, T, S)
-        if self.record is not None:
-            self.record.append(weights.detach())
-        return self.W_O(output.transpose(1, 2).flatten(2))
+        start = getattr(cache, "length", 0)
+        q = split_heads(self.W_Q(query), self.h)  # (B, h, T, d_k)
+        if self.rotate is not None:
+            q = self.rotate(q, start)
+        k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
+        if cache is not None:
+            k, v = cache.update(k, v)
+        if self.h_kv < self.h:  # each head of keys and values serves several of queries
+            k, v = (x.repeat_interleave(self.h // self.h_kv, dim=1) for x in (k, v))
+        output, _ = self.attend(q, k, v, mask)  # (B, h, T, d_v)
+        return self.W_O(join_heads(output))
 
 
 # %% [markdown]
@@ -509,21 +482,38 @@ class MultiHeadAttention(nn.Module):
 # out only inside a `with` block.
 
 # %%
+def recording(attend, kept):
+    """attend(q, k, v, mask), which also appends its weights (B, h, T, S) to the list `kept`.
+
+    A faster form that hands out no weights has those of `scaled_dot_product_attention`.
+    """
+    def attend_and_keep(q, k, v, mask=None):
+        output, weights = attend(q, k, v, mask)
+        if weights is None:
+            weights = scaled_dot_product_attention(q, k, v, mask)[1]
+        kept.append(weights.detach())
+        return output, weights
+
+    return attend_and_keep
+
+
 @contextmanager
 def record_attention(model):
     """Inside the block, collect the weights of every `MultiHeadAttention` in model, call by call.
 
-    Yields {name of the module: [weights (B, h, T, S) of each call]}. Nothing is kept outside it.
+    Yields {name of the module: [weights (B, h, T, S) of each call]}.
     """
-    heads = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
-    before = [module.record for module in heads.values()]
-    for module in heads.values():
-        module.record = []
+    heads = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    before = {name: module.attend for name, module in heads.items()}
+    record = {name: [] for name in heads}
+    for name, module in heads.items():
+        module.attend = recording(module.attend, record[name])
     try:
-        yield {name: module.record for name, module in heads.items()}
+        yield record
     finally:
-        for module, record in zip(heads.values(), before):
-            module.record = record
+        for name, module in heads.items():
+            module.attend = before[name]
+
 
 # %% tags=["active-ipynb"]
 # with record_attention(heads) as record:
@@ -555,12 +545,17 @@ def record_attention(model):
 
 # %% [markdown]
 # **Step by step with a cache equals all at once.** One position at a time, each seeing only the past, gives what the
-# causal mask gives in one go.
+# causal mask gives in one go. The smallest cache there is keeps a list of what came before:
 
 # %% tags=["active-ipynb"]
-# cache = KeyValueCache()
-# steps = [heads(new, new, new, cache=cache) for new in target.split(1, dim=1)]
-# assert torch.allclose(torch.cat(steps, dim=1), decoder_self, atol=1e-6) and cache.length == 5
+# class Notes(list):
+#     def update(self, k, v):
+#         self.append((k, v))
+#         return [torch.cat(parts, dim=2) for parts in zip(*self)]
+#
+# notes = Notes()
+# steps = [heads(new, new, new, cache=notes) for new in target.split(1, dim=1)]
+# assert torch.allclose(torch.cat(steps, dim=1), decoder_self, atol=1e-6)
 
 # %% [markdown]
 # **Causal means causal.** Changing the last position changes no earlier output, not even by rounding.

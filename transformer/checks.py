@@ -1,4 +1,4 @@
-"""What a batch must hold for a model to read it; what does not is refused with one sentence."""
+"""What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
 
 def outside_vocabulary(tokens, vocab_size):
@@ -8,10 +8,10 @@ def outside_vocabulary(tokens, vocab_size):
                       "encode the text with the tokenizer saved beside this model")
 
 
-def check_sides(source, target):
+def check_sides(source, target, name="source"):
     """ValueError where a batch has not one target for each source sentence."""
     if len(source) != len(target):
-        raise ValueError(f"source has {len(source)} sentences and target {len(target)}: "
+        raise ValueError(f"{name} has {len(source)} sentences and target {len(target)}: "
                          "they must pair up")
 
 
@@ -29,3 +29,39 @@ def check_padding(real):
         n = inside.int().argmax().item() + 1
         raise ValueError(f"source sentence {n} has padding before a token: "
                          "padding belongs at its end")
+
+
+def check_heads(d_model, h, d_k=None, d_v=None, h_kv=None):
+    """ValueError where heads cannot have these sizes."""
+    for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v), ("h_kv", h_kv)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if d_model % h and not (d_k and d_v):
+        raise ValueError(f"d_model={d_model} does not divide by h={h}: give d_k and d_v")
+    if h_kv is not None and h % h_kv:
+        raise ValueError(f"h={h} heads of queries do not divide by h_kv={h_kv} heads of keys")
+
+
+def check_mask(mask):
+    """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
+    if mask is not None and mask.dim() == 3:
+        raise ValueError("a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; "
+                         f"not {tuple(mask.shape)}")
+
+
+def check_ids(tokens):
+    """The token ids (B, T) as they are; ValueError for another number of axes."""
+    if tokens.dim() != 2:
+        raise ValueError("token ids must be (B, T), a row for each sentence, not of shape "
+                         f"{tuple(tokens.shape)}: one sentence is tokens[None]")
+    return tokens
+
+
+def check_search(beam, alpha, n_best):
+    """ValueError, naming the setting, for a search that makes no sense."""
+    if beam < 1:
+        raise ValueError(f"beam must be at least 1, not {beam}")
+    if not 1 <= n_best <= beam:
+        raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
+    if not 0 <= alpha <= 10:
+        raise ValueError(f"alpha must be between 0 and 10, not {alpha}")

@@ -327,8 +327,8 @@ class ConvolutionalEncoder(nn.Module):
 class DotProductScore(nn.Module):
     """How well each query fits each key: q . k / sqrt(d_model).
 
-    The query is q = (W h + g) sqrt(1/2). h and g: (K * B, T, d_model), keys: (B, S,
-    d_model), shared by K hypotheses -> (B, K * T, S).
+    The query is q = (W h + g) sqrt(1/2). h and g: (B, T, d_model), keys: (B, S,
+    d_model) -> (B, T, S).
     """
 
     def __init__(self, d_model):
@@ -337,8 +337,6 @@ class DotProductScore(nn.Module):
 
     def forward(self, h, g, keys):
         q = (self.W(h) + g) * HALF
-        # hypotheses that share a memory become queries side by side
-        q = q.reshape(len(keys), -1, q.shape[-1])
         return q @ keys.transpose(1, 2) / math.sqrt(q.shape[-1])
 
 
@@ -347,10 +345,10 @@ class DotProductScore(nn.Module):
 
 # %%
 class ConvolutionalDecoderLayer(nn.Module):
-    """A causal block that looks at the source: x, g (K * B, T, d_model) -> the same.
+    """A causal block that looks at the source: x, g (B, T, d_model) -> the same.
 
-    memory (B, S, 2 d_model): keys and values, shared by K hypotheses; mask (B, 1, S),
-    True = may be looked at; own is a `Cache` of the block's last k - 1 inputs.
+    memory (B, S, 2 d_model): keys and values; mask (B, 1, S), True = may be looked at; own
+    is a `Cache` of the block's last k - 1 inputs.
     """
 
     def __init__(self, config):
@@ -362,13 +360,13 @@ class ConvolutionalDecoderLayer(nn.Module):
     def forward(self, x, g, memory, mask, own=None):
         keys, values = memory.chunk(2, dim=-1)
         h = self.block.gated(x, cache=own)
-        context = blend(self.score(h, g, keys), values, mask).view_as(h)
+        context = blend(self.score(h, g, keys), values, mask)
         return (x + (h + context) * HALF) * HALF
 
 
 # %%
 class ConvolutionalDecoder(nn.Module):
-    """N layers over a memory: x (K * B, T, d_model) -> (K * B, T, d_model).
+    """N layers over a memory: x (B, T, d_model) -> (B, T, d_model).
 
     caches hold one pair a layer, or are None.
     """
@@ -414,15 +412,13 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
         """Empty caches, a pair a layer: its last inputs, and nothing for the memory."""
         return [(Cache(), Cache()) for _ in self.decoder.layers]
 
-    def states(self, target, memory, source_mask, caches=None):
+    def states(self, target, memory, source_mask, caches=None, start=0):
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
-        source_mask: (B, 1, 1, S), or None where every token is real.
+        source_mask: (B, 1, 1, S), or None where every token is real. With caches the target
+        holds new tokens only, from position start on.
         """
-        start = caches[0][0].length if caches else 0
         x = self.dropout(self.positions(self.embed(target), start))
-        if caches:
-            caches[0][0].length += target.shape[1]
         mask = None if source_mask is None else source_mask[:, 0]
         return self.dropout(self.decoder(x, memory, mask, caches))
 
@@ -561,10 +557,9 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # target = torch.randint(3, 50, (3, 6))
 # logits = model(source, target)
 # padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :6]
-# memory = model.encode(source)
-# caches = model.new_caches()
-# steps = [model.decode(target[:, [t]], memory, None, caches) for t in range(6)]
-# for name, other in (("padded", padded), ("word by word", torch.cat(steps, dim=1))):
+# state = model.start(source)
+# steps = [model.step(target[:, [t]], state) for t in range(6)]
+# for name, other in (("padded", padded), ("word by word", torch.stack(steps, dim=1))):
 #     print(f"{name}: largest difference {(other - logits).abs().max():.0e}")
 #     assert torch.allclose(other, logits, rtol=0, atol=1e-9)
 

@@ -20,16 +20,13 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import padding_mask
-from transformer.data import check_texts, pad
-from transformer.hardware import packed_weights, shared_caches
+from transformer.checks import check_search
 from transformer.weights import load_weights
 
 
@@ -46,7 +43,12 @@ from transformer.weights import load_weights
 #
 # from transformer import plotting
 # from transformer.figures import trees
-# from transformer.data import Tokenizer, encode_pairs
+# from transformer.data import Tokenizer, encode_pairs, pad
+# from transformer.scores import (
+#     bleu, chrf, compound_bleu, exact_match, moses_words, multi_bleu, scores,
+#     split_compounds, tokenized_bleu)
+# from transformer.search import translate, translate_n_best
+# from transformer.state import State
 # from transformer.corpora import read_bundled
 # from transformer.files import data_folder
 # from transformer.model import Transformer, TransformerConfig
@@ -59,20 +61,20 @@ from transformer.weights import load_weights
 # ## A model one can follow by hand
 #
 # To see what a search does, we need probabilities that fit on paper. Here is a "model" with five words and three marks, whose next word
-# depends on the last one only. It has the methods of a `Transformer` that the searches use, and ignores its source.
+# depends on the last one only. It has the two methods of a `Transformer` that the searches use, `start` on a source and one `step`, and ignores its source.
 
 # %% tags=["active-ipynb"]
 # class Bigrams(torch.nn.Module):
 #     def __init__(self, table, max_positions=100):
 #         super().__init__()
-#         self.table = torch.tensor(table).log()                              # row: last token, column: next token
+#         self.table = torch.tensor(table).log()  # row: last token, column: next token
 #         self.config = TransformerConfig(len(table), max_positions=max_positions)
-#     def encode(self, source):
-#         return source[:, :, None]
-#     def decode(self, target, memory, source_mask, caches=None):
-#         return self.table[target]
-#     def new_caches(self):
-#         return []
+#
+#     def start(self, source, new_cache):
+#         return State([], source[:, None, None] > 0)
+#
+#     def step(self, tokens, state):
+#         return self.table[tokens[:, -1]]
 
 # %% tags=["active-ipynb"]
 # words = ["<pad>", "<s>", "</s>", "the", "a", "dog", "cat", "fox"]
@@ -93,9 +95,9 @@ from transformer.weights import load_weights
 # gives it a little probability all the same (label smoothing asks for that), so it is ruled out here.
 
 # %%
-def next_log_probs(model, tokens, memory, mask, caches=None):
-    """log P(next token | tokens (B, T), source), (B, V) in nats; padding is no token, and gets -inf."""
-    log_probs = model.decode(tokens, memory, mask, caches)[:, -1].log_softmax(dim=-1)
+def next_log_probs(model, tokens, state):
+    """log P(next token) after tokens (rows, 1), (rows, V) in nats; padding is no token: -inf."""
+    log_probs = model.step(tokens, state).log_softmax(dim=-1)
     log_probs[:, model.config.pad_id] = -torch.inf
     return log_probs
 
@@ -113,43 +115,63 @@ def output_limit(model, source, extra=50):
 
 
 # %% [markdown]
+# ## Keys and values of earlier steps
+#
+# When the decoder writes a translation word by word, the keys and values of earlier words never change, because
+# nothing may look ahead. Keeping them turns each step from "compute the whole sentence again" into "compute one word".
+# The paper does not mention it; nearly every implementation that is made for use does it. Each decoder layer gets two such caches
+# when a search starts: one grows with what is written, one holds the source and is filled once.
+
+# %%
+class KeyValueCache:
+    """Projected keys and values (rows, h, n, d) of what a decoder layer has read; see `MultiHeadAttention`."""
+
+    def __init__(self):
+        self.k = self.v = None
+
+    @property
+    def length(self):
+        """Number of positions held."""
+        return 0 if self.k is None else self.k.shape[-2]
+
+    def update(self, k=None, v=None):
+        """Add the keys and values of new positions, if there are any; return all that are held."""
+        if self.k is not None and k is not None:
+            k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
+        if k is not None:  # in order, or each later step would copy them again
+            self.k, self.v = k.contiguous(), v.contiguous()
+        return self.k, self.v
+
+    def select(self, rows):
+        """Keep these rows, in this order: searches drop, repeat and reorder what they follow."""
+        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
+
+
+# %% [markdown]
 # ## Greedy search
 #
 # Take the likeliest token, append it, ask again, until the end mark or the limit. A whole batch goes along at once.
-# With caches (notebook 04) each step computes one new position; the keys and values of earlier ones are kept. A sentence
-# that is done leaves the batch and the caches: nothing is computed for it any more. Each layer has two caches, `own` for the words written so far and
-# `cross` for the source. `select_rows` keeps the rows that go on; with `of_source=False`, which beam search uses, those of the source stay as they are.
-
-# %%
-def select_rows(caches, rows, of_source=True):
-    """Row i of every cache becomes what its row rows[i] was; of_source=False leaves those of the source alone."""
-    for own, cross in caches:
-        own.select(rows)
-        if of_source:
-            cross.select(rows)
-
+# What the model keeps from step to step is the `state` (its caches among it). A sentence that is done leaves the batch and the
+# state: nothing is computed for it any more.
 
 # %%
 @torch.no_grad()
-def greedy_search(model, source, extra=50, cached=True):
-    """At each step the likeliest token: source ids (B, S) -> B lists of ids, end mark included where it was reached.
-
-    cached=False computes every earlier position again at each step, for comparison.
-    """
+def greedy_search(model, source, extra=50):
+    """At each step the likeliest token: source ids (B, S) -> B lists of ids, end mark included where it was reached."""
     model.eval()
-    c, limit, alive = model.config, output_limit(model, source, extra), torch.arange(len(source), device=source.device)
-    memory, mask = model.encode(source), padding_mask(source, c.pad_id)
-    caches = model.new_caches() if cached else None
-    output, results = torch.full((len(source), 1), c.bos_id, device=source.device), [[] for _ in source]
+    limit = output_limit(model, source, extra)
+    alive = torch.arange(len(source), device=source.device)
+    output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
+    state, results = model.start(source, KeyValueCache), [[] for _ in source]
     while len(alive):
-        log_probs = next_log_probs(model, output[:, -1:] if cached else output, memory, mask, caches)
-        output = torch.cat([output, log_probs.argmax(dim=-1, keepdim=True)], dim=1)
-        go_on = (output[:, -1] != c.eos_id) & (output.shape[1] <= limit)
+        best = next_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
+        output = torch.cat([output, best], dim=1)
+        go_on = (best[:, 0] != model.config.eos_id) & (output.shape[1] <= limit)
         if not go_on.all():
             for b, tokens in zip(alive[~go_on].tolist(), output[~go_on, 1:].tolist()):
                 results[b] = tokens
-            select_rows(caches or [], go_on.nonzero()[:, 0])
-            alive, output, memory, mask, limit = (x[go_on] for x in (alive, output, memory, mask, limit))
+            state.select(go_on.nonzero()[:, 0])
+            alive, output, limit = (x[go_on] for x in (alive, output, limit))
     return results
 
 
@@ -248,7 +270,7 @@ def extend(tokens, scores, log_probs, K):
 # %% tags=["active-ipynb"]
 # tokens, scores, tree, kept = torch.ones(1, 1, 1, dtype=torch.long), torch.zeros(1, 1), {}, []          # the begin mark
 # for _ in range(2):
-#     log_probs = next_log_probs(toy, tokens.flatten(0, 1), None, None)[None]
+#     log_probs = next_log_probs(toy, tokens.flatten(0, 1), None)[None]
 #     candidates, best, _ = extend(tokens, scores, log_probs, K=2)
 #     paths = [tuple(words[token] for token in row[1:]) for row in candidates[0].tolist()]
 #     tree.update({path: log_p.exp().item() for path, log_p in zip(paths, best[0]) if log_p.isfinite()})
@@ -283,45 +305,80 @@ def can_improve(found_scores, live, limit, alpha):
 
 
 # %% [markdown]
-# Each hypothesis has a row in the caches. When one goes on in two ways and another dies, the rows must follow: each survivor
+# Each hypothesis has a row in the state. When one goes on in two ways and another dies, the rows must follow: each survivor
 # takes over the past of the one it extends. The source's keys and values are the same for all
-# hypotheses of a sentence. They are computed in the first step, while there is one, copied when the beam grows, and dropped when the sentence leaves.
+# hypotheses of a sentence: they are copied when the beam grows, and dropped when the sentence leaves.
+
+# %%
+@dataclass
+class Beam:
+    """The hypotheses of B sentences: k alive of each, and the best n that are finished."""
+
+    sentence: torch.Tensor  # (B,): its number in the batch
+    limit: torch.Tensor  # (B,): most tokens of an output
+    tokens: torch.Tensor  # (B, k, t), begin mark included
+    scores: torch.Tensor  # (B, k): log P
+    found: torch.Tensor  # (B, n, t)
+    found_scores: torch.Tensor  # (B, n): log P / lp, -inf where there is none yet
+
+    def keep(self, which):
+        """The same for some of the sentences."""
+        return Beam(*(getattr(self, field.name)[which] for field in fields(self)))
+
+
+# %%
+def first_beam(source, limit, bos_id, n):
+    """The `Beam` before the first step: one hypothesis a sentence, which is its begin mark."""
+    B = len(source)
+    tokens = source.new_full((B, 1, 1), bos_id)
+    nothing = torch.full((B, n), -torch.inf, device=source.device)
+    return Beam(torch.arange(B, device=source.device), limit, tokens,
+                torch.zeros(B, 1, device=source.device), tokens.expand(-1, n, -1), nothing)
+
 
 # %% [markdown]
-# The search itself; `k` is the number of hypotheses alive, 1 at first, then $K$. Each turn of the loop is one step:
+# One step of the search; `k` is the number of hypotheses alive, 1 at first, then $K$:
 #
-# 1. Ask for the next token's probabilities, and take the best $2K$ extensions.
+# 1. From the next token's probabilities take the best $2K$ extensions.
 # 2. Put those that ended, and were among the $K$ best, beside the beam, divided by their penalty.
 # 3. The $K$ best that did not end live on.
-# 4. Hand out the sentences that are done, and let the caches follow the rest.
+
+# %%
+def advance(beam, log_probs, K, alpha, c):
+    """A step with log_probs (B, k, V): the next `Beam`, and which of the B * k rows each hypothesis extends, (B, K)."""
+    candidates, best, parent = extend(beam.tokens, beam.scores, log_probs, K)
+    length = candidates.shape[2] - 1  # without the begin mark
+    ended = (candidates[:, :, -1] == c.eos_id) | (beam.limit <= length)[:, None]
+    finished = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
+    found, found_scores = keep_finished(
+        beam.found, beam.found_scores, candidates[:, :K], finished, c.pad_id)
+    scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
+    B, k = log_probs.shape[:2]
+    first = torch.arange(0, B * k, k, device=best.device)[:, None]
+    beam = replace(beam, tokens=take(candidates, places), scores=scores,
+                   found=found, found_scores=found_scores)
+    return beam, first + parent.gather(1, places)
+
+
+# %% [markdown]
+# The search itself: steps, until every sentence is done. Sentences that are done are handed out and leave; the state follows the rest.
 
 # %%
 def beam_steps(model, source, K, alpha, extra, n):
-    """Run the search; yield (which sentences, their n best tokens (b, n, t), scores (b, n)) as sentences are done."""
-    c, limit, alive = model.config, output_limit(model, source, extra), torch.arange(len(source), device=source.device)
-    memory, mask, caches = model.encode(source), padding_mask(source, c.pad_id), model.new_caches()
-    tokens = torch.full((len(source), 1, 1), c.bos_id, device=source.device)  # (B, k, t)
-    scores = torch.zeros(len(source), 1, device=source.device)  # (B, k)
-    found, found_scores = tokens.expand(-1, n, -1), torch.full((len(source), n), -torch.inf, device=source.device)
-    while len(alive):
-        newest = tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
-        log_probs = next_log_probs(model, newest, memory, mask, caches).unflatten(0, scores.shape)
-        row = torch.arange(len(newest), device=source.device).view_as(scores)
-        candidates, best, parent = extend(tokens, scores, log_probs, K)
-        length = candidates.shape[2] - 1  # without the begin mark
-        ended = (candidates[:, :, -1] == c.eos_id) | (limit <= length)[:, None]
-        finished = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
-        found, found_scores = keep_finished(found, found_scores, candidates[:, :K], finished, c.pad_id)
-        scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
-        tokens, row = take(candidates, places), row.gather(1, parent.gather(1, places))
-        go_on = can_improve(found_scores, scores[:, 0], limit, alpha)  # at the limit all have ended, and none can
+    """Run the search; yield a `Beam` of the sentences that are done, as soon as some are."""
+    c = model.config
+    state = model.start(source, KeyValueCache)
+    beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
+    while len(beam.sentence):
+        newest = beam.tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
+        log_probs = next_log_probs(model, newest, state).unflatten(0, beam.scores.shape)
+        beam, rows = advance(beam, log_probs, K, alpha, c)
+        # at the limit all have ended, and none can improve
+        go_on = can_improve(beam.found_scores, beam.scores[:, 0], beam.limit, alpha)
         if not go_on.all():
-            yield alive[~go_on], found[~go_on, :, 1:], found_scores[~go_on]
-            alive, limit, tokens, scores, found, found_scores, row = (
-                x[go_on] for x in (alive, limit, tokens, scores, found, found_scores, row))
-        rows, resized = row.flatten(), row.shape != log_probs.shape[:2]  # fewer sentences, or more hypotheses of each
-        select_rows(caches, rows, of_source=resized)
-        memory, mask = (memory[rows], mask[rows]) if resized else (memory, mask)
+            yield beam.keep(~go_on)
+            beam, rows = beam.keep(go_on), rows[go_on]
+        state.select(rows.flatten())
 
 
 # %%
@@ -331,17 +388,6 @@ class Hypothesis:
 
     tokens: list
     score: float
-
-
-# %%
-def check_search(beam, alpha, n_best):
-    """ValueError, naming the setting, for a search that makes no sense."""
-    if beam < 1:
-        raise ValueError(f"beam must be at least 1, not {beam}")
-    if not 1 <= n_best <= beam:
-        raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
-    if not 0 <= alpha <= 10:
-        raise ValueError(f"alpha must be between 0 and 10, not {alpha}")
 
 
 # %%
@@ -356,10 +402,11 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
     check_search(beam, alpha, n_best)
     model.eval()
     results = [[] for _ in range(len(source))]
-    for which, tokens, scores in beam_steps(model, source, beam, alpha, extra, n_best):
-        for b, rows, row_scores in zip(which.tolist(), tokens.tolist(), scores.tolist()):
-            results[b] = [Hypothesis([token for token in row if token != model.config.pad_id], score)
-                          for row, score in zip(rows, row_scores) if score > -torch.inf]
+    for done in beam_steps(model, source, beam, alpha, extra, n_best):
+        found = zip(done.sentence.tolist(), done.found[:, :, 1:], done.found_scores.tolist())
+        for b, rows, scores in found:
+            results[b] = [Hypothesis(row[row != model.config.pad_id].tolist(), score)
+                          for row, score in zip(rows, scores) if score > -torch.inf]
     return results
 
 
@@ -415,14 +462,22 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
 #
-# random_model = Transformer(TransformerConfig(50, d_model=64, d_ff=128, N=2, h=4, tie_embeddings=False))
+# @torch.no_grad()
+# def without_cache(model, source, extra=50):
+#     tokens = torch.ones(len(source), 1, dtype=torch.long)
+#     for _ in range(output_limit(model, source, extra).max()):
+#         logits = model(source, tokens)[:, -1]
+#         logits[:, 0] = -torch.inf
+#         tokens = torch.cat([tokens, logits.argmax(dim=-1, keepdim=True)], dim=1)
+#     return tokens[:, 1:].tolist()
+#
+# random_model = Transformer(TransformerConfig(50, d_model=64, d_ff=128, N=2, h=4, tie_embeddings=False)).eval()
 # torch.nn.init.zeros_(random_model.output.weight[2].detach())  # the end mark is never the likeliest
 # long = torch.randint(3, 50, (8, 30))
-# seconds = {name: Timer("f(m, s, cached=c)", globals=dict(f=greedy_search, m=random_model, s=long, c=cached)).timeit(2).median
-#            for name, cached in [("with caches", True), ("without", False)]}
+# ways = {"with caches": greedy_search, "without": without_cache}
+# seconds = {name: Timer("f(m, s)", globals=dict(f=f, m=random_model, s=long)).timeit(2).median for name, f in ways.items()}
 # plotting.bars(seconds, "", "seconds for 8 outputs", ax=plotting.new_axes(3.5, 2.6))
-# assert greedy_search(model, source[:30]) == greedy_search(model, source[:30], cached=False)
-# assert greedy_search(random_model, long) == greedy_search(random_model, long, cached=False)
+# assert greedy_search(random_model, long) == without_cache(random_model, long)
 # assert len(set(map(tuple, greedy_search(random_model, long)))) > 1                       # the eight outputs are not all alike
 
 # %% [markdown]
@@ -434,59 +489,11 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 #
 # Tokenise, sort by length so that little is padding, search in batches, turn ids back into text, and return to the order given.
 
-# %%
-def check_sentences(encoded, max_positions):
-    """ValueError, naming it, for a sentence that is longer than the model's positions."""
-    for number, ids in enumerate(encoded, 1):
-        if len(ids) > max_positions:
-            raise ValueError(f"sentence {number} has {len(ids)} tokens, more than the model's {max_positions} positions: split it")
-
-
 # %% [markdown]
 # How many sentences fit into a batch? What fills the memory is the caches: of each hypothesis the source, and as many
 # tokens as an output may have. That sum is bounded, before the search begins, by `batch_tokens`. On a CPU two things make the search
 # faster: for its duration the weights are stored in an order that suits the processor, and the hypotheses of a sentence share one cache. Both are explained in notebook 11, and change
 # results by roundings only.
-
-# %%
-def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
-    """search(source ids (B, S)) -> B results, on batches of sentences of like length; results in the order given."""
-    if batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
-    c, device = model.config, next(model.parameters()).device
-    encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
-    check_sentences(encoded, c.max_positions)
-    order, results = sorted(range(len(encoded)), key=lambda i: -len(encoded[i])), [None] * len(encoded)
-    with packed_weights(model), shared_caches(model):
-        while order:
-            longest = pad([encoded[order[0]]], c.pad_id)
-            held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())  # positions in a sentence's caches
-            size = max(1, batch_tokens // held)
-            rows, order = order[:size], order[size:]
-            for i, result in zip(rows, search(pad([encoded[i] for i in rows], c.pad_id).to(device))):
-                results[i] = result
-            progress(len(rows))
-    return results
-
-
-# %%
-def translate(model, tokenizer, sentences, beam=4, alpha=0.6, extra=50, batch_tokens=16_000, progress=lambda n: None):
-    """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
-
-    batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6 and d_model=512 one
-    takes 25 kB in float32). progress(n) is called with the number of sentences done after each batch. Raises ValueError
-    for a sentence longer than the model's positions, and for settings that `beam_search` refuses.
-    """
-    check_search(beam, alpha, n_best=1)
-
-    def search(source):
-        if beam == 1:
-            return greedy_search(model, source, extra)
-        return [best[0].tokens for best in beam_search(model, source, beam, alpha, extra)]
-
-    outputs = in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress)
-    return [tokenizer.decode(tokens) for tokens in outputs]
-
 
 # %% tags=["active-ipynb"]
 # translations = translate(model, tokenizer, [source for source, _ in tests])
@@ -495,31 +502,6 @@ def translate(model, tokenizer, sentences, beam=4, alpha=0.6, extra=50, batch_to
 
 # %% [markdown]
 # Whoever wants to choose among several translations, by hand or with another model, asks for a list of them.
-
-# %%
-@dataclass(frozen=True)
-class Translation:
-    """One entry of an n-best list: its text, and log P(Y | X) / lp(Y) in nats."""
-
-    text: str
-    score: float
-
-
-# %%
-def translate_n_best(model, tokenizer, sentences, n_best=4, beam=4, alpha=0.6, extra=50, batch_tokens=16_000,
-                     progress=lambda n: None):
-    """For each sentence a list of its n_best `Translation`s, best first; the rest as in `translate`.
-
-    A list is shorter where fewer outputs exist, and two entries read alike where only their pieces differ.
-    """
-    check_search(beam, alpha, n_best)
-
-    def search(source):
-        return beam_search(model, source, beam, alpha, extra, n_best)
-
-    lists = in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress)
-    return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some] for some in lists]
-
 
 # %% [markdown]
 # The model that comes with the package translates English to German. Its four best for one sentence:
@@ -583,54 +565,6 @@ def average_checkpoints(paths):
 # paper's best are 28.4 (German) and 41.8 (French). Counts are summed over the corpus before dividing. How text is cut
 # into words changes the score by points: sacreBLEU (Post, 2018) fixes how.
 
-# %%
-@dataclass(frozen=True)
-class Score:
-    """A corpus score in per cent, the signature that says how it was counted, and its margin.
-
-    margin: half the width of the 95% interval that bootstrap resampling gives, where it was asked for.
-    """
-
-    score: float
-    signature: str
-    margin: float | None = None
-
-
-# %%
-def check_lines(hypotheses, references):
-    """ValueError where translations and references do not pair up, are no sentences, or there are none."""
-    for name, lines in (("translations", hypotheses), ("references", references)):
-        check_texts(lines, name)
-    if len(hypotheses) != len(references) or not references:
-        raise ValueError(f"{len(hypotheses)} translations and {len(references)} references: each translation needs one reference")
-
-
-# %%
-def score_with(metric, hypotheses, references, resamples=0):
-    """`Score` by one of sacreBLEU's metrics, against one reference each.
-
-    Raises ValueError for a margin from sentences of which a whole draw may score 0.
-    """
-    check_lines(hypotheses, references)
-    if resamples < 0 or resamples == 1:
-        raise ValueError(f"resamples must be 0 (no margin) or at least 2, not {resamples}")
-    try:
-        result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
-    except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
-        if not resamples:
-            raise
-        raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; leave out resamples") from error
-    return Score(float(result.score), str(metric.get_signature()), float(result._ci) if resamples else None)
-
-
-# %%
-def bleu(hypotheses, references, lowercase=False, resamples=0):
-    """Cased, detokenised sacreBLEU (Post, 2018) of translations against one reference each."""
-    from sacrebleu.metrics import BLEU
-
-    return score_with(BLEU(lowercase=lowercase), hypotheses, references, resamples)
-
-
 # %% [markdown]
 # By hand: nine words against ten. "red" stands once too often, so it counts once.
 
@@ -652,12 +586,6 @@ def bleu(hypotheses, references, lowercase=False, resamples=0):
 #
 # Back to the model that reverses digits. Of it one can ask more: is the whole sentence right?
 
-# %%
-def exact_match(hypotheses, references):
-    """The part of translations that equal their reference, character by character."""
-    check_lines(hypotheses, references)
-    return sum(h == r for h, r in zip(hypotheses, references)) / len(references)
-
 # %% tags=["active-ipynb"]
 # references, greedy = [target for _, target in tests], translate(model, tokenizer, [source for source, _ in tests], beam=1)
 # for name, some in [("greedy", greedy), ("beam of 4", translations)]:
@@ -678,69 +606,13 @@ def exact_match(hypotheses, references):
 # tokeniser of the Moses system, and count with its script `multi-bleu`, which smooths nothing. Here the package sacremoses
 # does the cutting, and sacreBLEU the counting.
 
-# %%
-def moses_words(sentences, language, lowercase=False):
-    """Sentences cut as Moses cuts them, words between spaces; `language` is a code such as "de".
-
-    lowercase: lower-cased and with plain punctuation first, in the order of Multi30k's own script. In a language that
-    sacremoses does not know, English abbreviations keep their full stop.
-    """
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    tokenizer, normalizer, sentences = MosesTokenizer(language), MosesPunctNormalizer(language), check_texts(sentences)
-    if lowercase:
-        sentences = [normalizer.normalize(sentence.lower()) for sentence in sentences]
-    return [tokenizer.tokenize(sentence, return_str=True, escape=False) for sentence in sentences]
-
-
-# %%
-def moses_version():
-    """What a signature says about the tokeniser."""
-    from importlib.metadata import version
-
-    return f"sacremoses-{version('sacremoses')}"
-
-
-# %%
-def multi_bleu(hypotheses, references, words="given", lowercase=False, resamples=0):
-    """BLEU of sentences that are cut into words already, without smoothing, as `multi-bleu.perl` counts it.
-
-    words: what the signature says about the cutting.
-    """
-    from sacrebleu.metrics import BLEU
-
-    metric = BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
-    score = score_with(metric, hypotheses, references, resamples)
-    return replace(score, signature=f"{score.signature}|words:{words}")
-
-
 # %% [markdown]
 # **Multi30k.** Papers on this corpus report BLEU on lower-cased, tokenised text.
-
-# %%
-def tokenized_bleu(hypotheses, references, language="de", resamples=0):
-    """BLEU on lower-cased, normalised and Moses-tokenised text: what papers on Multi30k report."""
-    sides = [moses_words(side, language, lowercase=True) for side in (hypotheses, references)]
-    return multi_bleu(*sides, f"{moses_version()}.{language}.normalized", lowercase=True, resamples=resamples)
-
 
 # %% [markdown]
 # **WMT 2014.** The paper does not say how Table 2 is counted. Its authors' code (tensor2tensor) keeps case, and cuts compounds at their hyphens: "rich-text" counts as three words.
 # The mark around the hyphen says that it was inside a word. The pattern below is matched from left to right and uses no letter
 # twice, so in "a-b-c" only the first hyphen is cut. tensor2tensor's script has the same quirk, and we keep it.
-
-# %%
-def split_compounds(sentence):
-    """A hyphen between two characters becomes a word of its own: rich-text -> rich ##AT##-##AT## text."""
-    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence)
-
-
-# %%
-def compound_bleu(hypotheses, references, language="de", resamples=0):
-    """BLEU on Moses-tokenised, cased text with compounds split: Table 2, counted as in tensor2tensor."""
-    sides = [[split_compounds(line) for line in moses_words(side, language)] for side in (hypotheses, references)]
-    return multi_bleu(*sides, f"{moses_version()}.{language}.compounds", resamples=resamples)
-
 
 # %% [markdown]
 # The same sentence, cut in the three ways (`|` between words), and the same pair scored in each:
@@ -772,26 +644,8 @@ def compound_bleu(hypotheses, references, language="de", resamples=0):
 # chrF (Popović, 2015) compares runs of one to six letters. A wrong ending costs a few letters instead of a whole word, which
 # suits languages with many endings, and nobody needs to say what a word is. Recall (the share of the reference's runs that the translation has) counts twice as much as precision.
 
-# %%
-def chrf(hypotheses, references, resamples=0):
-    """chrF2 (Popović, 2015): F-score of character n-grams up to 6, recall counted twice."""
-    from sacrebleu.metrics import CHRF
-
-    return score_with(CHRF(), hypotheses, references, resamples)
-
-
 # %% [markdown]
 # Everything that a result file should hold, in one call:
-
-# %%
-def scores(hypotheses, references, language="de", resamples=1000):
-    """{name: `Score`} of translations in `language`, with 95% margins: four ways to count BLEU, and chrF."""
-    return {"bleu": bleu(hypotheses, references, resamples=resamples),
-            "bleu_lowercased": bleu(hypotheses, references, lowercase=True, resamples=resamples),
-            "bleu_tokenized_lowercased": tokenized_bleu(hypotheses, references, language, resamples),
-            "bleu_compounds_split": compound_bleu(hypotheses, references, language, resamples),
-            "chrf": chrf(hypotheses, references, resamples)}
-
 
 # %% tags=["active-ipynb"]
 # hard = random.Random(0).sample(read_bundled("hard"), 400)

@@ -64,10 +64,8 @@ def one_hot_product(tokens, weight):
 
 # %%
 class Embedding(nn.Module):
-    """One matrix E (V, d_model) for two jobs (Section 3.4; Press and Wolf, 2017).
+    """Rows of a matrix E (V, d_model), times sqrt(d_model): ids (B, T) -> (B, T, d_model) (Section 3.4).
 
-    forward: token ids (B, T) -> rows of E times sqrt(d_model), (B, T, d_model).
-    logits: (..., d_model) -> (..., V), the product with E transposed, without a bias.
     Rows start as N(0, 1 / d_model), so that scaled rows have variance 1. Raises ValueError for a
     token id outside the vocabulary (checked on a CPU; a GPU reports it as a device-side assert).
     """
@@ -85,17 +83,28 @@ class Embedding(nn.Module):
             raise ValueError(f"token id {wrong} is outside the vocabulary of {V} types (0 to {V - 1}): "
                              "encode the text with the tokenizer saved beside this model") from None
 
-    def logits(self, x):
-        """The scores of all types: (..., d_model) -> (..., V)."""
+
+# %%
+class Projection(nn.Module):
+    """The scores of all types: x (..., d_model) -> x E^T (..., V), without a bias (Section 3.4).
+
+    E is the weight of an `Embedding`, which may be the one that tokens go in by (Press and Wolf, 2017).
+    """
+
+    def __init__(self, embedding):
+        super().__init__()
+        self.weight = embedding.weight
+
+    def forward(self, x):
         return F.linear(x, self.weight)
 
 
 # %% tags=["active-ipynb"]
 # embedding, tokens = Embedding(vocab_size=1000, d_model=64), torch.tensor([[5, 17, 999], [17, 2, 0]])       # √64 = 8
 # x = embedding(tokens)
-# print("tokens", tuple(tokens.shape), " vectors", tuple(x.shape), " logits", tuple(embedding.logits(x).shape))
+# print("tokens", tuple(tokens.shape), " vectors", tuple(x.shape), " logits", tuple(Projection(embedding)(x).shape))
 # assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight)) and torch.equal(x[0, 1], x[1, 0])
-# assert torch.equal(embedding.logits(x).argmax(dim=-1), tokens)
+# assert torch.equal(Projection(embedding)(x).argmax(dim=-1), tokens)
 
 # %% [markdown]
 # Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same vector
@@ -124,7 +133,7 @@ class Embedding(nn.Module):
 # widths, sizes = [32, 64, 128, 256, 512], {"row of E": [], "row times √d_model": [], "logits": []}
 # for d_model in widths:
 #     e, x = Embedding(2000, d_model), torch.randn(100, d_model)
-#     for values, numbers in zip(sizes.values(), (e.weight, e(torch.arange(2000)), e.logits(x))):
+#     for values, numbers in zip(sizes.values(), (e.weight, e(torch.arange(2000)), Projection(e)(x))):
 #         values.append(numbers.var().item())
 # plotting.lines(widths, {**sizes, "positions (mean square)": [0.5] * 5}, "d_model", "variance", log="y", markers=True)
 # assert all(abs(v - 1) < 0.1 for v in sizes["row times √d_model"] + sizes["logits"])
@@ -169,7 +178,7 @@ def softmax(logits):
 
 # %% tags=["active-ipynb"]
 # x, gold = torch.randn(500, 512), torch.randint(0, 2000, (500,))
-# start, too_large = (F.cross_entropy(f * Embedding(2000, 512).logits(x), gold).item() for f in (1, math.sqrt(512)))
+# start, too_large = (F.cross_entropy(f * Projection(Embedding(2000, 512))(x), gold).item() for f in (1, math.sqrt(512)))
 # print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; with variance 1: {too_large:.2f}")
 # assert abs(start - math.log(2000)) < 1 and too_large > 3 * start
 
@@ -231,7 +240,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # ours, weight = Embedding(1000, 16).double(), torch.randn(2, 3, 1000, dtype=torch.float64)                   # √16 = 4
 # table, linear = nn.Embedding(1000, 16).double(), nn.Linear(16, 1000, bias=False).double()
 # table.weight = linear.weight = nn.Parameter(ours.weight.detach().clone())
-# pair = ours.logits(ours(tokens).tanh()), linear((4 * table(tokens)).tanh())
+# pair = Projection(ours)(ours(tokens).tanh()), linear((4 * table(tokens)).tanh())
 # gradients = [torch.autograd.grad((z * weight).sum(), e.weight)[0] for z, e in zip(pair, (ours, table))]
 # assert torch.allclose(*pair, rtol=0, atol=1e-9) and torch.allclose(*gradients, rtol=0, atol=1e-9)
 

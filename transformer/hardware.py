@@ -23,29 +23,24 @@
 import os
 import re
 import time
-import types
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import distributed
-from torch.autograd.function import once_differentiable
-
-from transformer.attention import KeyValueCache, MultiHeadAttention, scaled_dot_product_attention
-from transformer.embeddings import Embedding
-from transformer.model import Transformer
-from transformer.stacks import Residual
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# import torch.nn.functional as F
 # from torch.utils.flop_counter import FlopCounterMode
 #
 # from transformer import plotting
-# from transformer.model import TransformerConfig, encoder_layer
+# from transformer.fast import FAST
+# from transformer.fast.loss import projected_loss
+# from transformer.model import Transformer, TransformerConfig
 #
 # torch.manual_seed(0);
 
@@ -346,300 +341,35 @@ def peak_memory(device):
 
 
 # %% [markdown]
-# ## The table of logits that nobody needs
+# ## Faster parts
 #
-# For 25,000 target tokens and 37,000 types the logits $z = x E^\top$ (decoder's output times embedding matrix) are 3.7 GB in
-# fp32, their gradient as much again. Yet each row is needed for a moment only: for one number, the loss, and its gradient
-# (the exercise of notebook 06):
+# The model's code stays as the paper writes it, and a model is built from parts (notebook 08). `transformer.fast` has parts with the same
+# parameters that give the same results within rounding: attention by torch's *kernel* (a kernel is a program for one operation), of
+# the kind called *flash attention* (Dao et al., 2022), which never writes the whole table of weights; and a loss that never holds the whole
+# table of logits. For 25,000 target tokens and 37,000 types that table $z = x E^\top$ is 3.7 GB in fp32, its gradient as much again. Yet each row is
+# needed for a moment only: for one number, the loss, and its gradient (the exercise of notebook 06; $q$ is 1 on the right token, or
+# smoothed as in notebook 13):
 #
-# $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q ,$$
+# $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$
 #
-# $q$ being 1 on the right token, or smoothed (notebook 13). So take some rows of $x$, compute their logits, loss *and* gradient
-# at once, keep $\partial loss / \partial x$ and the sum of $\partial loss / \partial E$, and forget the logits.
-
-# %%
-def chunk_gradient(z, gold, epsilon):
-    """Loss of logits z (n, V), summed, and its gradient (n, V).
-
-    Targets: 1 - epsilon on gold (n,), and epsilon / V on every type (the label smoothing of notebook 13).
-    """
-    at_gold, mean, top = z.gather(1, gold[:, None])[:, 0], z.mean(dim=1), z.amax(dim=1)
-    p = z.softmax(dim=1)
-    log_sum = top - p.amax(dim=1).log()  # log of the sum of exponentials, from the largest entry
-    loss = (log_sum - (1 - epsilon) * at_gold - epsilon * mean).sum()
-    p -= epsilon / z.shape[1]
-    p.scatter_add_(1, gold[:, None], p.new_full((len(gold), 1), epsilon - 1))
-    return loss, p
-
-
-# %% [markdown]
-# A `torch.autograd.Function` is an operation whose backward pass is written by hand; `ctx` carries what `forward` keeps for it.
-
-# %%
-class ChunkedLoss(torch.autograd.Function):
-    """The summed loss of x (n, d_model) projected by E (V, d_model), some rows at a time; see `projected_loss`."""
-
-    @staticmethod
-    def forward(ctx, x, E, gold, epsilon, rows, wanted):
-        short = (x[:1] @ E[:1].T).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
-        total, to_x, to_E = x.new_zeros(()), torch.empty_like(x), torch.zeros_like(E)
-        with autocast_off(x.device):
-            weight = E.to(short)
-            for i in range(0, len(x), rows):
-                part = x[i:i + rows].to(short)
-                loss, gradient = chunk_gradient((part @ weight.T).to(x.dtype), gold[i:i + rows], epsilon)
-                total = total + loss
-                if not wanted:  # only the loss
-                    continue
-                gradient = gradient.to(short)
-                to_x[i:i + rows] = gradient @ weight
-                if short == E.dtype:
-                    to_E.addmm_(gradient.T, part)
-                else:
-                    to_E += gradient.T @ part
-        ctx.save_for_backward(to_x, to_E)
-        return total
-
-    @staticmethod
-    def backward(ctx, gradient):
-        to_x, to_E = ctx.saved_tensors
-        return gradient * to_x, gradient * to_E, None, None, None, None
-
-
-# %%
-def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
-    """Label-smoothed cross-entropy of the logits x E^T, summed over real tokens, without keeping the logits.
-
-    x: (B, T, d_model), E: (V, d_model), gold: (B, T) ids -> a number, in nats; equal to
-    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included. ValueError for an epsilon outside 0 to 1.
-    """
-    if not 0 <= epsilon <= 1:
-        raise ValueError(f"epsilon must be between 0 and 1, not {epsilon}")
-    real = gold != pad_id
-    return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E), torch.is_grad_enabled())
-
-
-def chunk_rows(E):
-    """Rows of logits over the types of E that are computed at once: 8 MiB of them on a CPU (they stay in its cache), else 512 MiB."""
-    space = 8 * 2**20 if E.device.type == "cpu" else 512 * 2**20
-    return max(1, space // (4 * len(E)))
-
-
-# %% tags=["active-ipynb"]
-# x, E, gold = torch.randn(40, 30, 128, requires_grad=True), torch.randn(8000, 128, requires_grad=True), torch.randint(0, 8000, (40, 30))
-# def plain_loss(x, E, gold):
-#     return F.cross_entropy((x @ E.T).flatten(0, 1), gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum")
-# ours, plain = (torch.autograd.grad(f(x, E, gold), (x, E)) for f in (projected_loss, plain_loss))
-# assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(ours, plain))
-
-# %% [markdown]
-# ## One product instead of three, and attention without a table
-#
-# From here to "Several processes" the same model is made faster and smaller. Nothing later needs the details:
-# `accelerate(model)` switches attention, dropout and norms over, and each step has a check.
-#
-# In self-attention, queries, keys and values are three products with the same input. Laid side by side the three matrices
-# are one, and one large product is quicker than three small ones. And torch has *kernels* (a kernel is a program for one
-# operation) of the kind called *flash attention* (Dao et al., 2022), which never write the whole table of weights. Both change nothing in the
-# result beyond rounding. The model's own code stays as the paper writes it; a finished model is switched over.
-
-# %% [markdown]
-# A kernel is not always quicker. With torch 2.13 on a two-core CPU and sentences of 16 to 128 tokens it took up to ten times as long as the formula at "medium",
-# up to twice in bf16 (measured once, not recorded). So at "medium" and in bf16 the formula is used below 256 keys.
-
-# %%
-class PackedProduct(torch.autograd.Function):
-    """x (..., d) times several weights (n_i, d) laid side by side -> (..., sum of n_i). The joined weight is not kept for backward but joined again."""
-
-    @staticmethod
-    def forward(ctx, x, *weights):
-        ctx.save_for_backward(x, *weights)
-        return F.linear(x, torch.cat(weights))
-
-    @staticmethod
-    def backward(ctx, gradient):
-        x, *weights = ctx.saved_tensors
-        to_x = gradient @ torch.cat(weights).to(gradient.dtype)
-        to_weights = gradient.flatten(0, -2).T @ x.flatten(0, -2).to(gradient.dtype)
-        return to_x, *to_weights.split([len(weight) for weight in weights])
-
-
-# %%
-def packed_projection(x, *linears):
-    """Several linear maps of the same x as one product: x (..., d) -> one tensor for each of them."""
-    if any("forward" in vars(linear) for linear in linears):  # inside `packed_weights` each uses its packed copy
-        return [linear(x) for linear in linears]
-    product = PackedProduct.apply(x, *(linear.weight for linear in linears))
-    return product.split([linear.out_features for linear in linears], dim=-1)
-
-
-# %%
-def fast_forward(self, query, key, value, mask=None, cache=None):
-    """`MultiHeadAttention.forward` with packed projections and torch's kernel; recording and caches take the plain way.
-
-    Every query needs at least one key it may attend to.
-    """
-    if self.record is not None or cache is not None or self.W_Q.bias is not None or key is not value:
-        return MultiHeadAttention.forward(self, query, key, value, mask, cache)
-    if query is key:
-        q, k, v = packed_projection(query, self.W_Q, self.W_K, self.W_V)
-    else:
-        q, (k, v) = self.W_Q(query), packed_projection(key, self.W_K, self.W_V)
-    output = torch_attention(self.split(q), self.split(k), self.split(v), mask)
-    return self.W_O(output.transpose(1, 2).flatten(2))
-
-
-# %%
-def torch_attention(q, k, v, mask):
-    """Torch's kernel; on a CPU the formula of notebook 04 for fewer than 256 keys in bf16 or at "medium".
-
-    There the kernel is the slower of the two (torch 2.13). Its backward pass in bf16 is slow at any length, so it gets fp32.
-    """
-    if q.device.type != "cpu":
-        return F.scaled_dot_product_attention(q, k, v, mask)
-    other = q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() == "medium"
-    if other and k.shape[-2] < 256:
-        return scaled_dot_product_attention(q, k, v, mask)[0]
-    wide = torch.promote_types(q.dtype, torch.float32)
-    with torch.autocast("cpu", enabled=False):
-        return F.scaled_dot_product_attention(q.to(wide), k.to(wide), v.to(wide), mask).to(q.dtype)
-
-
-# %% [markdown]
-# On a CPU one more thing may cost more than it should: dropout. Torch draws a random number for each entry. But to keep an entry with probability 0.7 sixteen random
-# bits are enough, and one draw of 64 bits gives four entries. What that is worth, notebook 20 measures; on some machines nothing.
-
-# %%
-def random_keep(x, p):
-    """1 where dropout keeps an entry, in the shape of x: each is lost (0) with probability p, rounded to a multiple of 1/65,536."""
-    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device).random_(-2**63, None).view(torch.int16)
-    keep = bits[:x.numel()].view(x.shape) >= round(p * 2**16) - 2**15
-    return keep.view(torch.uint8)  # torch multiplies by bytes several times as fast as by booleans
-
-
-# %%
-class BitDropout(torch.autograd.Function):
-    """Dropout from 16 random bits an entry: each is 0 with probability p, and else multiplied by 1/(1-p)."""
-
-    @staticmethod
-    def forward(ctx, x, p):
-        keep = random_keep(x, p)
-        ctx.save_for_backward(keep)
-        ctx.scale = 1 / (1 - p)
-        return (x * keep).mul_(ctx.scale)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return (gradient * ctx.saved_tensors[0]).mul_(ctx.scale), None
-
-
-# %%
-def fast_dropout(self, x):
-    """`nn.Dropout.forward`, by `BitDropout` on a CPU."""
-    if not self.training or self.p in (0, 1) or x.device.type != "cpu":
-        return F.dropout(x, self.p, self.training)
-    return BitDropout.apply(x, self.p)
-
-
-# %% tags=["active-ipynb"]
-# dropped = BitDropout.apply(torch.ones(1000, 1000), 0.3)
-# print(f"zero: {(dropped == 0).float().mean():.4f}, the others: {dropped.max():.4f}, mean: {dropped.mean():.4f}")
-
-# %% [markdown]
-# ## LayerNorm's gradient from its output
-#
-# To find gradients, autograd keeps what goes *into* each operation until the backward pass. What goes into a LayerNorm is the sum $x + y$ of a path and its
-# sub-layer, which nobody needs again. What comes out, $z = g \odot n + b$, is kept anyway: it goes into the next matrix. And
-# from $z$ the normalised vector can be recovered, $n = (z - b) / g$. That is all the gradient asks for, besides one number a row:
-# the $1/\sqrt{\sigma^2 + \epsilon}$ by which the row was multiplied. So the sum need not be kept.
-#
-# This fails for a gain near 0: nothing can be recovered from what was multiplied by 0. Gains begin at 1; if any is below 0.05 in size, the plain way is taken.
-
-# %%
-class AddNorm(torch.autograd.Function):
-    """LayerNorm(x + Dropout(y)), with dropout by `random_keep`; its gradients come from the output, and the sum is not kept."""
-
-    @staticmethod
-    def forward(ctx, x, y, gain, bias, eps, p):
-        keep = random_keep(y, p) if p else None
-        total = x + y if keep is None else torch.add(x, y * keep, alpha=1 / (1 - p))
-        z, _, scale = torch.native_layer_norm(total, gain.shape, gain, bias, eps)
-        ctx.save_for_backward(z, scale, gain, bias, keep)
-        ctx.p = p
-        return z
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient):
-        z, scale, gain, bias, keep = ctx.saved_tensors
-        normal, ones = (z - bias).div_(gain), torch.ones_like(scale)
-        # as if the rows had been normal before: mean 0, scale 1
-        to_sum, to_gain, to_bias = torch.ops.aten.native_layer_norm_backward(
-            gradient, normal, gain.shape, torch.zeros_like(scale), ones, gain, bias, [True, True, True])
-        to_sum *= scale
-        to_y = to_sum if keep is None else (to_sum * keep).mul_(1 / (1 - ctx.p))
-        return to_sum, to_y, to_gain, to_bias, None, None
-
-
-# %%
-def fast_residual(self, x, sublayer):
-    """`Residual.forward` by `AddNorm`, where a CPU trains post-norm."""
-    p, gain = self.dropout.p if self.dropout.training else 0.0, self.norm.gain
-    usual = x.device.type == "cpu" and gain.dtype in (torch.float32, torch.float64) and not self.norm_first and p < 1
-    if not usual or not torch.is_grad_enabled() or torch.compiler.is_compiling() or gain.abs().min() < 0.05:
-        return Residual.forward(self, x, sublayer)
-    return AddNorm.apply(x, sublayer(x), gain, self.norm.bias, self.norm.eps, p)
-
-
-# %% tags=["active-ipynb"]
-# def saved_for_backward(module, x):
-#     kept = {}
-#     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.setdefault(t.data_ptr(), t), lambda t: t):
-#         module(x)
-#     return sum(t.nbytes for t in kept.values()) / 2**20
-#
-# vectors, layer = torch.randn(64, 32, 256), encoder_layer(TransformerConfig(10, d_model=256, d_ff=1024, h=4, P_drop=0.0))
-# plain = saved_for_backward(layer, vectors)
-# for residual in layer.residuals:
-#     residual.forward = types.MethodType(fast_residual, residual)
-# print(f"saved for the backward pass: plain {plain:.1f} MiB, with AddNorm {saved_for_backward(layer, vectors):.1f} MiB")
-# assert saved_for_backward(layer, vectors) < plain
-
-# %% [markdown]
-# The layer has two sums of 2 MiB, and saves one of them: its last output goes into no matrix here, so that it is kept for the gradient alone. In a stack the next layer keeps it anyway.
-
-# %%
-FASTER = {MultiHeadAttention: fast_forward, torch.nn.Dropout: fast_dropout, Residual: fast_residual}
-
-
-def accelerate(model, kinds=tuple(FASTER)):
-    """Switch a model's attention, dropout and norms over to the fast forms; same weights, same results within rounding.
-
-    kinds: the classes to switch, some or all of `FASTER`. Dropout drops other entries than before, as with another seed.
-    Returns the model.
-    """
-    # Torch 2.13 would take cuDNN's kernel on an H100. It plans anew for every shape of batch, and its gradients with a mask
-    # can be NaN (pytorch issue 196678). This is a switch of the whole process.
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    for module in model.modules():
-        if type(module) in kinds:
-            module.forward = types.MethodType(FASTER[type(module)], module)
-    return model
-
-
-# %% [markdown]
+# So this loss takes some rows of $x$, computes their logits, loss *and* gradient at once, and forgets the logits.
 # What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking
 # turns (without dropout, so that both losses must be equal):
 
 # %% tags=["active-ipynb"]
 # c = TransformerConfig(4000, d_model=128, d_ff=512, N=2, h=4, P_drop=0.0)
-# model, tokens = Transformer(c), torch.randint(3, 4000, (32, 30))
-# quick = accelerate(Transformer(c))
+# tokens = torch.randint(3, 4000, (32, 30))
+# model, quick = Transformer(c), Transformer(c, FAST)
 # quick.load_state_dict(model.state_dict())
+# mask = torch.ones(32, 1, 1, 30, dtype=torch.bool)
+#
 # def plain_way():
-#     return F.cross_entropy(model(tokens, tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten(), label_smoothing=0.1, reduction="sum")
+#     logits = model(tokens, tokens[:, :-1]).flatten(0, 1)
+#     return F.cross_entropy(
+#         logits, tokens[:, 1:].flatten(), label_smoothing=0.1, reduction="sum")
+#
 # def fast_way():
-#     states = quick.states(tokens[:, :-1], quick.encode(tokens), None)
+#     states = quick.states(tokens[:, :-1], quick.encode(tokens), mask)
 #     return projected_loss(states, quick.output.weight, tokens[:, 1:])
 
 # %% tags=["active-ipynb"]
@@ -648,267 +378,17 @@ def accelerate(model, kinds=tuple(FASTER)):
 #     loss_of().backward()
 #     return time.perf_counter() - started
 #
-# times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)][1:]                  # the first round warms up
+# times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)][1:]  # the first warms up
 # middle = sorted(plain / fast for plain, fast in times)[1]
-# print(f"the fast way runs at {middle:.2f} times the plain way's speed; losses {plain_way().item():.3f} and {fast_way().item():.3f}")
+# losses = f"losses {plain_way().item():.3f} and {fast_way().item():.3f}"
+# print(f"the fast way runs at {middle:.2f} times the plain way's speed; {losses}")
 
 # %% tags=["active-ipynb"]
 # assert abs(plain_way().item() / fast_way().item() - 1) < 1e-5
-# for a, b in zip(torch.autograd.grad(plain_way(), list(model.parameters())), torch.autograd.grad(fast_way(), list(quick.parameters()))):
+# plain_gradients = torch.autograd.grad(plain_way(), list(model.parameters()))
+# fast_gradients = torch.autograd.grad(fast_way(), list(quick.parameters()))
+# for a, b in zip(plain_gradients, fast_gradients):
 #     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
-
-# %% [markdown]
-# Above 1 the fast way is faster; below 1, as may happen with a model this small on a busy machine, it is not worth having. Notebook 20 measures larger models, and memory, with more care.
-#
-# A GPU has one more switch: `torch.compile` looks at the whole model and writes kernels for it. It needs a compiler, and a
-# minute at the start, so it is a switch of the training command (`--compile`), off unless asked for.
-
-# %%
-def compile_stacks(model):
-    """Let torch.compile write kernels for a model's encoder and decoder, for any batch size and length. Returns the model."""
-    model.encoder.compile(dynamic=True)
-    model.decoder.compile(dynamic=True)
-    return model
-
-
-# %% [markdown]
-# ## Weights laid out for decoding
-#
-# A search (notebook 15) multiplies a few rows by the same weights, step after step. Each time, a CPU's library first copies
-# the weights into the order in which its inner loop reads them. For thousands of rows that is hardly noticed; for 64 it can be. oneDNN, a library that comes with torch, can keep such a copy. It is out of date as soon as the weights change, so
-# it is for decoding, not for training.
-
-# %%
-def packed_linear(weight, bias=None, rows=64):
-    """The map x (..., n) -> x W^T + b (..., m) with weight (m, n) copied into oneDNN's order, the best for so many rows.
-
-    Without gradients, and for inputs like the weight; otherwise it is torch's `F.linear`.
-    """
-    op, b = torch.ops.mkldnn._linear_pointwise, None if bias is None else bias.detach()
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
-    return lambda x: F.linear(x, weight, bias) if torch.is_grad_enabled() or x.dtype != weight.dtype else op(x, packed, b, "none", [], "")
-
-
-# %% [markdown]
-# A call costs some millionths of a second more than a plain product, so small weights gain nothing: they stay as they are.
-
-# %%
-PACKED = {torch.nn.Linear: "forward", Embedding: "logits"}  # the method that multiplies by the weight
-SMALLEST_PACKED = 2**17  # entries of a weight
-
-
-def is_compiled(model):
-    """True where torch.compile was asked to take over some part of a model."""
-    return any(module._compiled_call_impl for module in model.modules())
-
-
-def can_pack(model):
-    """True for fp32 weights on a CPU with oneDNN, unless torch.compile is at work: it lays out weights by itself."""
-    return (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-            and all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
-            and not is_compiled(model))
-
-
-# %%
-@contextmanager
-def packed_weights(model):
-    """Inside this block a model multiplies by packed copies of its large weights, where `can_pack`; same results within rounding.
-
-    The weights must not change inside.
-    """
-    methods = [(module, PACKED[type(module)]) for module in model.modules()
-               if type(module) in PACKED and module.weight.numel() >= SMALLEST_PACKED] if can_pack(model) else []
-    methods = [(module, name) for module, name in methods if name not in vars(module)]
-    for module, name in methods:
-        setattr(module, name, packed_linear(module.weight, getattr(module, "bias", None)))
-    try:
-        yield model
-    finally:
-        for module, name in methods:
-            delattr(module, name)
-
-
-# %% tags=["active-ipynb"]
-# wide, few = torch.nn.Linear(512, 2048), torch.randn(64, 512)
-# with torch.no_grad(), packed_weights(wide):
-#     packed_output = wide(few)
-# assert torch.allclose(packed_output, wide(few), atol=1e-5)
-
-# %% tags=["active-ipynb"]
-# def microseconds(rounds=3):
-#     started = time.perf_counter()
-#     for _ in range(rounds):
-#         wide(few)
-#     return 1e6 * (time.perf_counter() - started) / rounds
-#
-# with torch.no_grad():
-#     plain_time = min(microseconds() for _ in range(60))
-#     with packed_weights(wide):
-#         packed_time = min(microseconds() for _ in range(60))
-# print(f"64 rows times a weight of 512 x 2,048: plain {plain_time:.0f} microseconds, packed {packed_time:.0f}")
-
-# %% [markdown]
-# ## Hypotheses that share a cache
-#
-# A beam search (notebook 15) keeps the $K$ best unfinished translations of each sentence, its *hypotheses*. Each is a row of the batch, with its
-# part of the key/value caches (notebook 04). At every step some are dropped and others go on in two ways, so rows are picked anew.
-# (On a first reading, go on to "Several processes".)
-#
-# That copies the caches twice a token: to make room for a new position, and so that each row follows the hypothesis that it extends. At $d_{model} = 512$, with four hypotheses for each of 64 sentences, a profile showed almost half of the time in these copies.
-
-# %% [markdown]
-# But why move anything? A sentence's hypotheses can write side by side into *one* cache. What a hypothesis must not see, the words of the others, is
-# hidden from it by a mask; and when hypotheses change places, only masks move. Attention then scores more keys than it needs, which
-# is cheaper than the copies. Positions that no living hypothesis looks at are thrown out when the tensor is full. The keys and values of the source, the same for all
-# hypotheses of a sentence, are there only once.
-
-# %%
-class SharedCache(KeyValueCache):
-    """The keys and values of all hypotheses of a sentence together: k and v (G, h, n, d) for G sentences. Without gradients.
-
-    `own` (G, K, n) says which of the n positions belong to each of a sentence's K hypotheses. Rows come sentence by sentence,
-    one new position at a time: (G * K, h, 1, d); ValueError for more than one.
-    """
-
-    def __init__(self, static=False):
-        super().__init__(static)
-        self.steps, self.each, self.own = 0, 1, None
-
-    @property
-    def length(self):
-        return super().length if self.static else self.steps
-
-    def append(self, k, v):
-        if self.static:
-            return super().append(k, v)
-        k, v = by_sentence(k, self.each), by_sentence(v, self.each)
-        if self.own is None:
-            self.own = torch.zeros(len(k), self.each, 0, dtype=torch.bool, device=k.device)
-            self.k, self.v = (room(x[:, :, :0], 32 * self.each) for x in (k, v))
-        if self.own.shape[2] + self.each > self.k.shape[2]:
-            make_room(self)
-        n, new = self.own.shape[2], torch.eye(self.each, dtype=torch.bool, device=k.device)
-        self.own, self.steps = torch.cat([self.own, new.expand(len(k), -1, -1)], dim=2), self.steps + 1
-        for memory, x in ((self.k, k), (self.v, v)):
-            memory[:, :, n:n + self.each] = x
-        return self.k[:, :, :n + self.each], self.v[:, :, :n + self.each]
-
-    def select(self, rows):
-        follow(self, rows)
-
-
-# %%
-def by_sentence(x, each):
-    """(G * K, h, 1, d) -> (G, h, K, d) for K = `each` hypotheses a sentence."""
-    if x.shape[2] != 1:
-        raise ValueError(f"a SharedCache takes one new position at a time, not {x.shape[2]}")
-    return x[:, :, 0].unflatten(0, (-1, each)).transpose(1, 2)
-
-
-# %%
-def make_room(cache):
-    """Throw out the positions that no hypothesis looks at; leave room for as many as are kept, and 16 steps."""
-    seen, K = cache.own.any(dim=1), cache.each
-    most = int(seen.sum(dim=1).max())
-    if most < seen.shape[1]:
-        order = seen.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (G, most), what is seen first
-        cache.own = cache.own.gather(2, order[:, None].expand(-1, K, -1))
-        cache.k, cache.v = positions_of(cache.k, order), positions_of(cache.v, order)
-    cache.k, cache.v = (room(x[:, :, :most], most + 16 * K) for x in (cache.k, cache.v))
-
-
-def room(x, more):
-    """x (G, h, n, d) with room for more positions, which hold anything: (G, h, n + more, d)."""
-    memory = x.new_empty(*x.shape[:2], x.shape[2] + more, x.shape[3])
-    memory[:, :, :x.shape[2]] = x
-    return memory
-
-
-# %% [markdown]
-# When a search selects rows, each hypothesis takes over the past of the one it extends: its row of `own`. Keys move only when sentences leave.
-
-# %%
-def follow(cache, rows):
-    """`select` of a `SharedCache`; no keys move as long as every sentence stays, with as many hypotheses as each other."""
-    sentences, counts = (rows // cache.each).unique_consecutive(return_counts=True)
-    each = len(rows) // max(1, len(sentences))
-    if (counts != each).any():  # not as many rows of each sentence: every row gets a place of its own
-        sentences, each = rows // cache.each, 1
-    if len(sentences) != len(cache.k) or (sentences != torch.arange(len(cache.k), device=rows.device)).any():
-        cache.k, cache.v = cache.k.index_select(0, sentences), cache.v.index_select(0, sentences)
-    if not cache.static:
-        cache.own = cache.own.flatten(0, 1)[rows].unflatten(0, (len(sentences), each))
-    cache.each = each
-
-
-# %%
-def positions_of(x, order):
-    """Positions order (G, m) of x (G, h, n, d) -> (G, h, m, d)."""
-    G, h, n, _ = x.shape
-    start = torch.arange(G * h, device=x.device).view(G, h, 1) * n
-    return x.flatten(0, 2).index_select(0, (start + order[:, None]).flatten()).view(G, h, order.shape[1], -1)
-
-
-# %%
-def shared_attention(self, query, key, value, mask=None, cache=None):
-    """`MultiHeadAttention.forward` where the cache may be a `SharedCache`: a sentence's hypotheses are its queries, side by side."""
-    if type(cache) is not SharedCache:
-        return MultiHeadAttention.forward(self, query, key, value, mask, cache)
-    q = by_sentence(self.split(self.W_Q(query)), cache.each)
-    k, v = self.keys_and_values(key, value, cache)
-    if not cache.static:
-        mask = cache.own[:, None]
-    elif mask is not None:
-        mask = mask[::cache.each]  # a source's mask is the same for all its hypotheses
-    with matmul_precision("highest"):  # for so few rows the quicker way
-        output = scaled_dot_product_attention(q, k, v, mask)[0]  # (G, h, K, d_v)
-    return self.W_O(output.transpose(1, 2).flatten(0, 1).flatten(1)[:, None])
-
-
-# %% [markdown]
-# As with the packed weights, a block of code says where: inside it the searches of a Transformer use such caches, on a CPU.
-
-# %%
-@contextmanager
-def shared_caches(model):
-    """Inside this block a Transformer on a CPU makes `SharedCache`s where it would make `KeyValueCache`s; same results within rounding.
-
-    For searches: one new position at a time. Nothing changes for other models, with torch.compile, where attention is being recorded,
-    and where somebody else has changed how it is computed.
-    """
-    attentions = [m for layer in model.decoder.layers for m in (layer.self_attention, layer.cross_attention)] if type(model) is Transformer else []
-    usual = all(type(m) is MultiHeadAttention and m.record is None and m.W_Q.weight.device.type == "cpu"
-                and getattr(m.forward, "__func__", None) in (MultiHeadAttention.forward, fast_forward) for m in attentions)
-    if not attentions or not usual or "new_caches" in vars(model) or is_compiled(model):
-        yield model
-        return
-    before = [vars(m).get("forward") for m in attentions]
-    for m in attentions:
-        m.forward = types.MethodType(shared_attention, m)
-    model.new_caches = lambda: [(SharedCache(), SharedCache(static=True)) for _ in model.decoder.layers]
-    try:
-        yield model
-    finally:
-        del model.new_caches
-        for m, forward in zip(attentions, before):
-            del m.forward
-            if forward is not None:
-                m.forward = forward
-
-
-# %% [markdown]
-# The answers stay the same. Here are three hypotheses of each of two sentences, after one step that they share and one of their own:
-
-# %% tags=["active-ipynb"]
-# rows, new = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([5, 6, 7, 5, 6, 7])[:, None]
-# with torch.no_grad(), shared_caches(model):
-#     caches, memory, seen = model.new_caches(), model.encode(tokens[:2]), torch.ones(2, 1, 1, 30, dtype=torch.bool)
-#     model.decode(tokens[:2, :1], memory, seen, caches)
-#     for cache in sum(caches, ()):
-#         cache.select(rows)
-#     shared = model.decode(new, memory[rows], seen[rows], caches)
-#     plain = model.decode(torch.cat([tokens[:2, :1][rows], new], dim=1), memory[rows], seen[rows])[:, -1:]
-# assert torch.allclose(shared, plain, atol=1e-4)
 
 # %% [markdown]
 # ## Several processes
@@ -994,20 +474,14 @@ def without_exchange(module, more):
 # tokens comes at the end. The mean of the parts' means is another number as soon as the parts differ in length:
 
 # %% tags=["active-ipynb"]
-# gold = torch.randint(1, 8000, (40, 30)).masked_fill(torch.arange(30) >= torch.arange(40)[:, None], 0)      # row n: n tokens
+# x, E = torch.randn(40, 30, 128), torch.randn(8000, 128)
+# gold = torch.randint(1, 8000, (40, 30))
+# gold = gold.masked_fill(torch.arange(30) >= torch.arange(40)[:, None], 0)  # row n: n tokens
 # halves = [projected_loss(x[rows], E, gold[rows]) for rows in (slice(0, 20), slice(20, 40))]
 # count = [(gold[rows] != 0).sum() for rows in (slice(0, 20), slice(20, 40))]
 # whole = projected_loss(x, E, gold) / (gold != 0).sum()
-# assert torch.allclose(sum(halves) / sum(count), whole) and not torch.allclose((halves[0] / count[0] + halves[1] / count[1]) / 2, whole)
-
-# %% [markdown]
-# **An accelerated model still decodes with a cache:** there it takes the plain way.
-
-# %% tags=["active-ipynb"]
-# with torch.no_grad():
-#     memory, mask = quick.encode(tokens), torch.ones(32, 1, 1, 30, dtype=torch.bool)
-#     cached = quick.decode(tokens[:, :1], memory, mask, quick.new_caches())
-# assert torch.allclose(cached, model(tokens, tokens[:, :1]), atol=1e-4)
+# mean_of_means = (halves[0] / count[0] + halves[1] / count[1]) / 2
+# assert torch.allclose(sum(halves) / sum(count), whole) and not torch.allclose(mean_of_means, whole)
 
 # %% [markdown]
 # ## Exercises

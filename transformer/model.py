@@ -22,18 +22,23 @@
 # %%
 import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from torch import nn
 
-from transformer.attention import KeyValueCache, MultiHeadAttention, causal_mask, padding_mask
-from transformer.embeddings import Embedding
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.checks import check_ids, check_sides
+from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
 from transformer.files import write_file
-from transformer.positions import LearnedPositions, SinusoidalPositions
-from transformer.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer, LayerNorm
+from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from transformer.stacks import Layer, LayerNorm, Residual, Stack
+from transformer.settings import check_sizes
+from transformer.state import State
 from transformer.weights import load_parameters, load_weights, save_weights
 
 
@@ -83,30 +88,8 @@ from transformer.weights import load_parameters, load_weights, save_weights
 # %% [markdown]
 # ## Configuration
 #
-# A handful of sizes decides everything. Those that the paper names have its names, and their defaults are its base model. First, what
-# cannot work is refused with one sentence (`c` is the `TransformerConfig` that follows):
-
-# %%
-def check_sizes(c):
-    """ValueError where the fields of a `TransformerConfig` cannot make a model."""
-    for field in dataclasses.fields(c):
-        name, value = field.name, getattr(c, field.name)
-        if isinstance(field.default, bool) and not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, not {value!r}")
-        whole = field.type in (int, int | None)
-        if whole and type(value) is not int and not (value is None and name in ("d_k", "d_v")):
-            raise ValueError(f"{name} must be a whole number, not {value!r}")
-        if whole and value is not None and not name.endswith("_id") and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-    if not isinstance(c.P_drop, (int, float)):
-        raise ValueError(f"P_drop must be a number, not {c.P_drop!r}")
-    if not 0 <= c.P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {c.P_drop}")
-    if c.positions not in ("sinusoidal", "learned"):
-        raise ValueError(f"positions must be 'sinusoidal' or 'learned', not {c.positions!r}")
-    if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
-        raise ValueError(f"pad_id, bos_id and eos_id must lie inside the vocabulary of {c.vocab_size} types")
-
+# A handful of sizes decides everything. Those that the paper names have its names, and their defaults are its base model. What cannot
+# work is refused with one sentence (`check_sizes`).
 
 # %% [markdown]
 # The paper's two main models are base and big (the first and the last row of Table 3). We add two that suit a laptop.
@@ -136,7 +119,7 @@ class TransformerConfig:
     d_k: int | None = None  # width of a head's queries and keys (d_model / h where not given)
     d_v: int | None = None  # width of a head's values (d_model / h where not given)
     P_drop: float = 0.1  # dropout on each sub-layer's output and on embeddings
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"  # fixed sines, or one learned vector a position
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"  # sines, a learned vector each, or turned q and k
     norm_first: bool = False  # pre-norm, the later variant; the paper's is post-norm
     tie_embeddings: bool = True  # one matrix for source, target and output, as in the paper; otherwise three
     max_positions: int = 1024  # longest sentence in tokens
@@ -170,18 +153,30 @@ class TransformerConfig:
 # [Notebook 03](03_stacks.ipynb) built layers around sub-layers that are handed in. Now they get the real ones.
 
 # %%
-def encoder_layer(c):
-    """One encoder layer of a config."""
-    return EncoderLayer(MultiHeadAttention(c.d_model, c.h, c.d_k, c.d_v), FeedForward(c.d_model, c.d_ff),
-                        c.d_model, c.P_drop, c.norm_first)
+@dataclass(frozen=True)
+class Parts:
+    """What a `Transformer` is built from; other parts take the same arguments and have the same parameters' names."""
+
+    attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
+    feed_forward: Callable = FeedForward  # (d_model, d_ff)
+    norm: Callable = LayerNorm  # (d_model)
+    dropout: Callable = nn.Dropout  # (P_drop)
+    residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
+    positions: Callable | None = None  # (max_positions, d_model); None: as the configuration says
 
 
 # %%
-def decoder_layer(c):
-    """One decoder layer of a config."""
-    return DecoderLayer(MultiHeadAttention(c.d_model, c.h, c.d_k, c.d_v),
-                        MultiHeadAttention(c.d_model, c.h, c.d_k, c.d_v),
-                        FeedForward(c.d_model, c.d_ff), c.d_model, c.P_drop, c.norm_first)
+def layer(c, parts, of_decoder):
+    """One layer of a config: with attention over the memory in the decoder."""
+    rotate = None
+    if c.positions == "rotary":
+        rotate = RotaryPositions(c.max_positions, c.d_k or c.d_model // c.h)
+    sizes = c.d_model, c.h, c.d_k, c.d_v
+    return Layer(
+        partial(parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout),
+        parts.attention(*sizes, rotate=rotate),
+        parts.feed_forward(c.d_model, c.d_ff),
+        parts.attention(*sizes) if of_decoder else None)
 
 
 # %% [markdown]
@@ -189,11 +184,10 @@ def decoder_layer(c):
 # would never be normalised.
 
 # %%
-def stacks(c):
-    """The encoder's and the decoder's stack of a config; a pre-norm stack ends with a norm of its own."""
-    encoder = Encoder([encoder_layer(c) for _ in range(c.N)], LayerNorm(c.d_model) if c.norm_first else None)
-    decoder = Decoder([decoder_layer(c) for _ in range(c.N)], LayerNorm(c.d_model) if c.norm_first else None)
-    return encoder, decoder
+def stack(c, parts, of_decoder):
+    """The encoder's or the decoder's stack of a config; a pre-norm stack ends with a norm."""
+    layers = [layer(c, parts, of_decoder) for _ in range(c.N)]
+    return Stack(layers, parts.norm(c.d_model) if c.norm_first else None)
 
 
 # %% [markdown]
@@ -226,56 +220,102 @@ def initialize(model):
 # So the target that goes in begins with a start mark: the paper calls it *shifted right*.
 
 # %%
-def check_ids(tokens):
-    """The token ids (B, T) as they are; ValueError for another number of axes."""
-    if tokens.dim() != 2:
-        raise ValueError(f"token ids must be (B, T), a row for each sentence, not of shape {tuple(tokens.shape)}: one sentence is tokens[None]")
-    return tokens
+POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 
 
-def check_pair(source, target, name="source"):
-    """The source ids; ValueError where they hold another number of sentences than the target ids."""
-    if len(source) != len(target):
-        raise ValueError(f"{name} has {len(source)} sentences and target {len(target)}: they must pair up")
-    return source
-
-
-# %%
-class EncoderDecoder(nn.Module):
+class Transformer(nn.Module):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 
-    Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises ValueError for a token id outside
-    the vocabulary and for a sentence longer than config.max_positions.
+    Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises ValueError
+    for a token id outside the vocabulary and for a sentence longer than config.max_positions.
     """
-    def __init__(self, config):
+
+    def __init__(self, config, parts=Parts()):
         super().__init__()
         self.config = c = config
         self.embedding = Embedding(c.vocab_size, c.d_model)
-        self.target_embedding = self.embedding if c.tie_embeddings else Embedding(c.vocab_size, c.d_model)
-        self.output = self.embedding if c.tie_embeddings else Embedding(c.vocab_size, c.d_model)
-        self.positions = (SinusoidalPositions if c.positions == "sinusoidal" else LearnedPositions)(c.max_positions, c.d_model)
-        self.dropout = nn.Dropout(c.P_drop)
-        self.encoder, self.decoder = stacks(c)
+        self.target_embedding = self.embedding
+        self.output = Projection(self.embedding)
+        if not c.tie_embeddings:
+            self.target_embedding = Embedding(c.vocab_size, c.d_model)
+            self.output = Projection(Embedding(c.vocab_size, c.d_model))
+        positions = parts.positions or POSITIONS.get(c.positions)  # rotary ones are in attention
+        self.positions = positions and positions(c.max_positions, c.d_model)
+        self.dropout = parts.dropout(c.P_drop)
+        self.encoder = stack(c, parts, of_decoder=False)
+        self.decoder = stack(c, parts, of_decoder=True)
         initialize(self)
+
+    def embed(self, embedding, tokens, start=0):
+        """Ids (B, T) of tokens from position start on -> (B, T, d_model)."""
+        x = embedding(check_ids(tokens))
+        if self.positions is not None:
+            x = self.positions(x, start)
+        return self.dropout(x)
 
     def encode(self, source):
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        x = self.dropout(self.positions(self.embedding(check_ids(source))))
-        return self.encoder(x, padding_mask(source, self.config.pad_id))
+        mask = padding_mask(source, self.config.pad_id)
+        return self.encoder(self.embed(self.embedding, source), mask)
 
-    def states(self, target, memory, source_mask, caches=None):
+    def states(self, target, memory, source_mask):
         """Target ids (B, T) over memory (B, S, d_model) -> the decoder's output (B, T, d_model)."""
-        check_pair(memory, check_ids(target), "memory")
-        start = caches[0][0].length if caches else 0
-        x = self.dropout(self.positions(self.target_embedding(target), start))
-        return self.decoder(x, memory, source_mask, causal_mask(start + target.shape[1], target.device)[start:], caches)
-
-    def decode(self, target, memory, source_mask, caches=None):
-        """The same, projected to logits (B, T, V); with caches, only of the new tokens."""
-        return self.output.logits(self.states(target, memory, source_mask, caches))
+        check_sides(memory, target, "memory")
+        x = self.embed(self.target_embedding, target)
+        mask = causal_mask(target.shape[1], target.device)
+        return self.decoder(x, mask, memory, source_mask)
 
     def forward(self, source, target):
-        return self.decode(target, self.encode(check_pair(source, target)), padding_mask(source, self.config.pad_id))
+        check_sides(source, target)
+        mask = padding_mask(source, self.config.pad_id)
+        return self.output(self.states(target, self.encode(source), mask))
+
+    def loss(self, batch, criterion):
+        """criterion(output, states, gold) of a `Batch` (10): what training makes small (14)."""
+        mask = padding_mask(batch.source, self.config.pad_id)
+        x = self.states(batch.decoder_input, self.encode(batch.source), mask)
+        return criterion(self.output, x, batch.gold)
+
+    def start(self, source, new_cache):
+        """The `State` of a search that has read source (B, S) and written nothing (15).
+
+        new_cache() makes an empty cache; each decoder layer gets two, and the second is filled.
+        """
+        memory, caches = self.encode(source), []
+        for layer in self.decoder.layers:
+            of_memory = new_cache()
+            of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
+            caches.append((new_cache(), of_memory))
+        return State(caches, padding_mask(source, self.config.pad_id))
+
+    def step(self, tokens, state):
+        """Read the next tokens (rows, T) of every hypothesis -> logits (rows, V) of what follows."""
+        start, state.length = state.length, state.length + tokens.shape[1]
+        x = self.embed(self.target_embedding, tokens, start)
+        mask = None
+        if tokens.shape[1] > 1:
+            mask = causal_mask(state.length, tokens.device)[start:]
+        x = self.decoder(x, mask, None, state.source_mask, state.caches)
+        return self.output(x[:, -1])
+
+    def save_pretrained(self, folder, tokenizer=None):
+        """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json."""
+        folder = Path(folder)
+        config = json.dumps(dataclasses.asdict(self.config), indent=2) + "\n"
+        save_weights(dict(self.named_parameters()), folder / "model.safetensors")
+        if tokenizer is not None:
+            write_file(folder / "tokenizer.json", tokenizer.save)
+        write_file(folder / "config.json",
+                   lambda temporary: temporary.write_text(config, encoding="utf8"))
+
+    @classmethod
+    def from_pretrained(cls, folder):
+        """The model that `save_pretrained` wrote to folder, in evaluation mode."""
+        folder = Path(folder)
+        model = cls(load_config(folder / "config.json"))
+        weights = folder / "model.safetensors"
+        load_parameters(model, load_weights(weights)[0], weights)
+        return model.eval()
 
 
 # %% [markdown]
@@ -285,7 +325,7 @@ class EncoderDecoder(nn.Module):
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(vocab_size=1000, d_model=64, d_ff=128, N=2, h=4, max_positions=400)
-# model = EncoderDecoder(config).eval()
+# model = Transformer(config).eval()
 # source, target = torch.randint(3, 1000, (8, 9)), torch.randint(3, 1000, (8, 30))
 # logits = model(source, target)
 # loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), target[:, 1:].flatten()).item()
@@ -377,7 +417,7 @@ class EncoderDecoder(nn.Module):
 # for name, paper in (("base", 65), ("big", 213)):
 #     c = TransformerConfig.preset(name, vocab_size=37000)
 #     with torch.device("meta"):
-#         count = count_parameters(EncoderDecoder(c))
+#         count = count_parameters(Transformer(c))
 #     print(f"{name:4} {count:11,} = {count / 1e6:.1f} M; the paper says {paper} M")
 #     assert count == by_formula(c.vocab_size, c.d_model, c.d_ff, c.N)
 #     fits = [(1e6 * (paper + half) - by_formula(0, c.d_model, c.d_ff, c.N)) / c.d_model for half in (-0.5, 0.5)]
@@ -420,52 +460,6 @@ def load_config(path):
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a model's configuration ({error}): copy it again from the trained model") from None
 
-
-# %% [markdown]
-# ## The Transformer
-#
-# The class that everybody imports adds to the encoder-decoder above two things its users need: a folder to be saved in, and
-# caches ([notebook 04](04_attention.ipynb)) for writing a translation one token at a time. Each decoder layer has two:
-# one grows with the tokens it has written, one holds the keys and values of the memory.
-
-# %%
-class Transformer(EncoderDecoder):
-    """The model of the paper: `EncoderDecoder`, with caches for decoding and a folder to be saved in.
-
-    model(source (B, S), target (B, T)) -> logits (B, T, V).
-    """
-
-    def new_caches(self):
-        """Empty caches for `decode`, one pair a decoder layer: growing for itself, static for the memory."""
-        return [(KeyValueCache(), KeyValueCache(static=True)) for _ in self.decoder.layers]
-
-    def save_pretrained(self, folder, tokenizer=None):
-        """Write config.json, model.safetensors and, with a tokenizer (anything with `save(path)`), tokenizer.json."""
-        folder = Path(folder)
-        config = json.dumps(dataclasses.asdict(self.config), indent=2) + "\n"
-        save_weights(dict(self.named_parameters()), folder / "model.safetensors")
-        if tokenizer is not None:
-            write_file(folder / "tokenizer.json", tokenizer.save)
-        write_file(folder / "config.json", lambda temporary: temporary.write_text(config, encoding="utf8"))
-
-    @classmethod
-    def from_pretrained(cls, folder):
-        """The model that `save_pretrained` wrote to folder, in evaluation mode."""
-        folder = Path(folder)
-        model = cls(load_config(folder / "config.json"))
-        load_parameters(model, load_weights(folder / "model.safetensors")[0], folder / "model.safetensors")
-        return model.eval()
-
-# %% [markdown]
-# Step by step with caches gives the logits of all at once:
-
-# %% tags=["active-ipynb"]
-# model = Transformer(config).eval()
-# memory, mask, caches = model.encode(source), padding_mask(source, config.pad_id), model.new_caches()
-# steps = [model.decode(target[:, t:t + 1], memory, mask, caches) for t in range(30)]
-# difference = (torch.cat(steps, dim=1) - model(source, target)).abs().max().item()
-# print(f"largest difference {difference:.0e}")
-# assert difference < 1e-5
 
 # %% [markdown]
 # Saved and loaded, it is the same model, bit for bit (silence again):
@@ -537,10 +531,9 @@ class Transformer(EncoderDecoder):
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
 # def answer(model, source, length=7):
-#     memory, mask, caches = model.encode(source), padding_mask(source, 0), model.new_caches()
-#     tokens = torch.ones(len(source), 1, dtype=torch.long)                     # <s>
+#     tokens = torch.ones(len(source), 1, dtype=torch.long)  # <s>
 #     while tokens.shape[1] < length:
-#         logits = model.decode(tokens[:, -1:], memory, mask, caches)           # (B, 1, V)
+#         logits = model(source, tokens)  # (B, T, V)
 #         tokens = torch.cat([tokens, logits[:, -1:].argmax(dim=-1)], dim=1)
 #     return tokens
 
@@ -566,8 +559,8 @@ class Transformer(EncoderDecoder):
 # target = answer(model, source)[:, :5]
 # x = model.positions(model.target_embedding(target))
 # with torch.no_grad(), record_attention(model) as record:
-#     x = model.decoder(x, model.encode(source), None, causal_mask(5))
-#     probabilities = model.output.logits(x).softmax(dim=-1)
+#     x = model.decoder(x, causal_mask(5), model.encode(source))
+#     probabilities = model.output(x).softmax(dim=-1)
 # best = probabilities.argmax(dim=-1)
 # print(tuple(x.shape), "->", tuple(probabilities.shape), "->", tuple(best.shape), "->", repr(" ".join(words[i] for i in best[0])))
 # assert torch.allclose(probabilities.sum(dim=-1), torch.ones(1, 5))
@@ -601,7 +594,7 @@ class Transformer(EncoderDecoder):
 # %% tags=["active-ipynb"]
 # def copy_layer(ours, theirs):
 #     pairs = [(ours.self_attention, theirs.self_attn)]
-#     pairs += [(ours.cross_attention, theirs.multihead_attn)] if hasattr(ours, "cross_attention") else []
+#     pairs += [(ours.cross_attention, theirs.multihead_attn)] if ours.cross_attention else []
 #     for a, b in pairs:
 #         b.in_proj_weight.data = torch.cat([a.W_Q.weight, a.W_K.weight, a.W_V.weight]).detach()
 #         b.out_proj.weight.data = a.W_O.weight.detach().clone()
@@ -625,7 +618,7 @@ class Transformer(EncoderDecoder):
 # ignored = source == 0
 # x, y = model.positions(model.embedding(source)), model.positions(model.target_embedding(target))
 # output = theirs(x, y, tgt_mask=~causal_mask(target.shape[1]), src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
-# difference = (model.output.logits(output) - model(source, target)).abs().max().item()
+# difference = (model.output(output) - model(source, target)).abs().max().item()
 # print(f"largest difference of the trained model's logits {difference:.0e}")
 # assert difference < 1e-5
 

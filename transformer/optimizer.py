@@ -226,7 +226,7 @@ def train_with_rates(model, loss_of, rates):
 # %% tags=["active-ipynb"]
 # def copying_loss(model):
 #     digits = torch.randint(3, 13, (32, 6))
-#     return torch.nn.functional.cross_entropy(model.output.logits(model.encode(digits)).flatten(0, 1), digits.flatten())
+#     return torch.nn.functional.cross_entropy(model.output(model.encode(digits)).flatten(0, 1), digits.flatten())
 #
 # runs, sizes = {}, dict(vocab_size=13, d_model=32, d_ff=64, N=6, h=4, P_drop=0.0)
 # for factor in (1 / 16, 1.0):

@@ -28,7 +28,7 @@ import torch
 
 from transformer.attention import record_attention
 from transformer.data import collate, encode_pairs
-from transformer.decoding import translate, translate_n_best
+from transformer.search import translate, translate_n_best
 from transformer.trees import Tree, read_trees, walk
 
 # %% [markdown]

@@ -266,6 +266,7 @@ class LearnedPositions(nn.Module):
     def forward(self, x, start=0):
         return x + positions_of(self.table, start, x.shape[1])
 
+
 # %% tags=["active-ipynb"]
 # learned = LearnedPositions(max_positions=50, d_model=16)
 # learned(torch.randn(4, 20, 16)).square().sum().backward()
@@ -276,6 +277,44 @@ class LearnedPositions(nn.Module):
 # The check passed: sentences of 20 words give a gradient to the first 20 rows only. That is the weakness. Rows past the longest
 # sentence of training are never touched and stay random. The sines are defined everywhere. Whether a model makes good use of
 # positions it has not met in training is another question, which the paper leaves open; [notebook 17](17_variations.ipynb) asks it.
+
+# %% [markdown]
+# ## Turning queries and keys
+#
+# If an inner product of two positions depends on their distance only, why not let it act where inner products are taken? Rotary
+# positions (Su et al., 2021) add nothing to the embeddings. They turn each query and each key by the angles of their own position, two
+# numbers at a time: this notebook's rotation, applied inside attention. The switch is `positions="rotary"` in the next notebook.
+
+# %%
+class RotaryPositions(nn.Module):
+    """Turn queries or keys x (B, h, n, d_k) by their positions, start to start + n - 1 (Su et al., 2021).
+
+    The numbers 2i and 2i + 1 of the vector at position pos are rotated by pos * omega_i, so that an
+    inner product of a query and a key depends on their distance. ValueError past max_positions.
+    """
+
+    def __init__(self, max_positions, d_k):
+        super().__init__()
+        table = sinusoids(max_positions, d_k).float().unflatten(1, (-1, 2))
+        self.register_buffer("table", table, persistent=False)  # (max_positions, d_k / 2, 2)
+
+    def forward(self, x, start=0):
+        sin, cos = positions_of(self.table, start, x.shape[-2]).unbind(dim=-1)
+        even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)
+        turned = [cos * even - sin * odd, sin * even + cos * odd]
+        return torch.stack(turned, dim=-1).flatten(-2)
+
+
+# %% [markdown]
+# A query and a key, moved together by 20 positions, fit each other as they did before:
+
+# %% tags=["active-ipynb"]
+# rotary = RotaryPositions(max_positions=50, d_k=16)
+# q, k = torch.randn(1, 1, 4, 16), torch.randn(1, 1, 4, 16)
+# scores = [rotary(q, start) @ rotary(k, start).transpose(2, 3) for start in (0, 20)]
+# difference = (scores[0] - scores[1]).abs().max().item()
+# print(f"moved by 20 positions: largest difference of the scores {difference:.0e}")
+# assert difference < 1e-5 and not torch.allclose(scores[0], q @ k.transpose(2, 3), atol=0.01)
 
 # %% [markdown]
 # ## Checks

@@ -31,6 +31,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.checks import check_padding, check_sides, outside_vocabulary
 from transformer.settings import check_sequence_sizes, named_sizes
+from transformer.state import State
 from transformer.toys import rows_to_reverse
 
 
@@ -388,17 +389,33 @@ class SequenceToSequence(nn.Module):
         except IndexError:
             raise outside_vocabulary(tokens, self.config.vocab_size) from None
 
-    def decode(self, target, memory, source_mask, caches=None):
-        """Target ids (B, T) over the encoder's memory -> logits (B, T, V).
-
-        With caches the target holds the new tokens only.
-        """
-        return self.output(self.states(target, memory, source_mask, caches))
+    def mask(self, source):
+        """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
+        return (source != self.config.pad_id)[:, None, None]
 
     def forward(self, source, target):
         check_sides(source, target)
-        mask = (source != self.config.pad_id)[:, None, None]
-        return self.decode(target, self.encode(source), mask)
+        memory = self.encode(source)
+        return self.output(self.states(target, memory, self.mask(source)))
+
+    def loss(self, batch, criterion):
+        """criterion(output, states, gold) of a `Batch` (10): what training (14) makes small."""
+        memory = self.encode(batch.source)
+        x = self.states(batch.decoder_input, memory, self.mask(batch.source))
+        return criterion(self.output, x, batch.gold)
+
+    def start(self, source, new_cache=None):
+        """The `State` of a search (15) that has read source (B, S) and written nothing.
+
+        These models have caches of their own: new_cache is not needed.
+        """
+        return State(self.new_caches(), self.mask(source), self.encode(source))
+
+    def step(self, tokens, state):
+        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
+        x = self.states(tokens, state.memory, state.source_mask, state.caches, state.length)
+        state.length += tokens.shape[1]
+        return self.output(x[:, -1])
 
 
 # %% [markdown]
@@ -545,23 +562,13 @@ def blend(scores, values, mask=None):
 
 # %%
 class Cache:
-    """What `decode` leaves for its next call: tensors, and how many tokens they hold.
-
-    A row of a tensor belongs to a hypothesis, or to a sentence, if it holds what was
-    read.
-    """
+    """Tensors that a step leaves for the next one, a row for each hypothesis."""
 
     def __init__(self):
         self.tensors = ()
-        self.length = 0
-
-    def copy(self, rows, to):
-        """Write these rows over the rows `to`: a beginning goes on in several ways."""
-        for x in self.tensors:
-            x.index_copy_(0, to, x.index_select(0, rows))
 
     def select(self, rows):
-        """Keep these rows, in this order: sentences that are done leave the batch."""
+        """Keep these rows, in this order: hypotheses are dropped, repeated, reordered."""
         self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
 
 
@@ -590,10 +597,10 @@ def go_on(layers, x, state):
 
 # %%
 class RecurrentDecoder(nn.Module):
-    """Writes: x (K * B, T, d_model) over memory (B, S, d_model) -> (K * B, T, d_model).
+    """Writes: x (B, T, d_model) over memory (B, S, d_model) -> (B, T, d_model).
 
-    K hypotheses share a memory. mask: (B, 1, S), True = may be looked at. own and cross
-    are `Cache`s: states, and the keys of the memory.
+    mask: (B, 1, S), True = may be looked at. own and cross are `Cache`s: states, and the
+    keys of the memory.
     """
 
     def __init__(self, config):
@@ -605,26 +612,21 @@ class RecurrentDecoder(nn.Module):
         self.score = AdditiveScore(c.d_model) if c.attention else None
         self.join = nn.Linear(2 * c.d_model, c.d_model)
 
-    def first_state(self, memory, K):
-        """(K * B, N, d_model), once for a GRU, twice for an LSTM."""
+    def first_state(self, memory):
+        """(B, N, d_model), once for a GRU, twice for an LSTM."""
         start = torch.tanh(self.start(memory[:, 0]))
-        start = start.unflatten(-1, (self.vectors, self.layers.num_layers, -1))
-        return start.repeat_interleave(K, dim=0).unbind(dim=1)
+        return start.unflatten(-1, (self.vectors, self.layers.num_layers, -1)).unbind(dim=1)
 
     def look(self, y, memory, mask, cross):
-        """The context of each state: y (K * B, T, d_model) -> (K * B, T, d_model)."""
+        """The context of each state: y (B, T, d_model) -> (B, T, d_model)."""
         if self.score is None:
-            return memory.repeat_interleave(len(y) // len(memory), dim=0).expand_as(y)
+            return memory.expand_as(y)
         if not cross.tensors:
             cross.tensors = (self.score.U(memory),)
-        # hypotheses that share a memory become queries side by side
-        q = y.reshape(len(memory), -1, y.shape[-1])
-        return blend(self.score(q, cross.tensors[0]), memory, mask).view_as(y)
+        return blend(self.score(y, cross.tensors[0]), memory, mask)
 
     def forward(self, x, memory, mask, own, cross):
-        state = own.tensors or self.first_state(memory, len(x) // len(memory))
-        y, own.tensors = go_on(self.layers, x, state)
-        own.length += x.shape[1]
+        y, own.tensors = go_on(self.layers, x, own.tensors or self.first_state(memory))
         context = self.look(y, memory, mask, cross)
         return torch.tanh(self.join(torch.cat([y, context], dim=-1)))
 
@@ -654,10 +656,11 @@ class RecurrentEncoderDecoder(SequenceToSequence):
         """Two empty caches: for the decoder's states, and for the memory's keys."""
         return [(Cache(), Cache())]
 
-    def states(self, target, memory, source_mask, caches=None):
+    def states(self, target, memory, source_mask, caches=None, start=0):
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
-        source_mask: (B, 1, 1, S), or None where every token is real.
+        source_mask: (B, 1, 1, S), or None where every token is real. With caches the target
+        holds new tokens only, from position start on.
         """
         own, cross = (caches or self.new_caches())[0]
         mask = None if source_mask is None else source_mask[:, 0]
@@ -719,12 +722,11 @@ def share_reversed(model, length, count=300):
     Every digit and the end mark must be right.
     """
     source, target = rows_to_reverse(count, length, length)
-    memory = model.encode(source)
-    caches = model.new_caches()
+    state = model.start(source)
     token = target[:, :1]
     right = torch.ones(count, dtype=torch.bool)
     for t in range(1, length + 2):
-        token = model.decode(token, memory, None, caches).argmax(dim=-1)  # goes back in
+        token = model.step(token, state).argmax(dim=-1, keepdim=True)  # goes back in
         right &= token[:, 0] == target[:, t]
     return right.float().mean().item()
 
@@ -766,10 +768,9 @@ def share_reversed(model, length, count=300):
 # source = torch.tensor([digits]) + 3
 # target = torch.cat([torch.tensor([[1]]), source.flip(1)], dim=1)
 # memory = model.encode(source)
-# own, cross = Cache(), Cache()
 # with torch.no_grad():
 #     states, _ = go_on(model.decoder.layers, model.embed(target),
-#                       model.decoder.first_state(memory, 1))
+#                       model.decoder.first_state(memory))
 #     scores = model.decoder.score(states, model.decoder.score.U(memory))
 # weights = scores[0].softmax(dim=-1)  # (T, S)
 # written = [*digits[::-1], "</s>"]
@@ -843,10 +844,9 @@ def share_reversed(model, length, count=300):
 #     model = RecurrentEncoderDecoder(config).eval()
 #     logits = model(source, target)
 #     padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :6]
-#     memory = model.encode(source)
-#     caches = model.new_caches()
-#     steps = [model.decode(target[:, [t]], memory, None, caches) for t in range(6)]
-#     others = (padded, torch.cat(steps, dim=1))
+#     state = model.start(source)
+#     steps = [model.step(target[:, [t]], state) for t in range(6)]
+#     others = (padded, torch.stack(steps, dim=1))
 #     worst = max((other - logits).abs().max() for other in others)
 #     print(f"{cell:4} attention {attention!s:5} largest difference {worst:.0e}")
 #     assert worst < 1e-5

@@ -32,7 +32,7 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.hardware import projected_loss
+# from transformer.fast.loss import projected_loss
 # from transformer.model import Transformer, TransformerConfig
 #
 # torch.manual_seed(0);

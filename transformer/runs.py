@@ -15,25 +15,19 @@ from torch import distributed
 from transformer.corpora import corpus_paths, stream_corpus, stream_parallel
 from transformer.corpora.encoded import prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
-from transformer.decoding import average_checkpoints, bleu, translate
+from transformer.decoding import average_checkpoints
+from transformer.scores import bleu
+from transformer.search import translate
 from transformer.files import data_folder, git_commit, prepare_folder, processor, write_file, write_json
 from transformer.hardware import (
-    UTILISATION,
-    accelerate,
-    allow_tf32,
-    choose_device,
-    choose_precision,
-    compile_stacks,
-    matmul_rate,
-    precision_hint,
-    process_count,
-    process_number,
-    processes,
-    training_flops,
+    UTILISATION, allow_tf32, choose_device, choose_precision, matmul_rate,
+    precision_hint, process_count, process_number, processes, training_flops,
 )
+from transformer.fast import build_fast
+from transformer.fast.packed import compile_stacks
 from transformer.model import TransformerConfig
 from transformer.weights import count_parameters, load_parameters
-from transformer.pretrained import build, load_tokenizer, parameters_of
+from transformer.pretrained import load_tokenizer, parameters_of
 from transformer.recipes import RECIPES
 from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
 
@@ -303,7 +297,7 @@ def validator(e, tokenizer, count=200, watch=None):
 def new_model(e, device):
     """The experiment's model with fresh weights, which its seed decides, made fast and put on the device."""
     torch.manual_seed(e.training.seed)
-    model = accelerate(build(e.model)).to(device)
+    model = build_fast(e.model).to(device)
     return compile_stacks(model) if e.compile else model
 
 

@@ -1,5 +1,7 @@
 """Checks that configurations of models share: what cannot work is refused with one sentence."""
 
+import dataclasses
+
 
 def check_sequence_sizes(config):
     """ValueError where sizes or ids of a `SequenceConfig` cannot make a model."""
@@ -22,3 +24,25 @@ def named_sizes(presets: dict, name: str) -> dict:
     if name not in presets:
         raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(presets)}")
     return presets[name]
+
+
+def check_sizes(c):
+    """ValueError where the fields of a `TransformerConfig` cannot make a model."""
+    for field in dataclasses.fields(c):
+        name, value = field.name, getattr(c, field.name)
+        if isinstance(field.default, bool) and not isinstance(value, bool):
+            raise ValueError(f"{name} must be True or False, not {value!r}")
+        whole = field.type in (int, int | None)
+        if whole and type(value) is not int and not (value is None and name in ("d_k", "d_v")):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
+        if whole and value is not None and not name.endswith("_id") and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if not isinstance(c.P_drop, (int, float)):
+        raise ValueError(f"P_drop must be a number, not {c.P_drop!r}")
+    if not 0 <= c.P_drop < 1:
+        raise ValueError(f"P_drop must be at least 0 and below 1, not {c.P_drop}")
+    if c.positions not in ("sinusoidal", "learned", "rotary"):
+        raise ValueError(f"positions must be 'sinusoidal', 'learned' or 'rotary', not {c.positions!r}")
+    if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
+        raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
+                         f"{c.vocab_size} types")

@@ -48,7 +48,7 @@ from transformer.hardware import wait_for
 # from transformer.bench.tables import shown, table
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.decoding import translate
+# from transformer.search import translate
 # from transformer.export import export_ctranslate2, translate_there, type_names
 # from transformer.files import data_folder
 # from transformer.model import TransformerConfig

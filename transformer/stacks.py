@@ -154,12 +154,13 @@ class Residual(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with the dropout of Section 5.4.
 
     With norm_first=True it is x + Dropout(Sublayer(LayerNorm(x))), the later pre-norm variant.
+    norm(d_model) and dropout(P_drop) make the two parts.
     """
 
-    def __init__(self, d_model, P_drop=0.1, norm_first=False):
+    def __init__(self, d_model, P_drop=0.1, norm_first=False, norm=LayerNorm, dropout=nn.Dropout):
         super().__init__()
-        self.norm = LayerNorm(d_model)
-        self.dropout = nn.Dropout(P_drop)
+        self.norm = norm(d_model)
+        self.dropout = dropout(P_drop)
         self.norm_first = norm_first
 
     def forward(self, x, sublayer):
@@ -230,85 +231,75 @@ class Residual(nn.Module):
 # start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors). With the warm-up, the paper's order trains well.
 
 # %% [markdown]
-# ## The encoder's layer
+# ## The layer
 #
 # One floor of the encoder has two sub-layers (Section 3.1): self-attention, where query, key and value ([01](01_recurrence.ipynb);
-# more in 04) all come from the same words, then the position-wise network. Both are handed in. The mask says who may look at whom; its
-# axis h is for the heads of 04.
+# more in 04) all come from the same words, then the position-wise network. The decoder's floor has a third between the two: attention
+# whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. So one class is
+# enough, in which this cross-attention may be left out. All sub-layers are handed in, each gets its own `Residual`, and a mask says
+# who may look at whom; its axis h is for the heads of 04.
 
 # %%
-class EncoderLayer(nn.Module):
-    """Self-attention, then a position-wise network, each inside a `Residual` (Section 3.1).
+class Layer(nn.Module):
+    """Self-attention, attention over a memory if there is any, then the network (Section 3.1).
 
-    self_attention(query, key, value, mask) and feed_forward(x) are any modules that keep the shape
-    of their first argument. forward: x (B, S, d_model), mask broadcastable to (B, h, S, S),
-    True = may attend -> (B, S, d_model).
+    self_attention and cross_attention(query, key, value, mask, cache) and feed_forward(x) are any
+    modules that keep the shape of their first argument; residual() makes what goes around each.
+    An encoder's layer has no cross_attention.
     """
 
-    def __init__(self, self_attention, feed_forward, d_model, P_drop=0.1, norm_first=False):
+    def __init__(self, residual, self_attention, feed_forward, cross_attention=None):
         super().__init__()
         self.self_attention = self_attention
+        self.cross_attention = cross_attention
         self.feed_forward = feed_forward
-        self.residuals = nn.ModuleList(Residual(d_model, P_drop, norm_first) for _ in range(2))
+        sublayers = 2 if cross_attention is None else 3
+        self.residuals = nn.ModuleList(residual() for _ in range(sublayers))
 
-    def forward(self, x, mask=None):
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))
-        return self.residuals[1](x, self.feed_forward)
+    def forward(self, x, mask=None, memory=None, memory_mask=None, caches=(None, None)):
+        """x (B, T, d_model), memory (B, S, d_model) -> (B, T, d_model).
+
+        mask is broadcastable to (B, h, T, T), memory_mask to (B, h, T, S), True = may attend.
+        caches: what the two attentions remember in when they generate step by step (notebook 15);
+        memory may then be None, if the second cache holds its keys and values.
+        """
+        own, of_memory = caches
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask, own))
+        if self.cross_attention is not None:
+            x = self.residuals[1](
+                x, lambda x: self.cross_attention(x, memory, memory, memory_mask, of_memory))
+        return self.residuals[-1](x, self.feed_forward)
 
 
 # %% [markdown]
 # The stand-in for attention is a plain average: every position gets the mean of the values it may see. Real attention
 # is an average too, with weights that depend on the words. The small network stands in for the position-wise one. Is the
-# layer what the formula says, step by step?
+# encoder's layer what the formula says, step by step?
 
 # %% tags=["active-ipynb"]
-# layer = EncoderLayer(toys.Average(), toys.small_network(32), d_model=32, P_drop=0.0)
+# layer = Layer(lambda: Residual(32, P_drop=0.0), toys.Average(), toys.small_network(32))
 # x = torch.randn(2, 5, 32)
-# after_attention = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))        # the formula, written out
-# assert torch.allclose(layer(x), F.layer_norm(after_attention + layer.feed_forward(after_attention), (32,)), atol=1e-5)
+# after_attention = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))  # the formula
+# after_network = after_attention + layer.feed_forward(after_attention)
+# assert torch.allclose(layer(x), F.layer_norm(after_network, (32,)), atol=1e-5)
 
 # %% [markdown]
-# ## The decoder's layer
-#
-# The decoder's floor has a third sub-layer between the two: attention whose queries come from the decoder and whose
-# keys and values come from the encoder's output, called `memory` here. Its self-attention is masked, so that position $t$ sees
-# only positions up to $t$. The caches are for generating word by word: the attentions remember there what they have
-# computed (04).
-
-# %%
-class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the encoder's output, then the network (Section 3.1).
-
-    forward: x (B, T, d_model), memory (B, S, d_model), source_mask broadcastable to (B, h, T, S),
-    target_mask to (B, h, T, T) -> (B, T, d_model). cache: None, or a pair handed on to the two
-    attentions, which remember in it the keys and values of earlier steps.
-    """
-
-    def __init__(self, self_attention, cross_attention, feed_forward, d_model, P_drop=0.1, norm_first=False):
-        super().__init__()
-        self.self_attention = self_attention
-        self.cross_attention = cross_attention
-        self.feed_forward = feed_forward
-        self.residuals = nn.ModuleList(Residual(d_model, P_drop, norm_first) for _ in range(3))
-
-    def forward(self, x, memory, source_mask=None, target_mask=None, cache=(None, None)):
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, target_mask, cache[0]))
-        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, memory, source_mask, cache[1]))
-        return self.residuals[2](x, self.feed_forward)
-
-
-# %% [markdown]
-# Who can see whom? Ask the gradient: does the output at position $t$ change with an input at position $s$?
+# In the decoder's layer, self-attention is masked, so that position $t$ sees only positions up to $t$. Who can see whom?
+# Ask the gradient: does the output at position $t$ change with an input at position $s$?
 
 # %% tags=["active-ipynb"]
-# layer = DecoderLayer(toys.Average(), toys.Average(), toys.small_network(32), d_model=32, P_drop=0.0)
-# x, memory = torch.randn(1, 5, 32, requires_grad=True), torch.randn(1, 6, 32, requires_grad=True)
-# so_far = torch.ones(5, 5, dtype=torch.bool).tril()                            # position t sees positions up to t
-# y = layer(x, memory, target_mask=so_far)[0]
-# seen = [torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True) for t in range(5)]
-# own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))    # (5, 5), (5, 6)
-# plotting.heatmaps([("target positions", own, range(5), range(5)), ("source positions", source, range(6), range(5))],
-#                   labels=("depends on", "output"), largest=1.0)
+# layer = Layer(lambda: Residual(32, P_drop=0.0), toys.Average(), toys.small_network(32),
+#               cross_attention=toys.Average())
+# x = torch.randn(1, 5, 32, requires_grad=True)
+# memory = torch.randn(1, 6, 32, requires_grad=True)
+# so_far = torch.ones(5, 5, dtype=torch.bool).tril()  # position t sees positions up to t
+# y = layer(x, so_far, memory)[0]
+# seen = [torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True)
+#         for t in range(5)]
+# own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))
+# panels = [("target positions", own, range(5), range(5)),
+#           ("source positions", source, range(6), range(5))]
+# plotting.heatmaps(panels, labels=("depends on", "output"), largest=1.0)
 # assert torch.equal(own, so_far) and source.all()
 
 # %% [markdown]
@@ -321,47 +312,43 @@ class DecoderLayer(nn.Module):
 # last LayerNorm here; the paper's post-norm needs none.
 
 # %%
-class Encoder(nn.Module):
-    """N encoder layers, one after the other; final_norm is for pre-norm stacks only."""
+class Stack(nn.Module):
+    """N layers, one after the other; final_norm is for pre-norm stacks only.
+
+    The arguments of forward are those of a `Layer`, but for caches: None, or a pair for each layer.
+    """
 
     def __init__(self, layers, final_norm=None):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.final_norm = final_norm or nn.Identity()
 
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
+    def forward(self, x, mask=None, memory=None, memory_mask=None, caches=None):
+        if caches is None:
+            caches = [(None, None)] * len(self.layers)
+        if len(caches) != len(self.layers):
+            raise ValueError(f"{len(self.layers)} layers need as many pairs of caches, "
+                             f"not {len(caches)}")
+        for layer, pair in zip(self.layers, caches):
+            x = layer(x, mask, memory, memory_mask, pair)
         return self.final_norm(x)
 
 
 # %% [markdown]
-# The decoder hands the *same* memory, the top of the encoder, to each of its layers.
-
-# %%
-class Decoder(nn.Module):
-    """N decoder layers; caches: None, or one pair a layer (see `DecoderLayer`)."""
-
-    def __init__(self, layers, final_norm=None):
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-        self.final_norm = final_norm or nn.Identity()
-
-    def forward(self, x, memory, source_mask=None, target_mask=None, caches=None):
-        caches = [(None, None)] * len(self.layers) if caches is None else caches
-        if len(caches) != len(self.layers):
-            raise ValueError(f"{len(self.layers)} layers need as many pairs of caches, not {len(caches)}")
-        for layer, cache in zip(self.layers, caches):
-            x = layer(x, memory, source_mask, target_mask, cache)
-        return self.final_norm(x)
+# Encoder and decoder are both stacks. The decoder hands the *same* memory, the top of the encoder, to each of its layers.
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# encoder = Encoder([EncoderLayer(toys.Average(), toys.small_network(512), 512, 0.0) for _ in range(6)])
-# decoder = Decoder([DecoderLayer(toys.Average(), toys.Average(), toys.small_network(512), 512) for _ in range(6)])
+# def toy_layer(cross_attention=None):
+#     return Layer(lambda: Residual(512, P_drop=0.0), toys.Average(), toys.small_network(512),
+#                  cross_attention)
+#
+# encoder = Stack([toy_layer() for _ in range(6)])
+# decoder = Stack([toy_layer(toys.Average()) for _ in range(6)])
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
-# print("memory", tuple(memory.shape), " output", tuple(decoder(target, memory, target_mask=so_far).shape))
+# output = decoder(target, so_far, memory)
+# print("memory", tuple(memory.shape), " output", tuple(output.shape))
 
 # %% [markdown]
 # Seven source words, five target words, two sentences: the memory has one vector for each source word, the output one for each target

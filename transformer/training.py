@@ -38,8 +38,11 @@ from tqdm import tqdm
 from transformer.attention import padding_mask
 from transformer.data import collate, epoch_batches, lengths_of, token_batches
 from transformer.hardware import (
-    Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_precision, matmul_rate, peak_memory, process_count,
-    process_number, projected_loss, sum_over_processes, without_exchange)
+    Meter, autocast, choose_precision, copies_in_step, loss_scaler, matmul_precision,
+    matmul_rate, peak_memory, process_count, process_number, sum_over_processes,
+    without_exchange,
+)
+from transformer.fast.loss import projected_loss
 from transformer.weights import load_parameters, load_weights, save_weights
 from transformer.files import write_file
 from transformer.optimizer import adam, learning_rate, set_learning_rate

@@ -27,7 +27,8 @@ from itertools import islice
 from tqdm import tqdm
 
 from transformer.corpora import languages_of, stream_corpus
-from transformer.decoding import exact_match, scores, translate
+from transformer.scores import exact_match, scores
+from transformer.search import translate
 from transformer.experiments.records import figure_of
 from transformer.files import write_json
 from transformer.model import TransformerConfig

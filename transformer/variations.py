@@ -42,7 +42,8 @@ from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import bleu, translate
+from transformer.search import translate
+from transformer.scores import bleu
 from transformer.hardware import choose_device
 from transformer.model import Transformer, TransformerConfig
 from transformer.weights import count_parameters, load_parameters, load_weights

@@ -30,7 +30,8 @@ import torch
 
 from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
-from transformer.decoding import bleu, translate
+from transformer.search import translate
+from transformer.scores import bleu
 from transformer.files import write_file
 
 

@@ -40,7 +40,8 @@ from transformer.data import SPECIALS, WORD
 # from transformer import plotting
 # from transformer.data import Tokenizer, collate, encode_pairs
 # from transformer.corpora import read_corpus
-# from transformer.decoding import exact_match, translate
+# from transformer.search import translate
+# from transformer.scores import exact_match
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train, validation_loss
 #

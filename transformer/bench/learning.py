@@ -6,13 +6,12 @@ import statistics
 from itertools import islice
 
 import torch
-from torch import nn
 
 from transformer.bench.peers import TRAINED
 from transformer.bench.settings import QUICK
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
-from transformer.hardware import accelerate, matmul_precision
+from transformer.hardware import matmul_precision
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.training import batch_seed, endless_batches, validation_loss
@@ -32,7 +31,6 @@ def train(way: str, seed: int, training, updates: int, c: TransformerConfig, nud
     name, precision = WAYS[way]
     torch.manual_seed(seed)
     system = TRAINED[name](c).prepare(precision)
-    accelerate(system.model, [nn.Dropout])  # plain, too, draws its dropout the fast way here
     system.model.decoder.layers[0].feed_forward.W_1.weight.data[0, 0] += nudge
     losses = []
     with matmul_precision(precision):

@@ -3,29 +3,24 @@
 import statistics
 
 import torch
-from torch import nn
 
-from transformer.attention import MultiHeadAttention
 from transformer.bench.harness import under, updates_of
 from transformer.bench.peers import EPSILON, Plain
-from transformer.hardware import accelerate
-from transformer.model import TransformerConfig
+from transformer.fast import FAST
+from transformer.model import Parts, TransformerConfig
 from transformer.optimizer import adam
 from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
-from transformer.stacks import Residual
 from transformer.training import Objective
 
-LEVERS = ("similar lengths", "loss in chunks", "attention", "dropout", "fused Adam")
-KINDS = {"attention": [MultiHeadAttention], "dropout": [nn.Dropout, Residual]}
+LEVERS = ("similar lengths", "loss in chunks", "attention", "fused Adam")
 
 
 class Levered(Plain):
     """The plain package with some of `LEVERS` pulled, and perhaps "bf16"."""
 
     def __init__(self, c: TransformerConfig, pulled):
-        super().__init__(c)
+        super().__init__(c, FAST if "attention" in pulled else Parts())
         self.pulled = tuple(pulled)
-        accelerate(self.model, sum((KINDS[lever] for lever in KINDS if lever in pulled), []))
 
     def prepare(self):
         super().prepare("bf16" if "bf16" in self.pulled else "fp32")

@@ -7,15 +7,13 @@ from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
 from transformer.bench.settings import DECODING, Bench
+from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import (
     autocast,
     choose_device,
     choose_precision,
     matmul_precision,
-    packed_linear,
-    packed_weights,
     peak_memory,
-    shared_caches,
     training_flops,
 )
 from transformer.model import TransformerConfig
@@ -72,11 +70,11 @@ def measure_decoding(b: Bench, part: str) -> dict:
         return decode
 
     systems = make_systems(c, searching(beam, device), device)
+    systems["fast"].model = packed(systems["fast"].model)
     works = {(name, precision): work(system) for name, system in systems.items()
              for precision in precisions(device)
              if not (name.startswith("ctranslate2") and precision == "medium")}
-    with packed_weights(systems["fast"].model), shared_caches(systems["fast"].model):
-        rows = compare(works, min(3, b.rounds), device, b.seconds)
+    rows = compare(works, min(3, b.rounds), device, b.seconds)
     return {"model": sizes, "beam": beam, "sentences": sentences,
             "tokens_each": length + EXTRA, "rows": rows}
 
@@ -149,8 +147,10 @@ def routes(x: torch.Tensor, weight: torch.Tensor) -> dict:
     """
     found = {"torch": ("highest", lambda: x @ weight.T), "medium": ("medium", lambda: x @ weight.T)}
     if x.device.type == "cpu" and torch.backends.mkldnn.is_available():
-        packed = packed_linear(weight, rows=len(x))
-        found["packed"] = "highest", lambda: packed(x)
+        linear = torch.nn.Linear(*weight.shape[::-1], bias=False)
+        linear.weight.data = weight
+        laid_out = PackedLinear(linear, rows=len(x))
+        found["packed"] = "highest", lambda: laid_out(x)
     short, short_weight = x.bfloat16(), weight.bfloat16()
     found["bf16"] = "highest", lambda: short @ short_weight.T
     return found

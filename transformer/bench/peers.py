@@ -19,8 +19,10 @@ from torch import nn
 from transformer.attention import causal_mask
 from transformer.decoding import beam_search, greedy_search
 from transformer.export import export_ctranslate2
-from transformer.hardware import accelerate, autocast, compile_stacks, loss_scaler
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast import FAST
+from transformer.fast.packed import compile_stacks
+from transformer.hardware import autocast, loss_scaler
+from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.optimizer import adam, set_learning_rate
 from transformer.positions import SinusoidalPositions
 from transformer.speed import SEED, real_tokens
@@ -63,9 +65,9 @@ class System(nn.Module):
 class Plain(System):
     """This package as Section 3 of the paper reads, without any lever."""
 
-    def __init__(self, c: TransformerConfig):
+    def __init__(self, c: TransformerConfig, parts: Parts = Parts()):
         super().__init__()
-        self.model = Transformer(c)
+        self.model = Transformer(c, parts)
 
     def logits(self, batch):
         return self.model(batch.source, batch.decoder_input)
@@ -82,8 +84,7 @@ class Fast(Plain):
     seed = SEED  # of dropout
 
     def __init__(self, c: TransformerConfig):
-        super().__init__(c)
-        accelerate(self.model)
+        super().__init__(c, FAST)
 
     def prepare(self, precision="fp32"):
         self.objective = Objective(self.model, EPSILON, precision)

@@ -1,0 +1,18 @@
+"""Faster parts: the same parameters' names and, within rounding, the same results.
+
+Whoever builds a model hands them in.
+"""
+
+from functools import partial
+
+from transformer.attention import MultiHeadAttention
+from transformer.fast.attention import kernel_attention
+from transformer.model import Parts
+from transformer.protocol import build, kind_of
+
+FAST = Parts(attention=partial(MultiHeadAttention, attend=kernel_attention))
+
+
+def build_fast(config):
+    """The model of a configuration with fresh weights, from fast parts where its kind has any."""
+    return build(config, parts=FAST) if kind_of(config) == "transformer" else build(config)

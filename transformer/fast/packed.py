@@ -1,0 +1,63 @@
+"""Weights laid out in the order that oneDNN reads fastest on a CPU: for searches, which use them often without changing them."""
+
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from transformer.embeddings import Projection
+
+SMALLEST = 2**17  # entries of a weight that is worth it
+
+
+class PackedLinear(nn.Module):
+    """x (..., n) -> x W^T + b (..., m), with a copy of the weight in oneDNN's order, the best for about 64 rows.
+
+    Without gradients, and for inputs of the weight's type; otherwise it is torch's `F.linear`.
+    """
+
+    def __init__(self, linear, rows=64):
+        super().__init__()
+        self.weight, self.bias = linear.weight, getattr(linear, "bias", None)
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), rows)
+
+    def forward(self, x):
+        if torch.is_grad_enabled() or x.dtype != self.weight.dtype:
+            return F.linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+
+
+def is_compiled(model):
+    """True where torch.compile was asked to take over some part of a model."""
+    return any(module._compiled_call_impl for module in model.modules())
+
+
+def can_pack(model):
+    """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by itself."""
+    there = hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
+    fits = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
+    return there and fits and not is_compiled(model)
+
+
+def packed(model):
+    """A copy of a model that shares its parameters and multiplies by packed copies of the large ones.
+
+    The model itself where `can_pack` says no. For use without gradients, while the weights stay.
+    """
+    if not can_pack(model):
+        return model
+    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    quick = copy.deepcopy(model, shared)
+    for module in list(quick.modules()):
+        for name, child in list(module.named_children()):
+            if type(child) in (nn.Linear, Projection) and child.weight.numel() >= SMALLEST:
+                setattr(module, name, PackedLinear(child))
+    return quick
+
+
+def compile_stacks(model):
+    """Let torch.compile write kernels for a model's stacks, for any batch size and length; returns the model."""
+    model.encoder.compile(dynamic=True)
+    model.decoder.compile(dynamic=True)
+    return model
