@@ -63,10 +63,9 @@ def measure_learning(c, training, validation, updates, seeds=(1, 2, 3, 4, 5, 6))
 def bundled_learning(quick: bool) -> list[dict]:
     """`measure_learning` on the bundled corpus, on the CPU: 1,000 updates."""
     tokenizer = Tokenizer.load(bundled_folder() / "tokenizer.json")
-    training = encode_pairs(tokenizer, read_corpus("bundled", "train"))
-    validation = encode_pairs(tokenizer, read_corpus("bundled", "validation"))
+    training = encode_pairs(tokenizer, read_corpus("bundled", "train")[:400 if quick else None])
+    held_out = read_corpus("bundled", "validation")[:40 if quick else None]
     sizes = QUICK if quick else dict(N=2, d_model=128, d_ff=256, h=4)
     c = TransformerConfig(**{**sizes, "vocab_size": tokenizer.vocab_size}, P_drop=0.1)
-    if quick:
-        return measure_learning(c, training, validation[:40], 4)
-    return measure_learning(c, training, validation, 1000)
+    updates = 4 if quick else 1000
+    return measure_learning(c, training, encode_pairs(tokenizer, held_out), updates)
