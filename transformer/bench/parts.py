@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
-from transformer.bench.settings import DECODING, Bench
+from transformer.bench.settings import DECODING, UPDATES_ON_A_GPU, Bench
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import (
     autocast,
@@ -27,6 +27,8 @@ def measure_training(b: Bench, part: str) -> dict:
     sizes, tokens, updates = b.sizes(part)
     c = TransformerConfig(**sizes, P_drop=0.1)
     device = choose_device(b.device)
+    if device.type != "cpu" and not b.quick:
+        updates = UPDATES_ON_A_GPU
     batches = draw_batches(c.vocab_size, tokens, updates * b.rounds, device)
     works = {}
     for name, system in make_systems(c, available(TRAINED), device, b.compile).items():

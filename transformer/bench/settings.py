@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BIG = dict(d_model=1024, d_ff=4096, h=16)
-# sizes, target tokens in a batch, updates in a round: rounds of about the same time on a CPU
+# sizes, target tokens in a batch, updates in a round: on a CPU rounds of about the same time
 TRAINING = {
     "T1": (dict(vocab_size=8000), 2048, 4),
     "T2": (dict(vocab_size=8000, N=3, d_model=256, d_ff=1024, h=4), 4096, 10),
@@ -15,7 +15,7 @@ ON_A_GPU = {
     "base": (dict(vocab_size=37_000), 25_000, 20),
     "big": (dict(vocab_size=37_000, **BIG), 25_000, 20),
 }
-UPDATES_ON_A_GPU = 20  # in a round, at least
+UPDATES_ON_A_GPU = 20  # in a round, whatever the model
 DECODING = {"T3": 1, "T4": 4}  # beam
 PARTS = [*TRAINING, *ON_A_GPU, *DECODING,
          "levers", "learning", "memory", "attention", "products"]
