@@ -37,7 +37,7 @@ def copy_weights(model, name, peer):
             side.embed_positions.weight.copy_(model.positions.table)
     layers = [[*both.encoder.layers, *both.decoder.layers] for both in (model, theirs)]
     for ours, other in zip(*layers):
-        attentions = [ours.self_attention, *([ours.cross_attention] if hasattr(ours, "cross_attention") else [])]
+        attentions = [attention for attention in (ours.self_attention, ours.cross_attention) if attention]
         if of_torch:
             names = ["self_attn", "multihead_attn"], ["linear1", "linear2"], ["norm1", "norm2", "norm3"]
         else:

@@ -7,10 +7,12 @@ from transformer import export
 from transformer.bench.peers import available
 from transformer.corpora import read_corpus
 from transformer.decoding import greedy_search
-from transformer.search import translate
 from transformer.export import export_ctranslate2, translate_there, type_names
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load
+from transformer.protocol import build
+from transformer.recurrence import RecurrenceConfig
+from transformer.search import translate
 
 SIZES = dict(vocab_size=60, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0)
 needs_ctranslate2 = pytest.mark.skipif("ctranslate2" not in available(["ctranslate2"]),
@@ -65,6 +67,11 @@ def test_what_cannot_be_exported(tmp_path):
     names = [f"t{i}" for i in range(60)]
     with pytest.raises(ValueError, match="d_k=8, d_v=None: it cannot be exported"):
         export_ctranslate2(random_model(d_k=8), names, tmp_path / "there")
+    with pytest.raises(ValueError, match="adds positions to embeddings"):
+        export_ctranslate2(random_model(positions="rotary"), names, tmp_path / "there")
+    recurrent = build(RecurrenceConfig(60, d_model=16))
+    with pytest.raises(ValueError, match="a model of the kind recurrence: it cannot"):
+        export_ctranslate2(recurrent, names, tmp_path / "there")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()
     with pytest.raises(FileExistsError, match="there is there already"):

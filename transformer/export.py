@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from transformer.files import prepare_folder
+from transformer.protocol import kind_of
 
 
 def numbers_of(weight: torch.Tensor):
@@ -52,16 +53,29 @@ def put_layer(spec, layer) -> None:
     put_norm(spec.ffn.layer_norm, norms[-1])
 
 
+def check_exportable(model) -> None:
+    """ValueError for a model that CTranslate2's Transformer cannot be."""
+    kind, c = kind_of(model), model.config
+    if kind != "transformer":
+        raise ValueError(f"CTranslate2 knows the Transformer only, and this is a model of the kind {kind}: "
+                         "it cannot be exported")
+    if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
+        raise ValueError(f"CTranslate2 knows heads of width d_model / h = {c.d_model // c.h} only, "
+                         f"and this model has d_k={c.d_k}, d_v={c.d_v}: it cannot be exported")
+    attention = model.encoder.layers[0].self_attention
+    if c.positions == "rotary" or attention.W_K.weight.shape != attention.W_Q.weight.shape:
+        raise ValueError("CTranslate2 adds positions to embeddings, and has a head of keys for each of "
+                         "queries; this model has not: it cannot be exported")
+
+
 def ctranslate2_spec(model, names: list[str]):
     """A model as CTranslate2's specification; names: one for each token id. ValueError for sizes it
     does not know.
     """
     from ctranslate2.specs import TransformerSpec, common_spec
 
+    check_exportable(model)
     c = model.config
-    if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
-        raise ValueError(f"CTranslate2 knows heads of width d_model / h = {c.d_model // c.h} only, "
-                         f"and this model has d_k={c.d_k}, d_v={c.d_v}: it cannot be exported")
     spec = TransformerSpec.from_config(
         c.N, c.h, pre_norm=c.norm_first, activation=common_spec.Activation.RELU)
     for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):

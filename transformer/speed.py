@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/20_speed.ipynb)
 #
-# The modules of Section 3 read as the paper does. [Notebook 11](11_hardware.ipynb) made a finished
-# model faster without touching them. Was it worth it? Here each lever is left out in turn, on your
+# The modules of Section 3 read as the paper does. [Notebook 11](11_hardware.ipynb) built the same
+# model from faster parts without touching them. Was it worth it? Here each lever is left out in turn, on your
 # machine. Then the whole is set beside torch's own Transformer, Hugging Face's Marian and CTranslate2,
 # on the same work and in the same minutes. On the way your model moves into CTranslate2, which is made
 # for serving.
@@ -220,9 +220,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #
 # Which part of the gain comes from what? All levers are pulled, and then each of them is left out once:
 # batches of *similar lengths* (here equal ones, without padding: the best that sorting can give, notebook
-# 10); the *loss in chunks*, *attention* (queries, keys and values in one product, and torch's kernel),
-# *dropout* from 16 bits together with the norms' gradients from their outputs, all of notebook 11; *fused
-# Adam*, one kernel for all weights (notebook 12). What the package loses without a lever is what that
+# 10); the *loss in chunks*, which never holds the whole table of logits, and *attention* by torch's kernel
+# (notebook 11); *fused Adam*, one kernel for all weights (notebook 12). What the package loses without a lever is what that
 # lever gives to it. The last row adds *bf16* to all of them.
 
 # %% tags=["active-ipynb"]
@@ -238,9 +237,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # slowest. That is why nothing here is taken for granted, and `transformer train` only gives a hint.
 #
 # In the recorded run further down the levers were pulled one after the other, each row having those above
-# it, too, with 10,000 types and larger batches. There the loss in chunks gives a factor of 1.6, similar
-# lengths 1.5 (its padding of 16% explains 1.2; the rest must be the machine), bf16 1.4, and attention and
-# fused Adam 1.1 to 1.2 each. Such figures shake by a tenth and more.
+# it, too, with 10,000 types and larger batches. (It had one lever more, a faster dropout, which gained
+# nothing and is gone.) There the loss in chunks gives a factor of 1.6, similar lengths 1.5 (its padding of
+# 16% explains 1.2; the rest must be the machine), bf16 1.4, and attention (with queries, keys and values
+# in one product) and fused Adam 1.1 to 1.2 each. Such figures shake by a tenth and more.
 
 # %% [markdown]
 # ## Does it still learn the same?
@@ -344,7 +344,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
 
 # %% [markdown]
-# Is part of the gain cheaper dropout? Without any, the three are 1.2, 2.0 and 2.2 times: less for two, more for T2. With dropout and no padding on either side they are 1.4, 1.9 and 1.8. Rounds of
+# Was part of the gain the cheaper dropout of that time? Without any, the three are 1.2, 2.0 and 2.2 times: less for two, more for T2. With dropout and no padding on either side they are 1.4, 1.9 and 1.8. Rounds of
 # one system often differ by a third, in places by a factor of two. The last lines above (each system's FLOPs a second on real tokens, as a part of the fastest fp32 route in
 # "products") suffer from that, too. T1 without padding reaches as many FLOPs a second as bare products do, which cannot be: the machine was probably slower when those were measured, so these parts are too large.
 
