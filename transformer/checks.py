@@ -1,5 +1,7 @@
 """What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
+from collections.abc import Iterable
+
 
 def outside_vocabulary(tokens, vocab_size):
     """The ValueError for a batch with a token id that no vocabulary of this size has."""
@@ -65,3 +67,16 @@ def check_search(beam, alpha, n_best):
         raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
     if not 0 <= alpha <= 10:
         raise ValueError(f"alpha must be between 0 and 10, not {alpha}")
+
+
+def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
+    """texts as a list; ValueError for a single string, and for what is no string."""
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(
+            f"{name} must be a list of strings, not one string: put it in brackets")
+    texts = list(texts)
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise ValueError(f"{name} must be strings; number {number} is a {kind}")
+    return texts

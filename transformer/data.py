@@ -30,6 +30,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from transformer.checks import check_texts
 from transformer.corpora.windows import windows
 
 # %% [markdown]
@@ -97,12 +98,6 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # plotting.histograms(lengths, xlabel="words in a sentence, punctuation included",
 #                     bins=[n - 0.5 for n in range(1, 28)]);
 
-# %% tags=["active-ipynb"]
-# assert len(pairs) == 20_000 and sum(lengths["English"]) / len(pairs) >= 9
-# for e in read_bundled("hard"):
-#     english, german = WORD.findall(e.source), WORD.findall(e.target)
-#     assert all(i < len(english) and j < len(german) for i, j in e.alignment)
-
 # %% [markdown]
 # Nearly all have 5 to 20 words; German spreads a little wider.
 #
@@ -145,8 +140,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # on several lines with different translations. Drawing *lines* for the test would leave copies of many in training. So
 # lines are put into groups. Two lines are in one group if their English sides are equal, or their German sides; case, punctuation and spaces do not count. This carries on: if A goes
 # with B and B with C, all three are one group.
-
-# %% [markdown]
+#
 # A small corpus of our own: five lines, of which three hang together although the first and the third share nothing.
 
 # %% tags=["active-ipynb"]
@@ -248,23 +242,6 @@ def load_bpe(path: str | Path):
         raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: "
                          "copy it again from the trained model")
     return bpe
-
-
-# %% [markdown]
-# A single string where a list of sentences belongs would be read letter by letter, so it is refused.
-
-# %%
-def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
-    """texts as a list; ValueError for a single string, and for what is no string."""
-    if isinstance(texts, (str, bytes)):
-        raise ValueError(
-            f"{name} must be a list of strings, not one string: put it in brackets")
-    texts = list(texts)
-    for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise ValueError(f"{name} must be strings; number {number} is a {kind}")
-    return texts
 
 
 # %% [markdown]
@@ -464,7 +441,6 @@ def pad(rows: list, pad_id: int) -> torch.Tensor:
     return pad_sequence(tensors, batch_first=True, padding_value=pad_id)
 
 
-# %%
 def collate(encoded: list, pad_id: int = 0) -> Batch:
     """A `Batch` of encoded pairs."""
     return Batch(pad([source for source, _ in encoded], pad_id),
@@ -484,8 +460,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. Compare the last two blocks:
 # the answer is the input moved by one. The decoder's input leaves out the last token. In the longer row that is the end mark. In the
 # shorter row it is padding, so its end mark is read like any token; the answers from there on are padding, which is not counted.
-
-# %% [markdown]
+#
 # Encoding millions of pairs takes minutes, and as Python lists they would fill the memory. So a large corpus is encoded
 # once, into a folder of plain files, and read from there (`prepare_corpus` in `transformer.corpora.encoded`). What comes
 # next takes either, a list or such a folder.
@@ -496,12 +471,11 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # %% [markdown]
 # ## How many tokens are in a batch?
 #
-# Why not simply so many *sentences*? Then a batch of long ones would cost ten times the memory and time of a batch of
-# short ones, and its gradient would count ten times the words. Counting tokens makes batches alike.
+# If a batch had so many *sentences*, one of long ones would cost ten times the memory and time of one of short ones.
 #
 # Section 5.1 puts sentences of about the same length together, about 25,000 source tokens and as many target tokens a
-# batch. The paper does not say whether padding counts. Here it does: a batch is a table of *places*, each a token or padding, and
-# every place costs memory and time. So the number of sentences times the longest sentence of either side is at most `batch_tokens`.
+# batch. The paper does not say whether padding counts. Here it does, as every *place* in a batch, token or padding, costs
+# memory and time: the number of sentences times the longest sentence of either side is at most `batch_tokens`.
 
 # %% [markdown]
 # A pair has two lengths, and a batch pads both sides. Sorting by one leaves the other mixed. So pairs are ordered by
@@ -586,7 +560,6 @@ def epoch_batches(
         start = max(0, start - len(batches))
 
 
-# %%
 def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
     """The batches of an epoch as a list; see `epoch_batches`."""
     return list(epoch_batches(encoded, batch_tokens, seed))
@@ -639,8 +612,7 @@ def padding_share(encoded, batches: list[list[int]]) -> float:
 # Sorted by both lengths, hardly a place is wasted; sorted by the target's alone, every eighth; in random batches, nearly half.
 # Fixed length wastes most, and it also tempts people to cut long sentences, end mark included, from which a model cannot learn when
 # to stop.
-
-# %% [markdown]
+#
 # ## Checks
 #
 # **Every pair is in exactly one batch, no batch is too large, the seed decides everything,** and an epoch can go on from any of
@@ -653,16 +625,6 @@ def padding_share(encoded, batches: list[list[int]]) -> float:
 # one, again, other = [token_batches(encoded, 2048, seed) for seed in (7, 7, 8)]
 # assert one == again != other
 # assert list(epoch_batches(encoded, 2048, seed=7, start=100)) == one[100:]
-
-# %% [markdown]
-# **Padding really is what `padding_share` says.** Build the tensors and count.
-
-# %% tags=["active-ipynb"]
-# built = [collate([encoded[i] for i in rows]) for rows in batches]
-# sides = [side for batch in built for side in (batch.source, batch.target)]
-# padding = sum(int((side == tokenizer.pad_id).sum()) for side in sides)
-# places = sum(side.numel() for side in sides)
-# assert abs(padding / places - share["both lengths"]) < 1e-12
 
 # %% [markdown]
 # **The library applies its merges in order.** Encode a word by applying its own merges in the order they were learned.

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from transformer.data import check_texts
+from transformer.checks import check_texts
 
 
 @dataclass(frozen=True)
