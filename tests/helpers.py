@@ -37,3 +37,9 @@ def small_bundled(monkeypatch, read):
     """Let read(split) give the examples of the bundled corpus, wherever they are asked for."""
     for module in (corpora, bundled):
         monkeypatch.setattr(module, "read_bundled", read)
+
+
+def sgml(sentences):
+    """A test set as WMT distributed it."""
+    rows = [f'<seg id="{i}">{text}</seg>' for i, text in enumerate(sentences, 1)]
+    return "\n".join(['<srcset setid="news">', '<doc docid="1">', *rows, "</doc>", "</srcset>", ""]).encode()
