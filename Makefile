@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks site bundled stamp gpu bench mutants test-oldest torchtext clean
+.PHONY: help demo test lab sync notebooks site bundled stamp gpu results bench mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -46,7 +46,10 @@ stamp: .venv/.installed  ## carry the repository's address from pyproject.toml t
 	.venv/bin/python tools/stamp.py
 
 gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
-	.venv/bin/python tools/gpu.py
+	.venv/bin/python -m transformer.experiments.gpu
+
+results: .venv/.installed  ## RESULTS.md from data/runs
+	.venv/bin/python -m transformer.experiments.results
 
 bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, an hour and more
 	.venv/bin/transformer bench --record data/runs/bench.json
@@ -66,7 +69,7 @@ clean:  ## remove both environments
 	@$(PYTHON) -m venv .venv || { \
 	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
-	@.venv/bin/python -m pip install --quiet $(CONSTRAINTS) -e '.[notebooks,test,site,bench]'
+	@.venv/bin/python -m pip install --quiet $(CONSTRAINTS) -e '.[notebooks,experiments,test,site,bench]'
 	@touch $@
 
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt
@@ -75,5 +78,5 @@ clean:  ## remove both environments
 	@$(PYTHON_OLDEST) -m venv .venv-oldest || { \
 	  echo "$(PYTHON_OLDEST) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv-oldest, once: some minutes, this torch brings CUDA along on Linux (5 GB) ...'
-	@.venv-oldest/bin/python -m pip install --quiet -c constraints-oldest.txt -e '.[notebooks,test,torchtext]'
+	@.venv-oldest/bin/python -m pip install --quiet -c constraints-oldest.txt -e '.[notebooks,experiments,test,torchtext]'
 	@touch $@

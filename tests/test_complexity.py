@@ -1,6 +1,5 @@
 """Table 1's layers: restricted attention equals the masked full form, dilation torch's; what counts; what measures."""
 
-import json
 import math
 import time
 from functools import partial
@@ -327,22 +326,15 @@ def test_a_bad_minute_spoils_no_size(first):
     assert all(max(found[mode]["slow"]["seconds"]) < 0.01 for mode in found)
 
 
-def test_the_command_writes_what_it_measured(tmp_path, monkeypatch, one_thread, capsys):
-    import complexity as tool
+def test_a_row_a_layer_and_size(tmp_path, monkeypatch, one_thread):
+    from transformer.experiments import complexity as long
 
-    monkeypatch.setattr(tool, "SECONDS", 0.0)
-    monkeypatch.setattr(tool, "PASSES", 2)
-    monkeypatch.setattr("sys.argv", ["complexity.py", "--largest", "130", "--d", "16", "--result", f"{tmp_path}/r"])
-    tool.main()
-    result = json.loads((tmp_path / "r").read_text(encoding="utf8"))
-    assert result["command"] == "python tools/complexity.py --largest 130 --d 16" and result["sizes"] == [64, 128]
-    assert result["passes"] == 2 and capsys.readouterr().out.count("pass 2: training n = ") == 2
-    assert result["hardware"].startswith("1 thread of ") and result["minutes"] >= 0
-    for name in ("forward", "training"):
-        assert list(result[name]) == list(KINDS)
-        assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in result[name].values())
-        assert all(row["bytes"][1] > row["bytes"][0] > 0 for row in result[name].values())
-    assert result["training"]["convolution"]["bytes"] > result["forward"]["convolution"]["bytes"]
+    monkeypatch.setattr(long, "SECONDS", 0.0)
+    monkeypatch.setattr(long, "PASSES", 1)
+    rows = long.measure_all(130, 16, tmp_path, "cpu")
+    assert [(row["mode"], row["layer"], row["n"]) for row in rows] == [
+        (mode, kind, n) for mode in ("forward", "training") for kind in KINDS for n in (64, 128)]
+    assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
 
 
 # Pruning

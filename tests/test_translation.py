@@ -5,14 +5,12 @@ import dataclasses
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from helpers import KILL, small_bundled
@@ -21,32 +19,8 @@ import transformer.__main__ as command_line
 from transformer import corpora, runs
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
-from transformer.scores import bleu, scores
-from transformer.search import translate
-from transformer.experiments.records import (
-    ABLATIONS,
-    FAMILY_NAMES,
-    MULTI30K_LITERATURE,
-    RUNS,
-    SEEDS,
-    commands_of,
-    experiment_of,
-    families_rows,
-    markdown_table,
-    missing,
-    multi30k_rows,
-    options_of,
-    over_seeds,
-    public,
-    read_alphas,
-    read_families,
-    read_results,
-    record,
-    spread,
-    tatoeba_rows,
-    thin,
-)
-from transformer.files import write_json
+from transformer.experiments.records import read_rows, under
+from transformer.experiments.rows import record
 from transformer.hardware import Meter, training_flops
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load, parameters_of
@@ -63,18 +37,18 @@ from transformer.runs import (
     on_disk,
     plan_of,
     plan_run,
-    power,
     run_experiment,
     stream_pairs,
     validator,
 )
+from transformer.scores import bleu, scores
+from transformer.search import translate
 from transformer.training import TrainingConfig
 from transformer.translation import (
     TABLE_2,
     products,
     score_report,
     score_run,
-    table_2_rows,
     to_sacrebleu,
 )
 from transformer.weights import load_weights
@@ -420,11 +394,12 @@ def test_score_run_and_record(scored):
     score_run(scored, average=1, most=4)
     report = score_run(scored, most=4)
     kept = record(scored)
-    assert kept["scores"].keys() == {"test", "test.average-1"} and kept["scores"]["test"]["sentences"] == 4
-    assert kept["scores"]["test"]["bleu"] == report["bleu"]
+    assert kept["test.average-1.sentences"] == kept["test.sentences"] == 4
+    assert kept["test.bleu"] == report["bleu"]["score"] and kept["test.bleu.signature"] == report["bleu"]["signature"]
     log = [json.loads(line) for line in (scored / "log.jsonl").read_text().splitlines()]
     assert kept["updates"] == 6 and kept["tokens"] == log[-1]["tokens"] and kept["seed"] == 2017
-    assert kept["parameters"] == parameters_of(TransformerConfig(**kept["model"])) and len(kept["log"]) == 2
+    assert kept["parameters"] == parameters_of(TransformerConfig(**under(kept, "model")))
+    assert kept["log.update"] == [row["update"] for row in log]
     assert kept["command"] == "transformer train --seed 2017" and "torch" in kept["hardware"]
     saved = json.loads((scored / "run.json").read_text())
     again = {"command": "transformer train --resume --folder somewhere/run", "commit": "abc1234", "hardware": "a CPU"}
@@ -439,7 +414,7 @@ def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", "--folder", str(scored), "--beam", "1", "--record",
                                       str(tmp_path / "kept.json")])
     command_line.main()
-    assert json.loads((tmp_path / "kept.json").read_text()) == record(scored)
+    assert read_rows(tmp_path / "kept.json") == [{"name": "kept", **record(scored)}]
     assert json.loads(capsys.readouterr().out)["sentences"] == 3
 
 
@@ -452,160 +427,11 @@ def test_only_runs_are_recorded(arguments, monkeypatch, capsys, tmp_path):
     assert "--average and --record need the --folder of a run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("before, after", [
-    ("transformer train --corpus multi30k --seed 1 --folder /a/b/m1", "transformer train --corpus multi30k --seed 1"),
-    ("transformer train --folder=/a/b --seed 2", "transformer train --seed 2"),
-    ("transformer train --source-file '/a/my dir/x.en' --target-file=/a/y.de",
-     "transformer train --source-file x.en --target-file=y.de"),
-    (r"transformer train --source-file 'C:\Users\ann\x.en' --target-file C:/Users/ann/y.de --record data/runs/z.json",
-     "transformer train --source-file x.en --target-file y.de --record z.json"),
-    ("transformer demo", "transformer demo")])
-def test_public(before, after):
-    assert public(before) == after
-
-
-@pytest.mark.parametrize("count", [1, 2, 39, 40, 41, 100, 1234])
-def test_thin(count):
-    log = [{"update": n, "loss": n / 7, "norm": 1.0} for n in range(count)]
-    rows = thin(log)
-    assert rows[-1]["update"] == count - 1 and len(rows) <= 40 and len(rows) >= min(count, 20)
-    assert len(set(np.diff([row["update"] for row in rows]))) <= 1
-    assert all(row.keys() == {"update", "loss"} for row in rows)
-    assert all(row["loss"] == pytest.approx(row["update"] / 7, rel=1e-3) for row in rows)
-
-
-# Results that are kept
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run_and_its_command_agree(name, tmp_path):
-    """What tools/gpu.py trains is what the command that the notebook names would train."""
-    e = experiment_of(name, tmp_path)
-    train, last, evaluate = ([*line.split()] for line in commands_of(name))
-    parsed = command_line.parse(train[1:])
-    for field in ("corpus", "reverse", "model", "training"):
-        assert getattr(parsed, field) == getattr(e, field), field
-    assert name == "tatoeba-en-de" or dict(model=e.model, training=e.training) != RECIPES[e.corpus]
-    assert command_line.parse(last[1:]).average == 1 and command_line.parse(evaluate[1:]).record.stem == name
-
-
-def result(score, tokenized=None, corpus="multi30k", **more):
-    """A result file's dict with made-up scores."""
-    rows = {"bleu": {"score": score}, "bleu_tokenized_lowercased": {"score": tokenized}, **more}
-    return {"corpus": corpus, "scores": {"test": rows}, "model": dataclasses.asdict(TransformerConfig(300, **TINY)),
-            "training": dataclasses.asdict(TRAINING), "updates": 3}
-
-
-def test_results_and_what_is_missing(tmp_path):
-    assert read_results(tmp_path / "nowhere") == {}
-    (tmp_path / "demo.json").write_text('{"test": 1}')
-    for name in RUNS:
-        assert name in missing(read_results(tmp_path))
-        assert missing(read_results(tmp_path)).count("transformer train") == 1
-        (tmp_path / f"{name}.json").write_text(json.dumps(result(30.0)))
-    assert read_results(tmp_path).keys() == RUNS.keys() and missing(read_results(tmp_path)) == ""
-
-
-def test_kept_results_are_whole(root):
-    """What data/runs holds of RUNS: the command that RUNS says, all scores of 1,000 sentences, no path of a machine."""
-    for name, kept in read_results(root / "data" / "runs").items():
-        text = (root / "data" / "runs" / f"{name}.json").read_text(encoding="utf8")
-        assert not any(place in text for place in ("/tmp", "/home", "/root", "/work", "\\\\Users")), name
-        assert {"command", "commit", "hardware", "seed", "minutes", "parameters", "tokens", "log"} <= kept.keys()
-        if name in RUNS:
-            assert set(options_of(name).split()) <= set(kept["command"].split()), name
-            assert {"test", "test.average-1"} <= kept["scores"].keys()
-            assert all(report["sentences"] >= 1000 for report in kept["scores"].values()), name
-            assert all(row["score"] >= 0 and row["signature"] for report in kept["scores"].values()
-                       for row in report.values() if isinstance(row, dict))
-
-
-def test_alphas_as_far_as_they_were_measured(root, tmp_path):
-    assert read_alphas(tmp_path) == {}
-    write_json(tmp_path / "multi30k-no-smoothing-alpha.json", {"rows": [1]})
-    assert read_alphas(tmp_path) == {"smoothing 0.0": {"rows": [1]}}
-    kept = read_alphas(root / "data" / "runs")
-    assert list(kept) == ["smoothing 0.1", "smoothing 0.0"]
-    tried = [[(row["beam"], row["alpha"]) for row in trial["rows"]] for trial in kept.values()]
-    assert tried[0] == tried[1] and {trial["split"] for trial in kept.values()} == {"validation"}  # drawn over one axis
-
-
-def test_spread():
-    values = [39.5, 40.25, 41.0]
-    assert spread(values) == f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} (3 seeds)"
-    assert statistics.stdev(values) == pytest.approx(np.std(values, ddof=1))
-    assert spread([39.5, None]) == "39.50 (1 seed)" and spread([]) == spread([None]) == over_seeds([]) == "-"
-    assert over_seeds([1.0]) == "1.00" and over_seeds(values[:2]) == spread(values[:2]).removesuffix(" (2 seeds)")
-
-
-def test_multi30k_table():
-    results = {name: result(36.0 + n, 40.0 + n) for n, name in enumerate(SEEDS)}
-    rows = multi30k_rows(results)
-    assert len(rows) == len(MULTI30K_LITERATURE) + 1             # no weights alone were scored
-    assert rows[-1] == ["here", "41.00 ± 1.00 (3 seeds)", "37.00 ± 1.00 (3 seeds)"]
-    rows = multi30k_rows({**results, **{name: result(1.0, 2.0) for name in [*ABLATIONS, "multi30k-de-en-1"]}})
-    for words in ("untied", "no-smoothing", "short-warmup", "German to English"):
-        assert [f"here, {words}", "2.00 (1 seed)", "1.00 (1 seed)"] in rows
-    assert rows[-1][0].startswith("here, seed 1,") and rows[-1][1:] == ["40.00 (1 seed)", "36.00 (1 seed)"]
-    for corpus, shown in (("multi30k", True), ("bundled", False)):
-        rows = multi30k_rows({**results, "this run": {**result(7.0, 8.0), "corpus": corpus}})
-        assert (rows[-1] == ["this run", "8.00 (1 seed)", "7.00 (1 seed)"]) == shown
-    assert markdown_table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
-
-
-def test_tatoeba_table():
-    def scores(bleu):
-        return {"bleu": {"score": bleu, "margin": 1.5}, "chrf": {"score": 60.0, "margin": 1.0}, "exact_match": 0.205}
-
-    plain = tatoeba_rows({"x": result(30.0)})
-    assert plain == [["OPUS-MT 2020, on its own sample", 47.3, 66.4, "-"],
-                     ["OPUS-MT 2021, big, on its own sample", 43.7, "-", "-"]]
-    run = {**result(1.0, corpus="tatoeba"), "scores": {"test": scores(43.0)}}
-    keep = run["training"]["keep"]
-    assert tatoeba_rows({"x": run})[2:] == [[f"here, x, last {keep} averaged", "43.0 ± 1.5", "60.0 ± 1.0", "20.5%"]]
-    run["scores"]["test.average-1"] = scores(42.0)
-    assert [row[:2] for row in tatoeba_rows({"x": run})[2:]] == [
-        ["here, x, last weights alone", "42.0 ± 1.5"], [f"here, x, last {keep} averaged", "43.0 ± 1.5"]]
-
+# Table 2
 
 def test_table_2():
     assert TABLE_2["Transformer, base"] == (27.3, 3.3e18) and TABLE_2["Transformer, big"] == (28.4, 2.3e19)
     assert round(to_sacrebleu(27.3), 2) == 26.65 and round(to_sacrebleu(28.4), 1) == 27.7
-    plain = table_2_rows({"x": result(30.0)})
-    assert not any(row[0].startswith("here") for row in plain)   # Multi30k is another test set
-    rows = table_2_rows({"wmt14-base": result(26.0, corpus="wmt14", bleu_compounds_split={"score": 26.8})})
-    assert len(rows) == len(plain) + 1 and rows[-1][:3] == ["here, wmt14-base", 26.8, 26.0]
-    done = products(TransformerConfig(300, **TINY), dataclasses.replace(TRAINING, updates=3))  # as far as the run came
-    assert rows[-1][3] == power(done)
-
-
-@pytest.mark.parametrize("corpus, splits", [("bundled", ["test", "hard"]), ("multi30k", ["test"])])
-def test_a_small_table_2(corpus, splits, tmp_path):
-    """From a result file as `tools/families.py` writes it: a row for each family."""
-    assert read_families(corpus, tmp_path) is None
-    part = {"parameters": 1234567, "parameters_without_embeddings": 600000, "rate": 0.0025, "flops": 8.92e12,
-            "minutes": {"cpu": 3.16, "wall": 4.0},
-            **{split: {"seeds": {seed: {"bleu": {"score": 90.0 + seed}} for seed in (1, 2)}} for split in splits}}
-    families = {"families": {family: part for family in FAMILY_NAMES}}
-    write_json(tmp_path / f"families-{corpus}.json", families)
-    rows = families_rows(read_families(corpus, tmp_path), splits)
-    assert rows[0] == ["RNN, one vector", "1.23 M", "0.60 M", "0.0025", *["91.50 ± 0.71 (2 seeds)"] * len(splits),
-                       "8.9e12", 3.16]
-    assert [row[0] for row in rows] == list(FAMILY_NAMES.values())
-
-
-def test_kept_families():
-    """What is kept compares like with like: same tokens, parameters within 10%, the best peak inside those tried."""
-    for corpus in ("bundled", "multi30k"):
-        if (kept := read_families(corpus)) is None:
-            continue
-        parts = kept["families"].values()
-        assert kept["families"].keys() == FAMILY_NAMES.keys()
-        assert len({part["tokens"] for part in parts}) == 1
-        assert max(part["parameters"] for part in parts) <= 1.1 * min(part["parameters"] for part in parts)
-        for part in parts:
-            peaks = sorted(map(float, part["choice"]))
-            assert len(peaks) >= 3 and peaks[0] < part["rate"] < peaks[-1]
-            assert part["choice"][f"{part['rate']:g}"] == max(part["choice"].values())
 
 
 # The way of WMT 2014, with a true part of it

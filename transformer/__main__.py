@@ -18,7 +18,8 @@ import tyro
 from transformer.bench import Bench, run_bench
 from transformer.corpora import TREEBANKS, languages_of
 from transformer.checks import check_search
-from transformer.experiments.records import public, record
+from transformer.experiments.records import flatten, write_rows
+from transformer.experiments.rows import public, record
 from transformer.export import export_ctranslate2, type_names
 from transformer.files import prepare_folder, write_file, write_json
 from transformer.model import TransformerConfig
@@ -36,7 +37,6 @@ from transformer.runs import (
 )
 from transformer.training import Interrupted, TrainingConfig
 from transformer.translation import evaluate, translate_all
-from transformer.variations import base_of, choose, devices_for, run_variations
 
 
 def convert(config, kind):
@@ -162,7 +162,7 @@ class Variations:
     seeds: tuple[int, ...] = (1, 2, 3)
     """each row is trained once with each seed"""
     folder: Path = Path("runs/variations")
-    """where the runs and results.json are kept"""
+    """where the runs are kept"""
     workers: int | None = None
     """runs at the same time, each a process (one for each GPU where not given; on a CPU one, each with one thread)"""
     device: str = "auto"
@@ -172,7 +172,7 @@ class Variations:
     large: bool = False
     """a larger base, for a GPU"""
     record: Path | None = None
-    """write all results into this file too, for data/runs; runs that it already holds are not trained again"""
+    """the file of results, for data/runs (results.json in the folder where not given); runs that it holds are not trained again"""
 
 
 @dataclass
@@ -288,7 +288,7 @@ def evaluate_command(command):
     if command.folder is not None:
         write_json(command.folder / f"scores.{name}.json", result)
     if command.record is not None:
-        write_json(command.record, record(command.folder))
+        write_rows(command.record, [{"name": command.record.stem, **record(command.folder)}])
 
 
 def complete(command):
@@ -411,14 +411,14 @@ def draw_heads(model, tokenizer, source, target, folder):
 
 def variations_command(command):
     """`transformer variations`: see `run_variations`."""
+    from transformer.experiments.runner import devices_for
+    from transformer.experiments.table3 import base_of, choose, run_variations
+
     base, rows = base_of(command.corpus, command.large, command.precision), choose(command.rows)
     if not command.seeds:
         raise ValueError("--seeds needs at least one number")
     devices = devices_for(command.device, command.workers)
-    results = run_variations(base, rows, command.seeds, command.folder, devices, words(), command.record)
-    if results["failed"]:
-        names = ", ".join(f"{run['row']} (seed {run['seed']})" for run in results["failed"])
-        raise ValueError(f"without a result: {names}; the reasons stand above, and the same command tries them again")
+    run_variations(base, rows, command.seeds, command.folder, devices, words(), command.record)
 
 
 def demo_command(command):
@@ -454,7 +454,7 @@ def demo_command(command):
     report["seconds"] = time.monotonic() - started
     write_json(command.folder / "demo.json", report)
     if command.record is not None:
-        write_json(command.record, report)
+        write_rows(command.record, [flatten({"corpus": "bundled", **report})])
     print(demo_text(report, samples, command.folder))
 
 

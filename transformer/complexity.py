@@ -41,13 +41,13 @@ from transformer.recurrence import gru_step
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# import json
 # from importlib.util import find_spec
 # from pathlib import Path
 #
 # from transformer import plotting
 # from transformer.attention import padding_mask
 # from transformer.convolution import dependence
+# from transformer.experiments.records import read_rows
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)            # one core: then time is work
@@ -573,11 +573,21 @@ def exponents(kind, sizes, d, forward, training):
 # self-attention is steeper than its FLOPs; a cell below shows a part of the reason.
 #
 # So to $n = 8{,}192$, with the paper's width $d = 512$. That takes some minutes and 8 GB, so it is a command,
-# `python tools/complexity.py` (with `--device cuda` where there is a GPU), and its result is a file:
+# `python -m transformer.experiments.complexity` (with `--device cuda` where there is a GPU), and its result is a file:
 
 # %% tags=["active-ipynb"]
-# measured = json.loads((data / "runs" / "complexity.json").read_text(encoding="utf8"))
-# sizes, d, forward, training = (measured[name] for name in ("sizes", "d", "forward", "training"))
+# measured = read_rows("complexity")
+# sizes, d = sorted({row["n"] for row in measured}), measured[0]["d"]
+#
+# def curves_of(mode):
+#     curves = {kind: {"seconds": [], "bytes": []} for kind in KINDS}
+#     for row in measured:
+#         if row["mode"] == mode:
+#             for what in ("seconds", "bytes"):
+#                 curves[row["layer"]][what].append(row[what])
+#     return curves
+#
+# forward, training = curves_of("forward"), curves_of("training")
 # tail = sizes[len(sizes) // 2:]
 # panels = [("seconds", "time, forward", forward), ("seconds", "time, training", training), ("bytes", "memory, training", training)]
 # for ax, (what, title, run) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
@@ -587,7 +597,7 @@ def exponents(kind, sizes, d, forward, training):
 #     for slope, start in ((1, min(at_tail) / 2), (2, max(at_tail) * 2)):                # two guides in grey
 #         ax.plot(tail, [start * (n / tail[0])**slope for n in tail], color="grey", linewidth=1)
 #         ax.annotate(f"slope {slope}", (tail[0], start), ha="right", va="center", fontsize=8, color="dimgrey")
-# print(f"{measured['hardware']}; {measured['minutes']:.0f} minutes")
+# print(f"{measured[0]['hardware']}; {measured[0]['minutes']:.0f} minutes")
 
 # %% tags=["active-ipynb"]
 # fits = {kind: exponents(kind, sizes, d, forward, training) for kind in KINDS}
@@ -628,7 +638,8 @@ def exponents(kind, sizes, d, forward, training):
 # %% tags=["active-ipynb"]
 # kinds = ("self-attention", "self-attention, fused", "recurrent")
 # panels = {"counted": {kind: [layer_flops(kind, n, d) / 1e9 for n in sizes] for kind in kinds},
-#           **{f"measured, {name}": {kind: measured[name][kind]["seconds"] for kind in kinds} for name in ("forward", "training")}}
+#           "measured, forward": {kind: forward[kind]["seconds"] for kind in kinds},
+#           "measured, training": {kind: training[kind]["seconds"] for kind in kinds}}
 # for ax, (title, curves) in zip(plotting.new_axes(4.4, 3.4, columns=3), panels.items()):
 #     plotting.lines(sizes, curves, "positions n", "GFLOPs" if title == "counted" else "seconds", title, log="xy", ax=ax)
 #     meet = [crossing(sizes, curves[kind], curves["recurrent"]) for kind in kinds[:2]]

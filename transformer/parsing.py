@@ -43,7 +43,7 @@ from transformer.trees import Tree, read_trees, walk
 # from transformer import plotting
 # from transformer.data import Tokenizer
 # from transformer.evalb import Settings, brackets, score_trees, summary
-# from transformer.experiments.records import read_results
+# from transformer.experiments.records import table
 # from transformer.figures import trees
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.parsers import evaluate_parser, spaced
@@ -579,15 +579,14 @@ def closing_looks(model, tokenizer, pairs):
 #         ("Zhu et al. 2013", "WSJ, section 23", 90.4),
 #         ("Dyer et al. 2016", "WSJ, section 23", 91.7),
 #         ("Transformer, 4 layers", "WSJ, section 23", 91.3)]
-# results = {}
-# for name, r in read_results().items():
-#     test = r["scores"].get("test", {})
-#     if "f1" in test:
-#         results[name] = r
-#         here = f"here, {name} ({r['parameters'] / 1e6:.1f} M)"
-#         for way, some in {"": test, ", likeliest output": test["likeliest"]}.items():
-#             rows.append((here + way, f"{r['corpus']}, test", some["f1"],
-#                          some["precision"], some["recall"], some["valid_trees"]))
+# figures = ["f1", "precision", "recall", "valid_trees"]
+# ways = {"fewest repairs": "test", "likeliest output": "test.likeliest"}
+# results = table("parser-*", "gpu-parser*")
+# for _, run in results.iterrows():
+#     for way, path in ways.items():
+#         here = f"here, {run['parameters'] / 1e6:.1f} M, {way}"
+#         found = [run[f"{path}.{figure}"] for figure in figures]
+#         rows.append((here, f"{run['corpus']}, test", *found))
 # columns = ["parser", "text", "F1", "precision", "recall", "valid trees, %"]
 # pd.DataFrame(rows, columns=columns).round(1).fillna("-").set_index("parser")
 
@@ -601,18 +600,15 @@ def closing_looks(model, tokenizer, pairs):
 # The same result by the length of the sentence. A point at the right is the share of outputs with as many parts of speech as the sentence has words.
 
 # %% tags=["active-ipynb"]
-# for r in results.values():
-#     test = r["scores"]["test"]
-#     ways = {"fewest repairs": test["by_length"],
-#             "likeliest output": test["likeliest"]["by_length"]}
-#     lengths = list(test["by_length"])
-#     figures = {"f1": "F1", "right_count": "right number of words, %"}
+# lengths = ["1-10", "11-20", "21-30", "31-40", "41 or more"]
+# figures = {"f1": "F1", "right_count": "right number of words, %"}
+# for _, run in results.iterrows():
 #     for ax, figure in zip(plotting.new_axes(4.5, 3.2, columns=2), figures):
 #         curves = {}
-#         for way, groups in ways.items():
-#             curves[way] = [group[figure] for group in groups.values()]
+#         for way, path in ways.items():
+#             curves[way] = [run[f"{path}.by_length.{n}.{figure}"] for n in lengths]
 #         plotting.lines(range(len(lengths)), curves, "words in the sentence",
-#                        figures[figure], f"{r['corpus']}, test", ax=ax, markers=True)
+#                        figures[figure], f"{run['corpus']}, test", ax=ax, markers=True)
 #         ax.set_xticks(range(len(lengths)), lengths)
 
 # %% [markdown]

@@ -21,7 +21,6 @@
 
 # %%
 import time
-from dataclasses import replace
 from itertools import islice
 
 from tqdm import tqdm
@@ -29,39 +28,34 @@ from tqdm import tqdm
 from transformer.corpora import languages_of, stream_corpus
 from transformer.scores import exact_match, scores
 from transformer.search import translate
-from transformer.experiments.records import figure_of
 from transformer.files import write_json
-from transformer.model import TransformerConfig
 from transformer.pretrained import load
 from transformer.recipes import search_of
 from transformer.runs import (
-    average_last, last_update, load_run, plan_run, power,
+    average_last, last_update, load_run, plan_run,
 )
-from transformer.training import TrainingConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# import json
 # import random
 # import tempfile
+# from dataclasses import replace
 # from pathlib import Path
 #
 # import matplotlib.pyplot as plt
-# import numpy as np
+# import pandas as pd
 # import torch
-# from IPython.display import Markdown, display
+# from IPython.display import display
 #
 # from transformer import plotting
 # from transformer.corpora import read_corpus
 # from transformer.data import encode_pairs
-# from transformer.experiments.records import (
-#     FAMILY_NAMES, SEEDS, commands_of, estimate_rows, families_rows, markdown_table,
-#     missing, multi30k_rows, public, read_alphas, read_families, read_results, record,
-#     tatoeba_rows,
-# )
-# from transformer.files import data_folder
+# from transformer.experiments.analysis import spread
+# from transformer.experiments.records import table
+# from transformer.experiments.rows import public, record
+# from transformer.experiments.translators import SEEDS, commands_of
 # from transformer.hardware import choose_device, choose_precision, matmul_rate
 # from transformer.weights import load_weights
 # from transformer.recipes import RECIPES, recipe
@@ -330,22 +324,23 @@ def score_run(folder, device="cpu", average=None, most=None):
 # direction; three changes of one setting each; and Tatoeba. The machine was shared, so hours of equal runs differ.
 
 # %% tags=["active-ipynb"]
-# results = {**read_results(), "this run": record(e.folder)}
-# for name, r in results.items():
-#     found = f"F1 {r['scores']['test']['f1']}" if "f1" in r["scores"].get("test", {}) else f"cased BLEU {figure_of(r)}"
-#     print(f"{name}: {found}; {r['command']}, {r['minutes']:.0f} minutes, {r['hardware']}, commit {r['commit']}{', stopped and resumed' if r.get('resumed') else ''}")
-# print("The first of the recipe's three, in the precision that suits your machine:", *commands_of("multi30k-en-de-1"), missing(results), sep="\n")
+# kept = table("multi30k-*", "tatoeba-*", "gpu-multi30k", "gpu-tatoeba")
+# this_run = pd.DataFrame([{"file": "this run", **record(e.folder)}])
+# results = pd.concat([kept[kept["test.bleu"].notna()], this_run], ignore_index=True)
+# print("The first of the recipe's three, in the precision that suits your machine:")
+# print(*commands_of("multi30k-en-de-1"), sep="\n")
+# results[["file", "test.bleu", "minutes", "hardware", "commit"]].round(1)
 
 # %% [markdown]
 # Where runs of Multi30k are there, the next picture shows how they went, on the first 200 validation sentences. The validation loss falls nearly to the end of the 62 rounds through the corpus.
 
 # %% tags=["active-ipynb"]
-# logs = {name: r["log"] for name, r in results.items() if name in SEEDS}
-# if logs:
-#     updates = [row["update"] for row in min(logs.values(), key=len)]
-#     for ax, figure, label in zip(plotting.new_axes(4.5, 3.2, columns=2), ("validation_loss", "bleu"), ("nats a target token", "greedy BLEU")):
-#         curves = {name: [row[figure] for row in log][:len(updates)] for name, log in logs.items()}
-#         plotting.lines(updates, curves, "update", label, "validation", ax=ax)
+# seeds = results[results["file"].isin(SEEDS)]
+# labels = {"validation_loss": "nats a target token", "bleu": "greedy BLEU"}
+# for ax, (figure, label) in zip(plotting.new_axes(4.5, 3.2, columns=2), labels.items()):
+#     curves = dict(zip(seeds["file"], seeds[f"log.{figure}"]))
+#     updates = seeds["log.update"].iloc[0]
+#     plotting.lines(updates, curves, "update", label, "validation", ax=ax)
 
 # %% [markdown]
 # ## Multi30k: how good is it?
@@ -354,7 +349,12 @@ def score_run(folder, device="cpu", average=None, most=None):
 # several sizes: the smallest is the best. The second column is today's convention, cased sacreBLEU.
 
 # %% tags=["active-ipynb"]
-# display(Markdown(markdown_table(["Multi30k, test_2016_flickr", "tokenised, lower-cased", "cased sacreBLEU"], multi30k_rows(results))))
+# shown = {"test.bleu_tokenized_lowercased": "tokenised, lower-cased", "test.bleu": "cased",
+#          "test.average-1.bleu": "cased, the last weights alone"}
+# multi30k = results[results["corpus"] == "multi30k"]
+# names = multi30k["file"].replace(dict.fromkeys(SEEDS, "the recipe, three seeds"))
+# display(spread(multi30k, names, list(shown)).rename(columns=shown))
+# print("Wu et al. (2021): tiny (2.6 M) 41.02, small (36.5 M) 39.68, base (49.1 M) 38.33")
 
 # %% [markdown]
 # What differs from Wu et al.: their vocabulary comes from 10,000 merges that start with characters, ours has 6,000 types merged from bytes (notebook 10); their dropout is 0.3, ours 0.2; they use
@@ -394,17 +394,16 @@ def score_run(folder, device="cpu", average=None, most=None):
 # below 1, so of two candidates the short one tends to win. $\alpha$ is there to repay that, and 0.6 repays too little. Here is what other values do, on validation.
 
 # %% tags=["active-ipynb"]
-# if trials := read_alphas():
-#     for ax, figure, label in zip(plotting.new_axes(4.5, 3.2, columns=2), ("bleu_tokenized_lowercased", "length"), ("BLEU", "words over the references' words")):
-#         curves = {}
-#         for name, trial in trials.items():
-#             greedy, *beams = trial["rows"]
-#             curves |= {f"{name}, beam 4": [row[figure] for row in beams], f"{name}, greedy": [greedy[figure]] * len(beams)}
-#         plotting.lines([row["alpha"] for row in beams], curves, "alpha", label, ax=ax, markers=True)
-# else:
-#     print("not measured yet: python tools/alpha.py --folder runs/multi30k-en-de-1")
-# for trial in trials.values():
-#     print(f"{trial['command']}: {trial['sentences']} validation sentences, {trial['minutes']} minutes")
+# trials = table("multi30k*-alpha")
+# labels = {"validation.bleu_tokenized_lowercased": "BLEU",
+#           "validation.length": "words over the references' words"}
+# for ax, (figure, label) in zip(plotting.new_axes(4.5, 3.2, columns=2), labels.items()):
+#     curves = {}
+#     for smoothing, own in trials.groupby("training.epsilon_ls"):
+#         beams, greedy = own[own["beam"] == 4], own[own["beam"] == 1]
+#         curves[f"smoothing {smoothing}, beam 4"] = list(beams[figure])
+#         curves[f"smoothing {smoothing}, greedy"] = list(greedy[figure]) * len(beams)
+#     plotting.lines(list(beams["alpha"]), curves, "alpha", label, ax=ax, markers=True)
 
 # %% [markdown]
 # From 0.6 to 1.6 the score rises steadily, by 0.6 in all, and about half of the missing words come back with it; four in a hundred are still missing. A gain of 0.6 is little beside the margin
@@ -426,7 +425,12 @@ def score_run(folder, device="cpu", average=None, most=None):
 # their pages say "BLEU".
 
 # %% tags=["active-ipynb"]
-# display(Markdown(markdown_table(["Tatoeba, English to German", "BLEU", "chrF", "equal to the reference"], tatoeba_rows(results))))
+# tatoeba = results[results["corpus"] == "tatoeba"].set_index("file")
+# figures = ["bleu", "bleu.margin", "chrf", "chrf.margin", "exact_match"]
+# splits = {"test": "average", "test.average-1": "last weights alone"}
+# display(pd.concat({words: tatoeba[[f"{split}.{figure}" for figure in figures]]
+#                    .set_axis(figures, axis=1) for split, words in splits.items()}))
+# print("OPUS-MT, each on its own sample: 2020 BLEU 47.3, chrF 66.4; 2021, big, BLEU 43.7")
 
 # %% [markdown]
 # (± is the 95% margin of notebook 15.) The samples differ, and ours learned from Tatoeba itself, so the table does not say who is better. It says that much larger systems have 44 to 47 on such sentences. Averaging is worth 1.4 here.
@@ -460,8 +464,8 @@ TABLE_2 = {
 }
 
 # %% [markdown]
-# Others have trained it since. Each differs in something, and the last column says in what. A score that was published in one convention only is
-# carried over to sacreBLEU by NVIDIA's fit (notebook 15), marked with ≈.
+# Others have trained it since. Each differs in something, which stands beside it. A score that was published in one convention only is
+# carried over to sacreBLEU by NVIDIA's fit (notebook 15), in a column of its own.
 
 # %%
 REPRODUCTIONS = [
@@ -484,29 +488,21 @@ def to_sacrebleu(score):
     return 0.978 * score - 0.05
 
 
-# %%
-def table_2_rows(results):
-    """Rows (system, the paper's count, sacreBLEU, FLOPs, what differs) of Table 2, reproductions, and this project's runs."""
-    rows = [[name, f"{score}", f"≈ {to_sacrebleu(score):.1f}", power(flops) if flops else "-", "the paper's table"]
-            for name, (score, flops) in TABLE_2.items()]
-    for name, score, sacre, differs in REPRODUCTIONS:
-        sacre = f"≈ {to_sacrebleu(score):.1f}" if sacre is None else sacre
-        rows.append([name, score or "-", sacre, "-", differs])
-    for name, r in results.items():
-        if r["corpus"] == "wmt14":
-            flops = products(TransformerConfig(**r["model"]), replace(TrainingConfig(**r["training"]), updates=r["updates"]))
-            rows.append([f"here, {name}", *(figure_of(r, "test", s) or "-" for s in ("bleu_compounds_split", "bleu")),
-                         power(flops), "plain text, detokenised; products counted, not time; see the README's ledger"])
-    return rows
-
+# %% tags=["active-ipynb"]
+# columns = ["BLEU as in the paper", "FLOPs"]
+# published = pd.DataFrame.from_dict(TABLE_2, orient="index", columns=columns)
+# others = pd.DataFrame(REPRODUCTIONS, columns=[
+#     "system", "BLEU as in the paper", "sacreBLEU", "what differs"]).set_index("system")
+# for systems in (published, others):
+#     fit = to_sacrebleu(systems["BLEU as in the paper"]).round(1)
+#     display(systems.assign(**{"sacreBLEU by the fit": fit}))
 
 # %% tags=["active-ipynb"]
-# table_2 = table_2_rows(results)
-# display(Markdown(markdown_table(["system", "BLEU as in the paper", "sacreBLEU", "FLOPs", "what differs"], table_2)))
-# with_flops = {name.replace(", ", "\n").replace(" ", "\n"): row for name, row in TABLE_2.items() if row[1]}
+# measured = published.dropna()
+# measured.index = measured.index.str.replace(", ", "\n").str.replace(" ", "\n")
 # left, right = plotting.new_axes(6, 3.2, columns=2)
-# plotting.bars({name: score for name, (score, _) in with_flops.items()}, ylabel="BLEU, newstest2014", ax=left)
-# plotting.bars({name: flops / 3.3e18 for name, (_, flops) in with_flops.items()}, ylabel="FLOPs, base = 1", ax=right);
+# plotting.bars(dict(measured["BLEU as in the paper"]), ylabel="BLEU, newstest2014", ax=left)
+# plotting.bars(dict(measured["FLOPs"] / 3.3e18), ylabel="FLOPs, base = 1", ax=right);
 
 # %% [markdown]
 # Left, the two Transformers lead, base even before the ensembles. Right, what each cost (base = 1): base comes at a third of the
@@ -528,27 +524,26 @@ def table_2_rows(results):
 # chosen the winner. So each family gets the best of three peaks or more: shorter runs with one seed try them, and greedy BLEU on validation sentences
 # decides. Only then is the test set translated, with the paper's beam of 4. The minutes are those of one CPU thread.
 #
-# `python tools/families.py` trains all of them on the bundled corpus, and with `--corpus multi30k --seeds 1` on real text.
+# `python -m transformer.experiments.table2` trains all of them on the bundled corpus, and with `--corpus multi30k --seeds 1` on real text.
 
 # %% tags=["active-ipynb"]
-# small = {corpus: result for corpus in ("bundled", "multi30k") if (result := read_families(corpus))}
-# SPLITS = {"bundled": {"test": "BLEU", "hard": "BLEU, harder set"}, "multi30k": {"test": "cased BLEU"}}
-# for corpus, result in small.items():
-#     columns = ["family", "parameters", "without embeddings", "peak learning rate", *SPLITS[corpus].values(), "FLOPs", "CPU minutes"]
-#     tokens = result["families"]["transformer"]["tokens"]
-#     display(Markdown(f"**{corpus}**, {tokens:,} target tokens each, {result['hardware']}, `{result['command']}`\n\n"
-#                      + markdown_table(columns, families_rows(result, SPLITS[corpus]))))
-# for corpus in SPLITS.keys() - small.keys():
-#     print(f"not measured yet: python tools/families.py --corpus {corpus} --seeds 1")
+# families = table("families-*")
+# runs = families[families["what"] == "run"]
+# cost = ["parameters", "parameters.outside_embeddings", "rate", "flops", "minutes.cpu"]
+# for corpus, own in runs.groupby("corpus"):
+#     print(f"{corpus}: {own['tokens'].iloc[0]:,.0f} target tokens each,", own["hardware"].iloc[0])
+#     scores = spread(own, "family", ["test.bleu", "hard.bleu"])
+#     display(scores.join(own.groupby("family")[cost].mean()))
 
 # %% [markdown]
 # How did they learn? Validation loss over the updates, the first seed of each:
 
 # %% tags=["active-ipynb"]
-# for ax, (corpus, result) in zip(np.atleast_1d(plotting.new_axes(4.5, 3.2, columns=max(1, len(small)))), small.items()):
-#     logs = {FAMILY_NAMES[family]: part["log"] for family, part in result["families"].items()}
-#     updates = [row["update"] for row in logs["Transformer"]]
-#     plotting.lines(updates, {name: [row["validation_loss"] for row in log] for name, log in logs.items()}, "update", "nats a target token", corpus, ax=ax)
+# first = runs[runs["log.update"].notna()].drop_duplicates(["corpus", "family"])
+# for ax, (corpus, own) in zip(plotting.new_axes(4.5, 3.2, columns=2), first.groupby("corpus")):
+#     curves = dict(zip(own["family"], own["log.validation_loss"]))
+#     updates = own["log.update"].iloc[0]
+#     plotting.lines(updates, curves, "update", "nats a target token", corpus, ax=ax)
 
 # %% [markdown] tags=["question-12"]
 # ### How can attention alone replace recurrence and convolution?
@@ -578,16 +573,17 @@ def table_2_rows(results):
 # short. The next picture groups sentences by length; grey bars are deviations over seeds (Multi30k has one seed, and no bars).
 
 # %% tags=["active-ipynb"]
-# panels = [(corpus, split) for corpus in small for split in SPLITS[corpus]]
-# axes = plotting.new_axes(4.2, 3.2, columns=len(panels), sharey=True) if panels else []
-# for ax, (corpus, split) in zip(np.atleast_1d(axes), panels):
-#     rows = {FAMILY_NAMES[family]: part[split]["lengths"] for family, part in small[corpus]["families"].items()}
-#     groups = [f"{row['from']}-{row['to']}" if row["from"] < row["to"] else f"{row['to']}" for row in rows["Transformer"]]
-#     plotting.lines(range(len(groups)), {name: [row["mean"] for row in lengths] for name, lengths in rows.items()}, "words of the source", "BLEU",
+# panels = families[families["what"] == "length"].groupby(["corpus", "split"], sort=False)
+# axes = plotting.new_axes(4.2, 3.2, columns=len(panels), sharey=True)
+# for ax, ((corpus, split), own) in zip(axes, panels):
+#     rows = dict(list(own.groupby("family", sort=False)))
+#     groups = [f"{first:g}-{last:g}" for first, last in zip(rows["rnn"]["from"], rows["rnn"]["to"])]
+#     curves = {family: list(some["bleu"]) for family, some in rows.items()}
+#     plotting.lines(range(len(groups)), curves, "words of the source", "BLEU",
 #                    f"{corpus}, {split}", ax=ax, markers=True)
-#     for lengths in rows.values():
-#         reach = [row["deviation"] or 0 for row in lengths]
-#         ax.errorbar(range(len(groups)), [row["mean"] for row in lengths], yerr=reach, fmt="none", ecolor="grey", capsize=2)
+#     for some in rows.values():
+#         ax.errorbar(range(len(groups)), some["bleu"], yerr=some["bleu.deviation"].fillna(0),
+#                     fmt="none", ecolor="grey", capsize=2)
 #     ax.set_xticks(range(len(groups)), groups, fontsize=8)
 #     ax.set_ylim(bottom=0)
 
@@ -631,13 +627,9 @@ def table_2_rows(results):
 # What they would take is only estimated, from the count of FLOPs; `make gpu` measures it for whoever has a GPU for an hour.
 
 # %% tags=["active-ipynb"]
-# path = data_folder() / "runs" / "estimate.json"
-# if path.is_file():
-#     estimate = json.loads(path.read_text(encoding="utf8"))
-#     display(Markdown(markdown_table(["model", "hardware", "s an update", "hours", "dollars"], estimate_rows(estimate))))
-#     print("An estimate, not a measurement. It assumes: " + "; ".join(estimate["assumptions"]))
-# else:
-#     print("No estimate here: data/runs/estimate.json lies in the repository, and python tools/gpu.py estimate makes it.")
+# estimate = table("estimate")
+# display(estimate[["model", "hardware", "seconds_per_update", "hours", "dollars"]])
+# print("An estimate, not a measurement. It assumes:", *estimate["assumptions"][0], sep="\n- ")
 
 # %% [markdown]
 # Beside the paper's own 12 and 84 hours on eight P100, the estimate is an eighth too low for base and a quarter too high for big.

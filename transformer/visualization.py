@@ -42,6 +42,7 @@ from transformer.files import write_file
 # from transformer import plotting
 # from transformer.data import Tokenizer
 # from transformer.corpora import read_bundled
+# from transformer.experiments.records import read_rows, under
 # from transformer.files import data_folder
 # from transformer.model import Transformer
 #
@@ -711,20 +712,19 @@ def head_costs(model, tokenizer, examples):
 #
 # The bundled corpus is a small world with a strict grammar. Multi30k holds what people wrote under photographs. A model
 # trained on it (notebook [16](16_translation.ipynb), 4 layers of 4 heads) is too large for the repository, so a command looked at it and left a file:
-# `python tools/attention.py --folder runs/multi30k-en-de-1`. The sentences are our own, 24 of them, aligned by hand in `data/aligned.tsv`.
+# `python -m transformer.experiments.attention --folder runs/multi30k-en-de-1`. The sentences are our own, 24 of them, aligned by hand in `data/aligned.tsv`.
 
 # %% tags=["active-ipynb"]
-# path = data_folder() / "runs" / "multi30k-attention.json"
-# real = json.loads(path.read_text(encoding="utf8"))
+# real = read_rows("multi30k-attention")[0]
 # real_maps = [from_thousandths(saved) for saved in real["sentences"]]
-# print({name: value for name, value in real["alignment"].items() if name != "errors_where_chosen"})
+# print({name: real[f"alignment.{name}"] for name in ("layer", "head", "error", "diagonal")})
 
 # %% [markdown]
 # The head was chosen on the first twelve sentences and scored on the other twelve, beside the diagonal. Here it is on two
 # sentences, as the model translated them:
 
 # %% tags=["active-ipynb"]
-# layer, head = real["alignment"]["layer"] - 1, real["alignment"]["head"] - 1
+# layer, head = real["alignment.layer"] - 1, real["alignment.head"] - 1
 # plotting.heatmaps([(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], m.source, m.target) for m in real_maps],
 #                   across=2, width=4.4, height=4.4, largest=1.0, labels=("looked at", "produced"));
 
@@ -740,7 +740,7 @@ def head_costs(model, tokenizer, examples):
 # heads, layers = ([f"{word} {n + 1}" for n in range(4)] for word in ("head", "layer"))
 # plotting.heatmaps([(name, torch.tensor(real[key]), heads, layers) for name, key in
 #                    (("entropy, nats", "encoder_entropy"), ("distance, words", "encoder_distance"))], across=2, width=3.4, height=2.6, values=True)
-# lost = real["bleu_lost_without_head"]
+# lost = under(real, "bleu_lost_without_head")
 # plotting.heatmap(torch.tensor([row for table in lost.values() for row in table]), heads, [f"{kind} {n + 1}" for kind in lost for n in range(4)],
 #                  f"BLEU lost, {real['bleu_lost_on']}", values=True)
 # first = torch.stack([m.encoder[0].mean(dim=(0, 1)).max() for m in real_maps])

@@ -1,1 +1,3 @@
-"""The long runs: lists of settings for one runner, and what is kept of them in data/runs."""
+"""Long experiments as short lists of settings for one runner, and what is read from their records
+in data/runs.
+"""

@@ -1,0 +1,57 @@
+"""The length penalty for a corpus, chosen on its validation sentences: kept in
+data/runs/<corpus>-alpha.json.
+
+    python -m transformer.experiments.alpha --folder runs/multi30k-en-de-1   # a finished run of
+    `transformer train`
+
+Greedy search, then beam 4 (the paper's) with every alpha. Each is scored by BLEU;
+"validation.length" is words written over words in the references. No test sentence is touched.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from transformer.corpora import languages_of
+from transformer.scores import bleu, tokenized_bleu
+from transformer.search import translate
+from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
+from transformer.files import data_folder
+from transformer.pretrained import load
+from transformer.runs import load_run, stream_pairs
+
+SEARCHES = [(1, 0.0), *((4, alpha) for alpha in (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2))]
+
+
+def measure(run: Path, beam: int, alpha: float, folder: Path, device: str) -> dict:
+    """BLEU (cased, and as the Multi30k literature counts) and length of a run's validation
+    translations.
+    """
+    e, (model, tokenizer) = load_run(run), load(run, device)
+    sources, references = zip(*stream_pairs(e, "validation"))
+    outputs = translate(model, tokenizer, sources, beam, alpha)
+    language = languages_of(e.corpus, e.reverse)[1]
+    written, wanted = (sum(len(text.split()) for text in texts) for texts in (outputs, references))
+    return {"validation": {"sentences": len(sources), "bleu": round(bleu(outputs, references).score, 2),
+                           "bleu_tokenized_lowercased": round(tokenized_bleu(outputs, references, language).score, 2),
+                           "length": round(written / wanted, 4)}}
+
+
+def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = None, workers: int = 1,
+         device: str = "auto") -> None:
+    """Search with every alpha.
+
+    Args:
+        folder: of a finished run
+        record: the file of results (data/runs/<corpus>-alpha.json where not given)
+        workers: searches at the same time
+        device: cpu, cuda or mps
+    """
+    e, command = load_run(folder), "python -m transformer.experiments.alpha"
+    jobs = [Job(f"beam{beam}-alpha{alpha}", partial(measure, folder, beam, alpha),
+                {"corpus": e.corpus, "training.epsilon_ls": e.training.epsilon_ls, "beam": beam, "alpha": alpha}, command)
+            for beam, alpha in SEARCHES]
+    run_jobs(jobs, folder / "alpha", devices_for(device, workers), record or data_folder() / "runs" / f"{e.corpus}-alpha.json")
+
+
+if __name__ == "__main__":
+    run_command(main)

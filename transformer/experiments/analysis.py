@@ -1,0 +1,76 @@
+"""What tables of runs say (pandas): spread over seeds, differences seed by seed, verdicts, the
+paper's beside them.
+"""
+
+import numpy as np
+import pandas as pd
+
+FIGURES = {"perplexity": "validation.perplexity", "bleu": "validation.bleu"}
+HARDLY = {"perplexity": 0.05, "bleu": 0.3}  # differences of the paper, whose table has one number a row, that may be chance
+
+
+def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.DataFrame:
+    """Mean and standard deviation over seeds as text, "12.30 ± 0.20", for each group of runs; one
+    run has no deviation.
+    """
+    groups = runs.groupby(by, sort=False)[figures]
+    mean, own = groups.mean().round(6), groups.std()  # a sum's last digit does not decide how 21.265 is rounded
+    text = mean.map("{:.2f}".format) + own.map(lambda s: "" if np.isnan(s) else f" ± {s:.2f}")
+    return text.where(mean.notna(), "-").assign(runs=groups.size())
+
+
+def differences(runs: pd.DataFrame, figure: str) -> pd.Series:
+    """Each run's figure minus that of the run beside it with the same seed, by "row"; base itself is
+left out.
+
+    Perplexities compare only with the same vocabulary, so between runs on the same sentences.
+    """
+    pairs = runs.merge(runs, left_on=["beside", "seed"], right_on=["row", "seed"], suffixes=("", " beside"))
+    pairs = pairs[pairs["row"] != pairs["beside"]]
+    if figure.endswith("perplexity"):
+        same = [pairs[name].fillna(0) == pairs[f"{name} beside"].fillna(0) for name in ("every", "longest")]
+        pairs = pairs[same[0] & same[1]]
+    return (pairs[figure] - pairs[f"{figure} beside"]).set_axis(pairs["row"]).dropna()
+
+
+def judge(differences: pd.Series, figure: str) -> pd.DataFrame:
+    """"difference" (the mean), its "deviation" and a "verdict" ("better", "worse", "none") for each row
+of differences.
+
+    One difference deviates by the row's own standard deviation over three seeds or more, at least
+    by the median of all rows; a mean under two of its deviations is none. Until some row has three
+    differences the verdict is "few runs".
+    """
+    rows = differences.groupby(level=0, sort=False)
+    mean, count = rows.mean(), rows.count()
+    own = rows.std().where(count > 2)
+    deviation = np.maximum(own.fillna(0), own.median()) / np.sqrt(count)
+    none = (mean == 0) | (mean.abs() < 2 * deviation)
+    better = (mean > 0) == figure.endswith("bleu")
+    verdict = np.select([deviation.isna(), none, better], ["few runs", "none", "better"], "worse")
+    return pd.DataFrame({"difference": mean, "deviation": deviation, "verdict": verdict})
+
+
+def compare(runs: pd.DataFrame) -> pd.DataFrame:
+    """Every row but base, beside the row it is compared with: its seeds, and the verdict on each
+    figure; see `judge`.
+    """
+    rows = runs[runs["row"] != "base"].groupby("row", sort=False)[["group", "beside"]].first()
+    rows.insert(2, "seeds", differences(runs, "validation.bleu").groupby(level=0).count())
+    rows.columns = pd.MultiIndex.from_product([[""], rows.columns])
+    judged = {name: judge(differences(runs, figure), figure) for name, figure in FIGURES.items()}
+    return rows.join(pd.concat(judged, axis=1))
+
+
+def beside_the_paper(runs: pd.DataFrame, table: list, figure: str) -> pd.DataFrame:
+    """The rows of Table 3 as differences from base, here and in the paper, and whether they go the same
+way.
+
+    figure: "perplexity" or "bleu". "only here": in the paper hardly a difference (`HARDLY`).
+    """
+    paper = pd.DataFrame(table).set_index("name")[figure]
+    found = compare(runs)[figure].assign(paper=(paper - paper["base"]).round(2)).dropna(subset=["paper"])
+    judged = found["verdict"].isin(["better", "worse"])
+    hardly, same = found["paper"].abs() <= HARDLY[figure], found["difference"] * found["paper"] > 0
+    direction = np.select([~judged, hardly, same], [found["verdict"], "only here", "same way"], "reversed")
+    return found.assign(direction=direction)

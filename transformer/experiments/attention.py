@@ -1,0 +1,84 @@
+"""What a trained Multi30k model's attention does, for notebook 19: kept in
+data/runs/multi30k-attention.json.
+
+    python -m transformer.experiments.attention --folder runs/multi30k-en-de-1   # a finished run of
+    `transformer train`
+
+The sentences are the project's own (data/aligned.tsv: English, German, alignment by hand). Their
+first half chooses the cross-attention head, the second half scores it. What a head costs is counted
+in BLEU on validation sentences of the run's corpus, with greedy search. Two sentences are kept
+whole, as the model translates them, with the weights of every head.
+"""
+
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+from transformer import visualization as v
+from transformer.search import translate
+from transformer.experiments.runner import Job, run_command, run_jobs
+from transformer.files import data_folder
+from transformer.pretrained import load
+from transformer.runs import load_run, stream_pairs
+
+SHOWN = (3, 20)  # of data/aligned.tsv
+
+
+def read_aligned() -> list:
+    """[(English, German, {(English word, German word), ...}), ...] of the project's sentences
+    aligned by hand.
+    """
+    text = (data_folder() / "aligned.tsv").read_text(encoding="utf8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    return [(source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
+            for source, target, links in rows]
+
+
+def rounded(table, digits=3):
+    """A tensor as lists of rounded numbers."""
+    return [[round(x, digits) for x in row] for row in table.tolist()]
+
+
+def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
+    """Everything notebook 19 draws of a trained run."""
+    model, tokenizer = load(run)
+    aligned = read_aligned()
+    maps = v.all_maps(model, tokenizer, [(source, target) for source, target, _ in aligned])
+    gold, half = [links for *_, links in aligned], len(aligned) // 2
+    errors = v.cross_head_errors(maps[:half], gold[:half])
+    layer, head = divmod(errors.argmin().item(), errors.shape[1])
+    pairs = islice(stream_pairs(load_run(run), "validation"), sentences)
+    validation = [SimpleNamespace(source=source, target=target) for source, target in pairs]
+    costs = v.head_costs(model, tokenizer, validation)
+    shown = [aligned[i][0] for i in SHOWN]
+    pairs = list(zip(shown, translate(model, tokenizer, shown)))
+    return {
+        "alignment": {
+            "layer": layer + 1, "head": head + 1, "chosen_on": half, "scored_on": len(aligned) - half,
+            "error": round(v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3),
+            "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3), "errors_where_chosen": rounded(errors)},
+        "encoder_entropy": rounded(v.head_entropy(maps, "encoder")),
+        "encoder_distance": rounded(v.head_distance(maps)),
+        "bleu_lost_without_head": {kind: rounded(table, 2) for kind, table in costs.items()},
+        "bleu_lost_on": f"{len(validation)} validation sentences, greedy search",
+        "sentences": [v.as_thousandths(m) for m in v.all_maps(model, tokenizer, pairs)],
+    }
+
+
+def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200, record: Path | None = None) -> None:
+    """Look at every head of a finished run.
+
+    Args:
+        folder: of the run
+        sentences: validation sentences for the cost of a head
+        record: the file of results (data/runs/multi30k-attention.json where not given)
+    """
+    e, command = load_run(folder), f"python -m transformer.experiments.attention --folder runs/{folder.name}"
+    known = {"corpus": e.corpus, "seed": e.training.seed}
+    job = Job("attention", partial(measure, folder, sentences), known, command)
+    run_jobs([job], folder, ["cpu"], record or data_folder() / "runs" / "multi30k-attention.json")
+
+
+if __name__ == "__main__":
+    run_command(main)

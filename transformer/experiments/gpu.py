@@ -1,0 +1,271 @@
+"""What somebody with a GPU for an hour can measure: prepared stages of at most ten minutes, the
+most important first.
+
+    python -m transformer.experiments.gpu                 every stage that has no result yet (make
+    gpu); again: go on
+    python -m transformer.experiments.gpu base big        only these
+    python -m transformer.experiments.gpu --list          what there is, and what has a result
+    python -m transformer.experiments.gpu --small         a rehearsal with tiny models: some minutes
+    on a CPU
+    python -m transformer.experiments.gpu estimate        the one stage that needs no GPU
+
+1. Multi30k: English-German with three seeds, German-English, the ablations: trained and scored.
+2. The paper's base and big at its full batch size, 200 updates each: tokens a second, utilisation,
+memory, and from
+   them the hours and the cost of the whole runs. The token ids are random, with lengths drawn like
+   WMT's.
+3. Tatoeba.
+4. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where
+transformers is there). 5. Table 3 with a larger base than on a CPU, three seeds: hours, so it takes
+several calls. 6. What base and big would take on several GPUs, estimated from the count of FLOPs.
+
+Each stage is a list of jobs, and leaves data/runs/gpu-<stage>.json. What runs into the limit is
+stopped, saved, and goes on the next time. --workers 4 trains four models at a time (their minutes
+are then not those of one alone).
+"""
+
+import gc
+import sys
+import tempfile
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import tyro
+
+from transformer.bench import Bench, run_bench
+from transformer.experiments import table3, translators
+from transformer.experiments.records import read_rows
+from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.files import data_folder
+from transformer.hardware import (
+    UTILISATION,
+    allow_tf32,
+    choose_device,
+    choose_precision,
+    matmul_rate,
+    peak_memory,
+    training_flops,
+)
+from transformer.fast import build_fast
+from transformer.pretrained import parameters_of
+from transformer.recipes import recipe
+from transformer.runs import Experiment
+from transformer.training import Interrupted, train
+
+PAPER = {"base": 100_000, "big": 300_000}  # updates
+BENCH = {"bench-base": ("base",), "bench-big": ("big",), "bench-decoding": ("T3", "T4"),  # parts of `transformer bench`
+         "bench-memory": ("memory", "attention")}
+STAGES = ["multi30k", *PAPER, "tatoeba", *BENCH, "variations", "estimate"]
+DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
+# hardware; FLOPs a second of dense matrix products in this precision, by the makers' data sheets; dollars an hour
+GPUS = [("1 x H100, bf16", 989e12, DOLLARS), ("8 x H100, bf16", 8 * 989e12, 8 * DOLLARS),
+        ("1 x A100, bf16", 312e12, 1.5), ("1 x T4, fp16", 65e12, 0.35),
+        ("8 x P100, fp32 (the paper's)", 8 * 9.5e12, None)]
+TINY = dict(d_model=16, d_ff=32, N=1, h=2)
+COMMAND = "python -m transformer.experiments.gpu"
+
+
+def tiny(e: Experiment) -> Experiment:
+    """A rehearsal of an experiment: a tiny model, two updates, the bundled corpus."""
+    return replace(e, corpus="bundled", reverse=False, model=replace(e.model, vocab_size=300, **TINY),
+                   training=replace(e.training, updates=2, batch_tokens=300, save_every=1))
+
+
+# The paper's sizes, at its batch
+
+def random_pairs(count: int, vocab_size: int, seed: int = 2017) -> list:
+    """Encoded pairs of random ids with lengths like those of WMT 2014 cut into 37,000 types.
+
+    Log-normal, 29 tokens on average, 3 to 150; a target is 0.7 to 1.5 times as long as its source.
+    """
+    chance = np.random.RandomState(seed)
+    source = chance.lognormal(np.log(24), 0.6, count).clip(3, 150)
+    target = (source * chance.lognormal(0.03, 0.2, count).clip(0.7, 1.5)).clip(3, 150)
+
+    def ids(n):
+        return chance.randint(3, vocab_size, int(n)).tolist()
+
+    return [([*ids(s), 2], [1, *ids(t), 2]) for s, t in zip(source, target)]
+
+
+def measured(c, training, encoded, device) -> dict:
+    """Train a fresh model without saving; what its updates took, the first quarter left out as
+    warm-up.
+    """
+    torch.manual_seed(training.seed)
+    log = train(build_fast(c).to(device), encoded, training)
+    first, last = log[0], log[-1]
+    updates, seconds = last["update"] - first["update"], max(1e-9, last["seconds"] - first["seconds"])
+    return {"seconds_per_update": round(seconds / updates, 6),
+            "tokens_per_second": round((last["tokens"] - first["tokens"]) / seconds),
+            "tokens_per_update": round((last["tokens"] - first["tokens"]) / updates),
+            "utilisation": round(sum(row["utilisation"] for row in log[1:]) / len(log[1:]), 3),
+            "skipped": last["skipped"], "log.loss": [round(row["loss"], 3) for row in log]}
+
+
+def in_parts(c, training, encoded, device) -> dict:
+    """`measured` with as few batches an update as memory allows; ValueError where sixteen are too
+    few.
+    """
+    for parts in (1, 2, 4, 8, 16):
+        here = replace(training, accumulate=parts, batch_tokens=training.batch_tokens // parts)
+        try:
+            return {"accumulate": parts, "batch_tokens": here.batch_tokens, **measured(c, here, encoded, device)}
+        except torch.cuda.OutOfMemoryError:
+            print(f"{here.batch_tokens:,} tokens do not fit: trying half as many, twice an update", flush=True)
+        gc.collect()  # here, where the exception is gone and holds nothing any more
+        torch.cuda.empty_cache()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+    raise ValueError("the model does not fit into this GPU's memory")
+
+
+def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
+    """Speed of the paper's base or big at 25,000 tokens a side an update, and what the whole run
+    would take.
+    """
+    allow_tf32()
+    (c, training), device = recipe("wmt14", name).values(), torch.device(device)
+    if small:
+        c, training = replace(c, vocab_size=300, **TINY), replace(training, batch_tokens=500)
+    updates = 8 if small else 200
+    training = replace(training, updates=updates, save_every=updates // 4)
+    speed = in_parts(c, training, random_pairs(200 if small else 40_000, c.vocab_size), device)
+    hours = PAPER[name] * speed["seconds_per_update"] / 3600
+    return {"matmul_teraflops": round(matmul_rate(device, choose_precision(device)) / 1e12, 2),
+            "parameters": parameters_of(c), "updates": updates, **speed,
+            "peak_memory_gib": round(peak_memory(device), 2), "updates_of_the_paper": PAPER[name],
+            "hours_of_the_paper": round(hours, 2), "dollars_an_hour_assumed": DOLLARS,
+            "dollars": round(hours * DOLLARS, 2)}
+
+
+def bench(name: str, small: bool, folder: Path, device: str) -> dict:
+    """The figures of a part of `transformer bench`."""
+    return run_bench(Bench(parts=BENCH[name], quick=small, device=device), f"{COMMAND} {name}")
+
+
+# On paper
+
+ASSUMPTIONS = [
+    "a third of each GPU's data-sheet rate of dense products reaches the model (published speeds come to: NVIDIA's "
+    "big 34% on one A100 and one V100, 29% on eight A100; the paper's base 31% and big 42% of eight P100)",
+    "25,000 source and 25,000 target tokens an update, none of them padding, in sentences of 30 tokens",
+    "several GPUs lose nothing by waiting for each other", "validation and checkpoints cost nothing",
+    "dollars an hour for one GPU: H100 2.50, A100 1.50, T4 0.35, roughly 2025's prices for renting"]
+
+
+def short(number: float) -> float:
+    """A number cut to three digits."""
+    return float(f"{number:.3g}")
+
+
+def estimate(folder: Path | None = None, device: str = "cpu") -> list[dict]:
+    """Hours and dollars of the paper's runs on several GPUs, from the count of FLOPs alone. Marked
+    as an estimate.
+    """
+    rows = []
+    for name, updates in PAPER.items():
+        c, training = recipe("wmt14", name).values()
+        flops = training.batch_tokens / 30 * training_flops(c, 30, 30)
+        for hardware, peak, dollars in GPUS:
+            seconds = flops / (peak * UTILISATION)
+            hours = updates * seconds / 3600
+            rows.append({"model": name, "hardware": hardware, "updates": updates, "flops": short(flops * updates),
+                         "seconds_per_update": short(seconds), "hours": short(hours),
+                         "dollars": dollars and short(hours * dollars)})
+    return [{"what": "an estimate from the count of FLOPs, not a measurement", "estimate": True,
+             "assumptions": ASSUMPTIONS, "minutes": 0.0, **row} for row in rows]
+
+
+# The stages
+
+def jobs_of(stage: str, small: bool) -> list[Job]:
+    """The jobs of a stage."""
+    command = f"{COMMAND} {stage}"
+    if stage in PAPER:
+        what = "speed of training on random token ids, lengths drawn like WMT's; not a translation run"
+        e = Experiment("random ids", **recipe("wmt14", stage))
+        return [Job(stage, partial(throughput, stage, small), {"what": what, **settings_of(e)}, command)]
+    if stage in BENCH:
+        return [Job(stage, partial(bench, stage, small), {}, command)]
+    if stage == "estimate":
+        return [Job(stage, estimate, {}, command)]
+    if stage == "variations":
+        base = table3.base_of("multi30k", large=True)
+        rows, seeds = (table3.choose(("E",)), (1,)) if small else (table3.choose(), (1, 2, 3))
+        return [table3.job_of(row, tiny(base) if small else base, seed, command) for seed in seeds for row in rows]
+    names = [name for name in translators.RUNS if name.startswith(stage)]
+    if small:
+        return [translators.job_of(name, tiny(translators.experiment_of(name)), most=4) for name in names]
+    return [translators.job_of(name) for name in names]
+
+
+@dataclass
+class Options:
+    """Measure what a GPU is needed for, stage by stage; what has a result is left out."""
+
+    stages: tyro.conf.Positional[tuple[str, ...]] = ()
+    """some of the stages (all that have no result yet where none is named)"""
+    list: bool = False
+    """only say what there is"""
+    small: bool = False
+    """rehearse with tiny models on the CPU"""
+    minutes: float = 9.5
+    """limit of a stage"""
+    workers: int | None = None
+    """models trained side by side (one for each GPU where not given)"""
+    folder: Path = Path("runs/gpu")
+    """where runs are kept while they train"""
+    out: Path = field(default_factory=lambda: data_folder() / "runs")
+    """where the results go"""
+
+    def file(self, stage: str) -> Path:
+        """Where a stage's result lies: gpu-<name>.json, beside what was made on a CPU; the estimate
+        as estimate.json.
+        """
+        return self.out / f"{stage if stage == 'estimate' else f'gpu-{stage}'}.json"
+
+    def done(self, stage: str) -> bool:
+        """True where all jobs of a stage have a result."""
+        return {job.name for job in jobs_of(stage, self.small)} <= {row.get("name") for row in read_rows(self.file(stage))}
+
+
+def main(options: Annotated[Options, tyro.conf.arg(name="")]) -> None:
+    """Run stages; ValueError where one has failed, or where there is no GPU."""
+    for name in options.stages:
+        if name not in STAGES:
+            raise ValueError(f"there is no stage {name}: choose from {', '.join(STAGES)}")
+    with tempfile.TemporaryDirectory() as scratch:
+        if options.small and options.out == data_folder() / "runs":
+            options = replace(options, folder=Path(scratch, "runs"), out=Path(scratch, "results"))
+        names = options.stages or STAGES
+        if options.list:
+            print("\n".join(f"{'done' if options.done(name) else 'to do':6} {name}" for name in names))
+            return
+        waiting = [name for name in names if options.stages or not options.done(name)]
+        if not options.small and waiting != ["estimate"] and choose_device().type == "cpu":
+            old = f" (this torch wants CUDA {torch.version.cuda}: is the driver too old?)" if torch.version.cuda else ""
+            raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU, "
+                             "and the stage estimate needs none")
+        run_stages(waiting, options)
+
+
+def run_stages(names: list[str], options: Options) -> None:
+    """Run stages one after another; exits with status 1 where some did not come to their end."""
+    left, devices = [], devices_for("cpu" if options.small else "auto", options.workers)
+    for name in names:
+        try:
+            run_jobs(jobs_of(name, options.small), options.folder / name, devices, options.file(name), options.minutes)
+        except (Interrupted, ValueError, OSError) as problem:
+            print(f"{name}: {problem}", flush=True)
+            left.append(name)
+    print(f"{len(names) - len(left)} of {len(names)} stages done" + (f"; to do: {', '.join(left)}" if left else ""))
+    sys.exit(bool(left))
+
+
+if __name__ == "__main__":
+    run_command(main)

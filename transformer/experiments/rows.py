@@ -1,0 +1,77 @@
+"""What is kept of a run of training: its settings, where it came from, its scores and its log, as
+one row.
+"""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from transformer.experiments.records import flatten
+from transformer.files import git_commit
+from transformer.runs import read_log, read_settings
+from transformer.weights import load_weights
+
+LOGGED = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss", "validation_loss", "bleu",
+          "f1")
+
+
+def public(command: str) -> str:
+    """A command without where its files and folders lie: --folder goes, and of other paths the name
+    stays.
+    """
+    words, kept = iter(shlex.split(command)), []
+    for word in words:
+        name, _, value = word.partition("=")
+        if name == "--folder":
+            if not value:
+                next(words, None)
+            continue
+        value = value or word
+        kept.append(word.replace(value, re.split(r"[/\\]", value.rstrip("/\\"))[-1]))
+    return shlex.join(kept)
+
+
+def thin(log: list[dict], most: int = 40) -> dict[str, list]:
+    """At most about `most` rows of a log, evenly spread, the last among them, as columns; figures
+    cut to four digits.
+    """
+    step = -(-len(log) // most)
+    rows = log[::-1][::step][::-1]
+    return {name: [row[name] if isinstance(row[name], int) else float(f"{row[name]:.4g}") for row in rows]
+            for name in LOGGED if name in rows[0]}
+
+
+def outside_embeddings(parameters: int, model: dict) -> int:
+    """How many of a model's parameters are not in its embedding matrix (or its three, where they
+    are not tied).
+    """
+    return parameters - model["vocab_size"] * model["d_model"] * (1 if model.get("tie_embeddings", True) else 3)
+
+
+def row_of(folder: Path, reports: dict) -> dict:
+    """What is kept of a finished run, as a row; reports is {split: figures}."""
+    saved, log = read_settings(folder), read_log(folder)
+    last, settings = log[-1], {**saved["training"]}
+    parameters = sum(weight.numel() for weight in load_weights(folder / "model.safetensors")[0].values())
+    source = saved.get("source_file")
+    return flatten({
+        "command": public(saved["command"]), "commit": saved.get("commit") or git_commit(),
+        "hardware": saved.get("hardware", "not recorded"),
+        "resumed": [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])],
+        "corpus": Path(source).name if source else saved["corpus"], "reverse": saved.get("reverse", False),
+        "seed": settings.pop("seed"), "minutes": round(last["seconds"] / 60, 2), "updates": last["update"],
+        "epochs": last["epoch"], "tokens": last["tokens"], "parameters": parameters,
+        "parameters.outside_embeddings": outside_embeddings(parameters, saved["model"]),
+        "model": saved["model"], "training": settings, **reports, "log": thin(log)})
+
+
+def record(folder: Path) -> dict:
+    """The row of a finished run with all its scores; ValueError where there is nothing yet."""
+    reports = {path.name.removeprefix("scores.").removesuffix(".json"): json.loads(path.read_text(encoding="utf8"))
+               for path in sorted(folder.glob("scores.*.json"))}
+    if not read_log(folder) or not reports:
+        raise ValueError(f"the run in {folder} has no {'scores' if read_log(folder) else 'log'}: "
+                         "train, then evaluate, then record it")
+    return row_of(folder, {split: {name: value for name, value in report.items() if name not in ("corpus", "split")}
+                           for split, report in reports.items()})

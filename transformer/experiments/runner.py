@@ -1,0 +1,250 @@
+"""One runner for all long experiments: each job in a process of its own; it resumes, scores, and
+keeps a row a run.
+
+A job is a name, what is known of it beforehand (labels, settings), and a function that does it.
+Jobs know nothing of each other, so any number can go on side by side: one for each GPU; on a CPU
+one, or as many as there are workers, with one thread each. Each leaves `result.json` in its folder,
+be it its rows or the reason why there are none. That a run diverged is a result, too; what failed
+for another reason is tried again by the same command.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing import connection
+from pathlib import Path
+from threading import Thread
+
+import torch
+import tyro
+
+from transformer.data import Tokenizer
+from transformer.experiments.records import flatten, read_rows, write_rows
+from transformer.experiments.rows import public, row_of
+from transformer.files import git_commit, prepare_folder, write_json
+from transformer.hardware import choose_device
+from transformer.runs import Experiment, Task, adopt, hardware_in_words, run_experiment
+from transformer.training import Diverged, Interrupted, catch_interrupt
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of work: its folder's name, do(folder, device) -> figures (a dict, or a list of
+    them), and what is known.
+    """
+
+    name: str
+    do: Callable
+    known: dict = field(default_factory=dict)  # flat: what stands in its rows besides the figures
+    command: str = ""  # the words that started it
+
+
+def settings_of(e: Experiment) -> dict:
+    """The settings of an experiment as columns: "corpus", "model.N", "training.warmup", ..."""
+    corpus = Path(e.source_file).name if e.source_file else e.corpus
+    nested = {"corpus": corpus, "seed": e.training.seed, "model": asdict(e.model), "training": asdict(e.training)}
+    del nested["training"]["seed"]
+    return flatten(nested)
+
+
+# One run of training
+
+def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, device: str, task: Task = Task()) -> dict:
+    """Train an experiment in a folder, or go on with it there, and score it; its row, as in data/runs.
+
+    score(e, device) -> {split: figures}. Raises ValueError, OSError or Interrupted as
+    `run_experiment` does.
+    """
+    began, checkpoint = time.process_time(), folder / "checkpoint.safetensors"
+    e = replace(e, folder=folder, device=device, resume=checkpoint.is_file())
+    if e.resume:
+        adopt(e, Tokenizer.load(folder / "tokenizer.json"))
+    elif not (folder / "model.safetensors").is_file():
+        remove_weights(folder)  # of a run that was killed before its first checkpoint
+    with redirect_stdout(None):
+        run_experiment(e, command, quiet=True, task=task)
+    trained = time.monotonic()
+    row = row_of(folder, score(e, choose_device(device)))
+    row["minutes"] = round(row["minutes"] + (time.monotonic() - trained) / 60, 2)
+    return {"minutes.cpu": None if e.resume else round((time.process_time() - began) / 60, 2), **row}
+
+
+def remove_weights(folder):
+    """Remove the weights that a run kept on its way."""
+    for path in folder.glob("weights/*.safetensors"):
+        path.unlink()
+
+
+# Processes
+
+def stop_with_parent():
+    """Let this process get a SIGTERM when the one that began it is gone; Ctrl-C reaches the parent
+    alone, which passes it on.
+    """
+    if parent := multiprocessing.parent_process():
+        if hasattr(os, "setpgrp"):
+            os.setpgrp()
+        Thread(target=lambda: (parent.join(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
+
+
+def work(job: Job, folder: Path, device: str):
+    """A worker process: one job in its folder, and its result.json. What went wrong stands there,
+    too; a stop leaves none.
+    """
+    stop_with_parent()
+    if device == "cpu":
+        torch.set_num_threads(1)
+    started = time.monotonic()
+    try:
+        found = job.do(folder=folder, device=device)
+        rows = found if isinstance(found, list) else [found]
+    except Interrupted:
+        return
+    except (ValueError, OSError, RuntimeError) as error:
+        rows = [{"diverged" if isinstance(error, Diverged) else "failed": " ".join(str(error).split())}]
+    about = {"name": job.name, "command": public(job.command), "commit": git_commit(),
+             "hardware": hardware_in_words(choose_device(device)), "minutes": round((time.monotonic() - started) / 60, 2)}
+    write_json(folder / "result.json", [{**about, **job.known, **flatten(row), **job.known} for row in rows])
+    if "failed" not in rows[0]:  # what was needed only to go on
+        (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        remove_weights(folder)
+
+
+def in_processes(jobs: list[Job], folder: Path, devices: list[str], minutes: float | None = None) -> Iterator:
+    """Do jobs, one process for each of devices at a time; yield (job, exit status) when its process has
+ended.
+
+    Raises Interrupted after Ctrl-C, SIGTERM, or so many minutes, when all processes have saved and
+    ended.
+    """
+    waiting, running, context = list(jobs), {}, multiprocessing.get_context("spawn")
+    end = time.monotonic() + 60 * (minutes or float("inf"))
+    with catch_interrupt() as notes:
+        try:
+            while running or waiting and not notes:
+                for slot, device in enumerate(devices):
+                    if slot not in running and waiting and not notes:
+                        job = waiting.pop(0)
+                        process = context.Process(target=work, args=(job, folder / job.name, device))
+                        process.start()
+                        running[slot] = job, process
+                connection.wait([process.sentinel for _, process in running.values()], timeout=1)
+                if time.monotonic() > end:
+                    notes.append("no time left")
+                if notes:
+                    stop([process for _, process in running.values()])
+                for slot in [slot for slot, (_, process) in running.items() if not process.is_alive()]:
+                    job, process = running.pop(slot)
+                    yield job, process.exitcode
+        finally:
+            stop([process for _, process in running.values()])
+    if notes:
+        raise Interrupted("stopped, all that was done is saved; the same command goes on")
+
+
+def stop(processes):
+    """SIGTERM to each process, which saves, and wait for them."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+def devices_for(device: str = "auto", workers: int | None = None) -> list[str]:
+    """The device of each process that runs at the same time: all GPUs, or a CPU; ValueError for a
+    device that is not there.
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+    found = choose_device(device)
+    if found.type == "cuda" and device in ("auto", "cuda"):
+        names = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    else:
+        names = [str(found)]
+    return [names[number % len(names)] for number in range(workers or len(names))]
+
+
+# All jobs, and the file that keeps their rows
+
+def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
+    """The rows of a job in its folder or among those kept; none where it has not been done, or failed.
+
+    ValueError where they are those of a job of that name with other settings.
+    """
+    path = folder / job.name / "result.json"
+    rows = json.loads(path.read_text(encoding="utf8")) if path.is_file() else []
+    rows = [row for row in rows if "failed" not in row] or [row for row in kept if row["name"] == job.name]
+    known = {name: value for name, value in job.known.items() if name != "training.precision"}  # "hardware" tells it
+    for row in rows:
+        differ = [f"{name} is {row.get(name)} there and {value} here" for name, value in known.items() if row.get(name) != value]
+        if differ:
+            raise ValueError(f"{job.name} was made with other settings ({', '.join(differ)}): name another --folder or --record")
+    return rows
+
+
+def keep(jobs: list[Job], folder: Path, record: Path | None) -> dict[str, list[dict]]:
+    """Write the rows of finished jobs into the file record beside what it holds of others; {job's
+    name: its rows}.
+    """
+    kept = read_rows(record) if record is not None and record.is_file() else []
+    done = {job.name: rows for job in jobs if (rows := finished(job, folder, kept))}
+    if record is not None and done:
+        names = dict.fromkeys([*(row["name"] for row in kept), *done])
+        write_rows(record, [row for name in names for row in done.get(name) or [r for r in kept if r["name"] == name]])
+    return done
+
+
+def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | None = None,
+             minutes: float | None = None, tell: Callable = print) -> list[dict]:
+    """Do all jobs that have no rows yet, in folder or in the file record; the rows of all.
+
+    The record is written after each job, and may grow meanwhile. tell(text) gets a line a job.
+    Raises Interrupted after Ctrl-C or so many minutes, and ValueError at the end where a job has
+    failed, with the reasons.
+    """
+    jobs = list({job.name: job for job in jobs}.values())
+    prepare_folder(folder)
+    done, failed = keep(jobs, folder, record), {}
+    waiting = [job for job in jobs if job.name not in done]
+    tell(f"{len(jobs)} runs, {len(done)} of them finished; at the same time: {len(devices)}")
+    for job in waiting:
+        (folder / job.name / "result.json").unlink(missing_ok=True)
+    for job, status in in_processes(waiting, folder, devices, minutes):
+        path = folder / job.name / "result.json"
+        if path.is_file():
+            rows = json.loads(path.read_text(encoding="utf8"))
+        elif status in (0, -signal.SIGTERM):
+            continue
+        else:
+            rows = [{"failed": f"its process ended with status {status}"}]
+        done = keep(jobs, folder, record)
+        if "failed" in rows[0]:
+            failed[job.name] = rows[0]["failed"]
+        tell(line_of(job, rows[0]))
+    if failed:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        raise ValueError(f"without a result: {reasons}. The same command tries them again")
+    return [row for rows in done.values() for row in rows]
+
+
+def line_of(job: Job, row: dict) -> str:
+    """A finished job in a line: its name, its minutes and scores, or what went wrong."""
+    wrong = [f"{name}: {row[name]}" for name in ("failed", "diverged") if name in row]
+    shown = [f"{name} {row[name]}" for name in row if name == "minutes" or name.endswith((".bleu", ".perplexity"))]
+    return f"{job.name:34} {', '.join(wrong or shown)}"
+
+
+def run_command(main: Callable) -> None:
+    """Call main with the options of the command line; a mistake, or a stop, gives one sentence and
+    exit status 1.
+    """
+    try:
+        tyro.cli(main)
+    except (Interrupted, OSError, ValueError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,249 @@
+"""Table 2 in small: a plain RNN, an RNN with attention, a convolutional model and a Transformer,
+for notebook 16.
+
+    python -m transformer.experiments.table2
+    data/runs/families-bundled.json
+    python -m transformer.experiments.table2 --corpus multi30k --seeds 1       the same for
+    Multi30k, with one seed
+
+All four have the same corpus, vocabulary, batches, updates (so tokens seen), loss, schedule,
+clipping, dropout and averaging, and within 10% as many parameters. Only the schedule's peak is each
+family's own: three are tried (and more while the best is the first or last of them) in shorter runs
+of the first seed, and validation BLEU (greedy search, averaged weights) decides. Then each seed
+trains in full and translates the test split once, with beam 4; of the bundled corpus also the split
+of unseen combinations and lengths. Minutes are those of training alone, on one thread: the median
+over stretches of a run, times their number. All figures of one corpus should come from the same
+machine.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Literal
+
+import numpy as np
+
+from transformer.convolution import ConvolutionConfig
+from transformer.corpora import stream_corpus
+from transformer.data import encode_pairs, lengths_of
+from transformer.scores import bleu
+from transformer.search import translate
+from transformer.experiments.records import write_rows
+from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of, train_and_score
+from transformer.files import data_folder
+from transformer.hardware import training_flops
+from transformer.optimizer import peak_rate
+from transformer.pretrained import load, parameters_of
+from transformer.recipes import recipe
+from transformer.recurrence import RecurrenceConfig
+from transformer.runs import Experiment, Task, read_log, stream_pairs
+from transformer.translation import score_report
+from transformer.training import TrainingConfig, validation_loss
+
+STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length
+COMMAND = "python -m transformer.experiments.table2"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the families share, and their sizes."""
+
+    models: dict  # {family: configuration}
+    training: TrainingConfig  # of a whole run; seed, factor and save_every are set run by run
+    choice: int  # updates of the runs that choose the peak of the learning rate
+    tests: tuple = ("test",)  # splits that count once all is chosen
+    rates: tuple = (0.00125, 0.0025, 0.005)  # the peaks to begin with: ascending, each twice the one before
+    most: int = 6  # peaks tried at most
+
+
+def families(vocab_size, P_drop, wide, attentive, blocks, transformer):
+    """The four configurations, from the widths of the RNNs, the convolutional model's blocks, and
+    the Transformer.
+    """
+    shared = dict(vocab_size=vocab_size, P_drop=P_drop, max_positions=256)
+    return {"rnn": RecurrenceConfig(d_model=wide, attention=False, **shared),
+            "rnn-attention": RecurrenceConfig(d_model=attentive, **shared),
+            "convolution": ConvolutionConfig(d_model=128, N=blocks, **shared),
+            "transformer": replace(transformer, **shared)}
+
+
+# Sizes like those of the recipes, and fewer updates: all must be done four times over
+COMPARISONS = {
+    "bundled": Comparison(
+        families(3500, 0.0, 176, 168, 4, recipe("bundled")["model"]),
+        TrainingConfig(updates=3000, batch_tokens=400, warmup=300, clip=1.0, keep=5, precision="fp32"),
+        choice=1500, tests=("test", "hard")),
+    "multi30k": Comparison(
+        families(6000, 0.2, 192, 184, 6, recipe("multi30k")["model"]),
+        TrainingConfig(updates=2000, batch_tokens=4096, warmup=400, clip=1.0, keep=5, precision="bf16"), choice=600),
+}
+
+
+def check_sizes(models: dict) -> None:
+    """ValueError where the numbers of parameters differ by more than 10%."""
+    counts = {family: parameters_of(c) for family, c in models.items()}
+    if max(counts.values()) > 1.1 * min(counts.values()):
+        listed = ", ".join(f"{family} {count:,}" for family, count in counts.items())
+        raise ValueError(f"parameters differ by more than 10% ({listed}): change a width or a depth")
+
+
+# The learning rate
+
+def next_rates(tried: dict, first: tuple, most: int) -> list:
+    """The peaks to try next, given {peak: validation BLEU}; none where the best lies inside, or `most`
+have been tried.
+
+    First come those of `first`; then, while the best is the smallest or the largest, half or twice
+    it.
+    """
+    if waiting := [rate for rate in first if rate not in tried]:
+        return waiting
+    best = best_rate(tried)
+    if len(tried) >= most or min(tried) < best < max(tried):
+        return []
+    return [best / 2 if best == min(tried) else best * 2]
+
+
+def best_rate(tried: dict) -> float:
+    """The peak with the highest validation BLEU; of equals, the smallest."""
+    return max(sorted(tried), key=tried.get)
+
+
+# One run
+
+def timed_validator(e, tokenizer, count=200, watch=None):
+    """validate(model) for `train`: the validation loss, and the seconds of training since its last
+    call ended.
+    """
+    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), count)))
+    before = [time.monotonic(), time.process_time()]
+
+    def validate(model):
+        wall, cpu = time.monotonic() - before[0], time.process_time() - before[1]
+        row = {**validation_loss(model, encoded), "wall_seconds": wall, "cpu_seconds": cpu}
+        before[:] = time.monotonic(), time.process_time()
+        return row
+
+    return validate
+
+
+def minutes(log: list[dict]) -> dict:
+    """{"wall", "cpu"}: minutes of a whole run's training, from the median stretch between two rows
+    of its log.
+    """
+    updates = np.diff([0, *(row["update"] for row in log)])
+    return {name: round(float(log[-1]["update"] * median(row[f"{name}_seconds"] / n for row, n in zip(log, updates)) / 60), 2)
+            for name in ("wall", "cpu")}
+
+
+def length_buckets(lengths: list[int], count: int = BUCKETS) -> list[tuple[int, int]]:
+    """Ranges [(first, last), ...] of lengths, none split, that hold about equally many sentences;
+    at most `count`.
+    """
+    ordered = sorted(lengths)
+    bounds = sorted({ordered[max(1, len(ordered) * i // count) - 1] for i in range(1, count + 1)})
+    return list(zip([ordered[0], *(last + 1 for last in bounds)], bounds))
+
+
+def by_length(sources, outputs, references) -> list[dict]:
+    """BLEU of each `length_buckets` of sources, counted in words."""
+    lengths, rows = [len(source.split()) for source in sources], []
+    for first, last in length_buckets(lengths):
+        chosen = [i for i, n in enumerate(lengths) if first <= n <= last]
+        found = bleu([outputs[i] for i in chosen], [references[i] for i in chosen])
+        rows.append({"from": first, "to": last, "sentences": len(chosen), "bleu": round(found.score, 2)})
+    return rows
+
+
+def score(tests: tuple, e: Experiment, device) -> dict:
+    """Greedy BLEU of a finished run on validation; the test splits with beam 4; FLOPs, and minutes
+    of training.
+    """
+    (model, tokenizer), log = load(e.folder, device), read_log(e.folder)
+    sources, references = zip(*stream_pairs(e, "validation"))
+    found = bleu(translate(model, tokenizer, sources, beam=1), references)
+    figures = {"validation": {"bleu": {"score": round(found.score, 2), "signature": found.signature}, "beam": 1}}
+    for split in tests:
+        sources, references = zip(*stream_corpus(e.corpus, split))
+        outputs = translate(model, tokenizer, sources, beam=4)
+        figures[split] = {"sentences": len(sources), "beam": 4, "alpha": 0.6,
+                          **score_report(outputs, references, corpus=e.corpus),
+                          "lengths": by_length(sources, outputs, references)}
+    encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
+    source, target = lengths_of(encoded, range(len(encoded)))
+    flops = training_flops(e.model, source.astype(float), target - 1.0).sum() / (target - 1).sum()
+    return {**figures, "flops": float(f"{log[-1]['tokens'] * flops:.4g}"), "minutes": minutes(log)}
+
+
+# All of them
+
+def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: int, whole: bool) -> Job:
+    """A family with a peak and a seed: the whole run, scored on the test splits, or the shorter one
+    that helps to choose.
+    """
+    c, updates = comparison.models[family], comparison.training.updates if whole else comparison.choice
+    training = replace(comparison.training, updates=updates, seed=seed, save_every=max(1, updates // STRETCHES),
+                       factor=rate / peak_rate(c.d_model, comparison.training.warmup))
+    e = Experiment(corpus, model=c, training=training)
+    do = partial(train_and_score, e, partial(score, comparison.tests if whole else ()), COMMAND,
+                 task=Task(validator=timed_validator))
+    known = {"what": "run" if whole else "choice", "family": family, "rate": rate, **settings_of(e)}
+    return Job(f"{family}-{rate:g}-{seed}-{updates}", do, known, COMMAND)
+
+
+def length_rows(runs: list[dict], tests: tuple) -> list[dict]:
+    """Rows "length" (mean over seeds, deviation) from what the runs of a family have; it leaves the
+    runs.
+    """
+    found = []
+    for split in tests:
+        for buckets in zip(*(run.pop(f"{split}.lengths") for run in runs)):
+            scores = [bucket["bleu"] for bucket in buckets]
+            own = round(stdev(scores), 2) if len(scores) > 1 else None
+            found.append({**runs[0], "what": "length", "split": split, **buckets[0], "bleu": round(mean(scores), 2),
+                          "bleu.deviation": own, "seeds": len(scores)})
+    shown = ("what", "command", "commit", "hardware", "corpus", "family", "seeds", "split", "from", "to", "sentences",
+             "bleu", "bleu.deviation")
+    return [{name: row[name] for name in shown} for row in found]
+
+
+def run_table(comparison: Comparison, corpus: str, seeds: tuple, folder: Path, devices: list[str], record: Path) -> list[dict]:
+    """Choose each family's rate, train and score every seed, and write the file of results; its
+    rows.
+    """
+    check_sizes(comparison.models)
+    tried, choices = {family: {} for family in comparison.models}, []
+    while jobs := [job_of(comparison, corpus, family, rate, seeds[0], whole=False) for family, rates in tried.items()
+                   for rate in next_rates(rates, comparison.rates, comparison.most)]:
+        for row in run_jobs(jobs, folder, devices):
+            tried[row["family"]][row["rate"]] = row.get("validation.bleu", 0.0)  # a run that diverged has none
+            choices.append({name: value for name, value in row.items() if not name.startswith("log.")})
+    runs = run_jobs([job_of(comparison, corpus, family, best_rate(rates), seed, whole=True)
+                     for family, rates in tried.items() for seed in seeds], folder, devices)
+    lengths = [row for family in tried
+               for row in length_rows([run for run in runs if run["family"] == family], comparison.tests)]
+    write_rows(record, [*runs, *choices, *lengths])
+    return [*runs, *choices, *lengths]
+
+
+def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3), workers: int = 1,
+         folder: Path | None = None, record: Path | None = None) -> None:
+    """Four families of models on one corpus, side by side.
+
+    Args:
+        corpus: what they learn from
+        seeds: the first chooses the rate, too
+        workers: runs at the same time, one thread each
+        folder: where the runs are kept (runs/families-<corpus> where not given)
+        record: the file of results (data/runs/families-<corpus>.json where not given)
+    """
+    name = f"families-{corpus}"
+    run_table(COMPARISONS[corpus], corpus, seeds, folder or Path("runs") / name, devices_for("cpu", workers),
+              record or data_folder() / "runs" / f"{name}.json")
+
+
+if __name__ == "__main__":
+    run_command(main)
