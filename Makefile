@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab sync notebooks site bundled stamp gpu results bench mutants test-oldest torchtext clean
+.PHONY: help demo test types lab sync notebooks site bundled stamp gpu results bench mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -23,6 +23,9 @@ demo: .venv/.installed  ## a Transformer learns to translate, in about four minu
 test: .venv/.installed  ## the house's rules, the unit tests, every notebook
 	.venv/bin/python -m ruff check .
 	$(call PYTEST,.venv) tests
+
+types: .venv/.installed  ## check the types of the package, a minute or two
+	.venv/bin/python -m mypy
 
 lab: .venv/.installed  ## JupyterLab; saving either side of a pair updates the other
 	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)"
