@@ -6,7 +6,7 @@ section of the paper, or serves those; see the README for the table.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.attention import record_attention
@@ -42,7 +42,7 @@ HOMES = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """Import one of the names above when it is first asked for (PEP 562)."""
     for module, names in HOMES.items():
         if name in names:
@@ -52,5 +52,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -1,15 +1,19 @@
-"""Files: written through a temporary name, found in the checkout or in the installed package. Nothing here knows the model."""
+"""Files: written through a temporary name, found in the checkout or in the installed package.
+
+Nothing here knows the model.
+"""
 
 import json
 import os
 import platform
 import re
 import tempfile
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
-def write_file(path, write):
+def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     """Call write(temporary path) and rename to path, so that a reader never meets half a file."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -21,14 +25,14 @@ def write_file(path, write):
         temporary.unlink(missing_ok=True)
 
 
-def data_folder():
-    """The checkout's data/ where the package runs from one, otherwise the copy inside the installed package."""
-    package = Path(find_spec("transformer").origin).resolve().parent
+def data_folder() -> Path:
+    """The checkout's data/ where the package runs from one, otherwise the installed copy."""
+    package = Path(__file__).resolve().parent
     checkout = package.parent / "data"
     return checkout if (checkout / "bundled").is_dir() else package / "_bundled"
 
 
-def prepare_folder(folder, option="--folder"):
+def prepare_folder(folder: Path, option: str = "--folder") -> None:
     """Make a folder and see that it can be written; OSError in one sentence otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,28 +42,29 @@ def prepare_folder(folder, option="--folder"):
                       f"name another with {option}") from None
 
 
-def write_json(path, content):
+def write_json(path: str | Path, content: Any) -> None:
     """Write content as indented JSON, through a temporary name."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf8"))
 
 
-def git_commit():
+def git_commit() -> str | None:
     """The commit that the package was checked out at; None outside a checkout."""
     import subprocess
 
     try:
-        done = subprocess.run(["git", "-C", str(data_folder().parent), "rev-parse", "--short", "HEAD"],
-                              capture_output=True, text=True)
+        command = ["git", "-C", str(data_folder().parent), "rev-parse", "--short", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True)
     except OSError:  # no git here
         return None
     return done.stdout.strip() or None if data_folder().name == "data" else None
 
 
-def processor():
+def processor() -> str:
     """The name of this machine's processor, as far as the system tells it."""
     try:
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(encoding="utf8"), re.MULTILINE)
+        text = Path("/proc/cpuinfo").read_text(encoding="utf8")
+        found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
     except OSError:
         found = None
     return found[1].strip() if found else platform.processor() or platform.machine()

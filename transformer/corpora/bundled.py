@@ -1,6 +1,6 @@
 """The bundled corpus, data/bundled: pairs that a grammar wrote, with what it knows about them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +61,6 @@ def read_bundled(split: str) -> list[Example]:
     return [parse_example(line) for line in stream_lines(bundled_file(split))]
 
 
-def bundled_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+def bundled_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:
     """(English, German) of each `Example`."""
     return ((example.source, example.target) for example in read_bundled(split))

@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def stream_parallel(source_file: str | Path, target_file: str | Path) -> Iterato
         yield pair
 
 
-def parallel_pairs(paths, split: str) -> Iterator[tuple]:
+def parallel_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
     """The pairs of a split that has two files of its own."""
     return stream_parallel(*paths)
 

@@ -1,7 +1,8 @@
 """Text that the Moses tokenizer cut into words, put together again."""
 
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from transformer.corpora.lines import stream_parallel
 
@@ -22,7 +23,7 @@ def detokenizer(language: str) -> Callable[[str], str]:
     return detokenize
 
 
-def wmt14_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+def wmt14_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:
     """The pairs of a split of wmt14, whose training text, and only that, comes cut into words."""
     if split != "train":
         return stream_parallel(*paths)

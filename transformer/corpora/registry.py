@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from transformer.corpora.bundled import BUNDLED_SPLITS, bundled_file, bundled_pairs
@@ -67,32 +68,33 @@ MULTI30K_FILES = {
     f"multi30k/{name}.gz": File(f"{MULTI30K}/{name}.gz", sha256)
     for name, sha256 in MULTI30K_SHA256.items()
 }
-WMT13 = {"url": "https://statmt.org/wmt13/test.tgz", "md5": "48eca5d02f637af44e85186847141f67"}
-WMT14 = {"url": "https://statmt.org/wmt14/test-full.tgz", "md5": "a8cd784e006feb32ac6f3d9ec7eb389a"}
+WMT13 = partial(File, "https://statmt.org/wmt13/test.tgz", md5="48eca5d02f637af44e85186847141f67")
+WMT14 = partial(File, "https://statmt.org/wmt14/test-full.tgz",
+                md5="a8cd784e006feb32ac6f3d9ec7eb389a")
 STANFORD = "https://nlp.stanford.edu/projects/nmt/data/wmt14.en-de"
-EUROPARL = {"url": "https://www.statmt.org/europarl/v7/de-en.tgz", "lines": 20_000}
+EUROPARL = partial(File, "https://www.statmt.org/europarl/v7/de-en.tgz", lines=20_000)
 # A file is named as it lies in the download folder, or in a mirror: folder, slash, file.
 FILES = {
     **MULTI30K_FILES,
-    "newstest/newstest2013.en-de.en": File(
-        **WMT13, member="newstest2013-src.en.sgm",
+    "newstest/newstest2013.en-de.en": WMT13(
+        member="newstest2013-src.en.sgm",
         sha256="ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e"),
-    "newstest/newstest2013.en-de.de": File(
-        **WMT13, member="newstest2013-src.de.sgm",
+    "newstest/newstest2013.en-de.de": WMT13(
+        member="newstest2013-src.de.sgm",
         sha256="d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca"),
-    "newstest/newstest2014.en-de.en": File(
-        **WMT14, member="newstest2014-deen-src.en.sgm",
+    "newstest/newstest2014.en-de.en": WMT14(
+        member="newstest2014-deen-src.en.sgm",
         sha256="7294bccf2879a97b3706b95c9595f1459617a8ee7130d5d8581c910e69736971"),
-    "newstest/newstest2014.en-de.de": File(
-        **WMT14, member="newstest2014-deen-ref.de.sgm",
+    "newstest/newstest2014.en-de.de": WMT14(
+        member="newstest2014-deen-ref.de.sgm",
         sha256="ae5d110486bc33d7175e9e28c7d0051eb3e5fcd2166dd93371089852c091a20e"),
     "wmt14/train.en": File(f"{STANFORD}/train.en", lines=4_468_840),  # no checksum of it is known
     "wmt14/train.de": File(f"{STANFORD}/train.de", lines=4_468_840),
-    "europarl_20k/europarl-v7.first20000.de-en.en.gz": File(
-        **EUROPARL, member="europarl-v7.de-en.en",
+    "europarl_20k/europarl-v7.first20000.de-en.en.gz": EUROPARL(
+        member="europarl-v7.de-en.en",
         sha256="4fc27e152d74d7c587b9dca8aa785da898f5995a3432155245aa064cc1862969"),
-    "europarl_20k/europarl-v7.first20000.de-en.de.gz": File(
-        **EUROPARL, member="europarl-v7.de-en.de",
+    "europarl_20k/europarl-v7.first20000.de-en.de.gz": EUROPARL(
+        member="europarl-v7.de-en.de",
         sha256="c40e45eeb5b92156422a9c9781bafdab1dbbb525b09c0f410ad21943d205cafb"),
     "tatoeba/deu-eng.zip": File(
         "https://raw.githubusercontent.com/rioyshky/translation/"
@@ -182,7 +184,7 @@ def register_corpus(name: str, languages: tuple[str, str] = ("en", "de"),
         if isinstance(files, (str, Path)) or len(files) != 2:
             raise ValueError(f"{split} of the corpus {name} must be two files, one a language")
     own = {split: tuple(map(Path, files)) for split, files in splits.items()}
-    CORPORA[name] = Corpus(own, licence, citation, tuple(languages))
+    CORPORA[name] = Corpus(own, licence, citation, (languages[0], languages[1]))
 
 
 def corpus_named(name: str) -> Corpus:

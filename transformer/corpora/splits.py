@@ -3,7 +3,8 @@
 import random
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 
 def fold(text: str) -> str:
@@ -18,9 +19,9 @@ def groups(pairs: list) -> list[int]:
     points to another of its group, and following the pointers leads to the group's leader.
     """
     leader = list(range(len(pairs)))
-    first = {}
+    first: dict[tuple[int, str], int] = {}
 
-    def lead(i):
+    def lead(i: int) -> int:
         while leader[i] != i:
             leader[i] = i = leader[leader[i]]
         return i
@@ -39,7 +40,7 @@ def hold_out(pairs: list, count: int, seed: int = 2017) -> list:
     """
     pairs = random.Random(seed).sample(pairs, len(pairs))
     number = groups(pairs)
-    held_out = {}
+    held_out: dict[int, int] = {}
     for i, group in enumerate(number):
         if len(held_out) < count:
             held_out.setdefault(group, i)
@@ -47,8 +48,8 @@ def hold_out(pairs: list, count: int, seed: int = 2017) -> list:
     return [pairs[i] for i in held_out.values()] + others
 
 
-def tatoeba_pairs(paths, split: str) -> Iterator[tuple]:
+def tatoeba_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
     """(English, German) from the zip of manythings.org/anki: 4,000 held-out ones, then training."""
-    with zipfile.ZipFile(*paths) as archive:
+    with zipfile.ZipFile(paths[0]) as archive:
         lines = archive.read("deu.txt").decode("utf8").split("\n")
     return iter(hold_out([tuple(line.split("\t")[:2]) for line in lines if line], 4000))

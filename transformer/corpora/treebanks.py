@@ -6,7 +6,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CRAFT_TEXT = re.compile(r"(?:^|/)(penn/\d+\.tree|ids/craft-ids-(?:train|dev|test)\.txt)$")
@@ -19,9 +19,12 @@ def craft_texts(path: str | Path) -> dict[str, bytes]:
     Names are "penn/<article>.tree" and "ids/craft-ids-<split>.txt".
     """
     try:
+        texts = {}
         with tarfile.open(path, "r|gz") as tar:
-            texts = {found[1]: tar.extractfile(member).read() for member in tar
-                     if (found := CRAFT_TEXT.search(member.name))}
+            for member in tar:
+                found, content = CRAFT_TEXT.search(member.name), tar.extractfile(member)
+                if found and content:
+                    texts[found[1]] = content.read()
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
         raise ValueError(f"{path} is not a whole .tar.gz file: copy or download it again") from None
     return dict(sorted(texts.items()))
@@ -72,6 +75,6 @@ def sentence_of(tree: str) -> str:
     return " ".join(WRITTEN.get(word, word.replace("\\/", "/")) for word in words)
 
 
-def tree_pairs(paths, split: str) -> Iterator[tuple[str, str]]:
+def tree_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:
     """(sentence, tree as text in brackets) of a split of a treebank, or of all of it."""
-    return ((sentence_of(tree), tree) for tree in stream_trees(*paths, split))
+    return ((sentence_of(tree), tree) for tree in stream_trees(paths[0], split))
