@@ -11,7 +11,8 @@ import torch
 from browser import CHROMIUM, Browser
 
 import transformer
-from transformer.visualization import AttentionMaps, view_page
+from transformer.maps import AttentionMaps
+from transformer.pages import view_page
 
 
 def maps_of(source, target, N=2, h=3):

@@ -6,46 +6,46 @@ import itertools
 import json
 import math
 import re
+from types import SimpleNamespace
 
 import attention as attention_tool
 import pytest
 import torch
 
-from transformer import Transformer, TransformerConfig, decoding, visualization
-from transformer.attention import MultiHeadAttention, record_attention
+from transformer import Transformer, TransformerConfig, bleu, translate, visualization
+from transformer.attention import MultiHeadAttention, record_attention, scaled_dot_product_attention
 from transformer.corpora import Example, Pronoun, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.files import data_folder
-from transformer.visualization import (
+from transformer.maps import (
     AttentionMaps,
-    View,
-    alignment_error_rate,
     all_maps,
-    as_thousandths,
     attention_maps,
+    join_pieces,
+    kind_of,
+    maps_of_pair,
+    words_and_groups,
+)
+from transformer.pages import View, as_thousandths, from_thousandths, view, view_page
+from transformer.visualization import (
+    alignment_error_rate,
     attention_rollout,
     best_source_words,
     cross_head_errors,
     diagonal_error,
-    from_thousandths,
     head_costs,
     head_distance,
     head_entropy,
     head_profile,
     head_similarity,
-    join_pieces,
     link,
     link_accuracy,
     link_baselines,
     look_back_accuracy,
-    maps_of_pair,
     references,
     score_attention,
     separated_verbs,
-    view,
-    view_page,
     without_head,
-    words_and_groups,
 )
 
 KINDS = ("encoder", "decoder", "cross")
@@ -193,7 +193,8 @@ def test_recording_leaves_the_model_as_it_was(model, tokenizer):
         assert torch.equal(model(batch.source, batch.decoder_input), logits)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     heads = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
-    assert len(heads) == 6 and all(module.record is None for module in heads), "weights are still kept"
+    assert len(heads) == 6
+    assert all(module.attend is scaled_dot_product_attention for module in heads), "weights are still kept"
 
 
 # Alignment
@@ -410,7 +411,7 @@ def test_without_a_head_the_others_add_what_they_did(bias):
     x = torch.randn(2, 4, 12)
     with torch.no_grad(), record_attention(attention) as record:
         whole = attention(x, x, x)
-        weights, values = record[""][0], attention.split(attention.W_V(x))
+        weights, values = record[""][0], attention.keys_and_values(x, x)[1]
         for head in range(3):
             part = weights[:, head] @ values[:, head] @ attention.W_O.weight[:, 2 * head:2 * head + 2].T
             with without_head(attention, head):
@@ -418,29 +419,39 @@ def test_without_a_head_the_others_add_what_they_did(bias):
             assert torch.equal(attention(x, x, x), whole)
 
 
+def silent_heads(attention):
+    """The heads of a `MultiHeadAttention` that put out nothing."""
+    q = torch.ones(1, attention.h, 3, 4)
+    return [i for i, output in enumerate(attention.attend(q, q, q, None)[0][0]) if not output.any()]
+
+
 def test_a_head_comes_back_after_an_error():
     attention = MultiHeadAttention(d_model=8, h=2)
-    before = attention.W_O.weight.clone()
     with pytest.raises(RuntimeError), without_head(attention, 1):
-        assert attention.W_O.weight[:, 4:].abs().max() == 0
+        assert silent_heads(attention) == [1]
         raise RuntimeError
-    assert torch.equal(attention.W_O.weight, before)
+    assert silent_heads(attention) == []
+
+
+def test_two_heads_off_at_once():
+    attention = MultiHeadAttention(d_model=12, h=3)
+    with without_head(attention, 0), without_head(attention, 2):
+        assert silent_heads(attention) == [0, 2]
 
 
 def test_costs_of_heads_stand_in_their_places(model, monkeypatch):
     """A stand-in translation names the one silent head, and a stand-in score knows what each head is worth."""
     worth = {(name, i): float(n) for n, (name, i) in enumerate(
         ((name, i) for kind in KINDS for name in sorted(dict(model.named_modules()))
-         if isinstance(model.get_submodule(name), MultiHeadAttention) and visualization.kind_of(name) == kind
+         if isinstance(model.get_submodule(name), MultiHeadAttention) and kind_of(name) == kind
          for i in range(2)), start=1)}
 
     def silent(model, tokenizer, sentences, beam):
-        return [(name, i) for name, i in worth
-                if model.get_submodule(name).W_O.weight[:, 8 * i:8 * i + 8].abs().max() == 0]
+        return [(name, i) for name, i in worth if i in silent_heads(model.get_submodule(name))]
 
     monkeypatch.setattr(visualization, "translate", silent)
-    monkeypatch.setattr(visualization, "bleu", lambda outputs, references: decoding.Score(
-        90.0 - sum(worth[head] for head in outputs), ""))
+    monkeypatch.setattr(visualization, "bleu", lambda outputs, references: SimpleNamespace(score=
+        90.0 - sum(worth[head] for head in outputs)))
     costs = head_costs(model, None, [example(ENGLISH, GERMAN)])
     assert [costs[kind].tolist() for kind in KINDS] == [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]
 
@@ -449,14 +460,14 @@ def test_costs_are_differences_of_bleu(bundled):
     """Measured against the model's own translations, which score 100 as long as every head is on."""
     model, tokenizer = bundled
     sources = [example.source for example in read_bundled("validation")[:4]]
-    references = decoding.translate(model, tokenizer, sources, beam=1)
+    references = translate(model, tokenizer, sources, beam=1)
     costs = head_costs(model, tokenizer, [Example(*pair, frozenset(), (), ()) for pair in zip(sources, references)])
     kind = max(costs, key=lambda name: costs[name].max())
     layer, head = divmod(costs[kind].argmax().item(), model.config.h)
     assert costs[kind].shape == (model.config.N, model.config.h) and costs[kind][layer, head] > 0
     layers = (model.encoder if kind == "encoder" else model.decoder).layers
     with without_head(layers[layer].cross_attention if kind == "cross" else layers[layer].self_attention, head):
-        score = decoding.bleu(decoding.translate(model, tokenizer, sources, beam=1), references).score
+        score = bleu(translate(model, tokenizer, sources, beam=1), references).score
     assert costs[kind][layer, head] == pytest.approx(100 - score, abs=1e-4)
 
 
@@ -532,7 +543,7 @@ def test_the_page_loads_nothing(two_maps):
 
 def test_a_sentence_a_pair_and_lists(bundled):
     sentence = "The cat lost its ball."
-    german = decoding.translate(*bundled, [sentence])[0]
+    german = translate(*bundled, [sentence])[0]
     one, pair = view(*bundled, sentence), view(*bundled, (sentence, german))
     assert one == pair == view(*bundled, [sentence])
     expected, = attention_maps(*bundled, [(sentence, german)])

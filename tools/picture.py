@@ -6,9 +6,9 @@ import json
 import pairs
 
 from transformer import plotting
-from transformer.search import translate
+from transformer.maps import attention_maps
 from transformer.pretrained import load
-from transformer.visualization import attention_maps
+from transformer.search import translate
 
 SENTENCE = "The old cat behind the school has lost its ball."
 FAMILIES = {"rnn": "RNN, one vector", "convolution": "convolution", "transformer": "Transformer",

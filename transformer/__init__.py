@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from transformer.corpora import read_corpus
     from transformer.data import Tokenizer, encode_pairs
     from transformer.decoding import beam_search, greedy_search
+    from transformer.model import Transformer, TransformerConfig
+    from transformer.pages import view
+    from transformer.pretrained import load
     from transformer.scores import bleu
     from transformer.search import translate, translate_n_best
-    from transformer.model import Transformer, TransformerConfig
-    from transformer.pretrained import load
     from transformer.training import TrainingConfig, train
     from transformer.translation import evaluate
-    from transformer.visualization import view
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,12 +33,12 @@ HOMES = {
     "data": ["Tokenizer", "encode_pairs"],
     "decoding": ["beam_search", "greedy_search"],
     "model": ["Transformer", "TransformerConfig"],
+    "pages": ["view"],
     "pretrained": ["load"],
     "scores": ["bleu"],
     "search": ["translate", "translate_n_best"],
     "training": ["TrainingConfig", "train"],
     "translation": ["evaluate"],
-    "visualization": ["view"],
 }
 
 

@@ -378,7 +378,7 @@ def attend_command(command):
     translation = translate(model, tokenizer, [command.sentence])[0]
     print(translation)
     if command.html is not None:
-        from transformer.visualization import view
+        from transformer.pages import view
 
         view(model, tokenizer, (command.sentence, translation)).save(command.html)
         print(command.html)
@@ -389,24 +389,10 @@ def attend_command(command):
 
 def draw_heads(model, tokenizer, source, target, folder):
     """One picture a kind of attention, every layer and head in it; returns the paths."""
-    from transformer import plotting
-    from transformer.visualization import attention_maps
+    from transformer.figures.heads import save_all
+    from transformer.maps import attention_maps
 
-    maps = attention_maps(model, tokenizer, [(source, target)])[0]
-    axes = {"encoder": (maps.source, maps.source), "decoder": (maps.read, maps.target),
-            "cross": (maps.source, maps.target)}
-    paths = []
-    for kind, (columns, rows) in axes.items():
-        weights = getattr(maps, kind)
-        N, h = weights.shape[:2]  # words are written once a column and once a row of pictures
-        panels = [(f"layer {n + 1}, head {i + 1}", weights[n, i], columns if n == N - 1 else None, None if i else rows)
-                  for n in range(N) for i in range(h)]
-        size = min(12.0, max(2.4, 0.22 * max(len(columns), len(rows)) + 0.8))  # inches a head
-        grid = plotting.heatmaps(panels, across=h, width=size, height=size, largest=1.0)
-        path = folder / f"{kind}.png"
-        plotting.save(grid, path)
-        paths.append(path)
-    return paths
+    return save_all(attention_maps(model, tokenizer, [(source, target)])[0], folder)
 
 
 def variations_command(command):

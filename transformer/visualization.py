@@ -20,71 +20,43 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import html
-import json
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib.resources import files
 
 import torch
 
-from transformer.attention import MultiHeadAttention, record_attention
-from transformer.data import WORD, collate, encode_pairs
-from transformer.search import translate
+from transformer.attention import MultiHeadAttention
+from transformer.data import WORD
+from transformer.maps import KINDS, all_maps, kind_of
 from transformer.scores import bleu
-from transformer.files import write_file
+from transformer.search import translate
 
 
 # %% [markdown]
 # The looks below use the model that comes with the package, trained on the bundled corpus with the demo's recipe, for twice as many updates.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
-# from transformer.data import Tokenizer
+# import json
+#
+# from transformer import load, plotting
 # from transformer.corpora import read_bundled
 # from transformer.experiments.records import read_rows, under
-# from transformer.files import data_folder
+# from transformer.figures import heads
+# from transformer.maps import AttentionMaps, attention_maps
 # from transformer.model import Transformer
+# from transformer.pages import View, from_thousandths, view, view_page
 #
-# folder = data_folder() / "models" / "bundled"
-# model, tokenizer = Transformer.from_pretrained(folder), Tokenizer.load(folder / "tokenizer.json")
-# validation, test = read_bundled("validation")[:250], read_bundled("test")[:250]
+# model, tokenizer = load()
+# validation = read_bundled("validation")[:250]
+# test = read_bundled("test")[:250]
 # print(translate(model, tokenizer, ["The old cat behind the school lost its ball."])[0])
 
 # %% [markdown]
 # ## From tokens to words
 #
 # The model works on pieces of words; people and the gold annotation work on words. Which piece belongs to which word is
-# known from the tokenizer. Punctuation marks count as words, and so does the end mark `</s>`.
-
-# %%
-def words_and_groups(tokenizer, text):
-    """The words of a text with the end mark, and for each of its tokens the index of its word."""
-    words = WORD.findall(text)
-    return [*words, "</s>"], torch.tensor([*tokenizer.word_of_each_piece(text), len(words)])
-
-
-# %% [markdown]
-# A row of weights says where one piece looks. If a word has several pieces, its row is the mean of theirs. If the word
-# looked *at* has several pieces, their weights are added, because looking at any of them is looking at the word. This
-# way each row still sums to 1.
-
-# %%
-def join_pieces(weights, rows, columns):
-    """Token-by-token weights (..., R, C) to word by word: pieces of a row's word are averaged, of a column's summed.
-
-    rows (R,) and columns (C,) name each token's word; rows that summed to 1 still do.
-    """
-    row = torch.nn.functional.one_hot(rows).float()  # (R, number of words)
-    column = torch.nn.functional.one_hot(columns).float()
-    return (row / row.sum(dim=0)).T @ weights @ column
-
-
-# %% tags=["active-ipynb"]
-# example = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
-# joined = join_pieces(example, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]))      # rows 0 and 1 are one word; so are columns 1 and 2
-# print(joined)
-# assert torch.allclose(joined, torch.tensor([[0.3, 0.7], [0.2, 0.8]]))
+# known from the tokenizer. Punctuation marks count as words, and so does the end mark `</s>`. `attention_maps`
+# (in `transformer/maps.py`) joins the pieces: if a word has several, its row is the mean of theirs; if the word looked *at* has several, their weights
+# are added, because looking at any of them is looking at the word. This way each row still sums to 1.
 
 # %% [markdown]
 # ## Which row is which step?
@@ -92,73 +64,9 @@ def join_pieces(weights, rows, columns):
 # This is where many pictures go wrong. The decoder reads the target shifted by one: when it reads word $t-1$, it produces
 # word $t$. We label a row with the word that is **produced** there, so row $t$ shows what the model looked at while it
 # chose word $t$. The columns of the decoder's self-attention are what it has **read**: the begin mark, then the words.
-
-# %%
-@dataclass(frozen=True)
-class AttentionMaps:
-    """Attention weights of one sentence pair between words, by kind of attention.
-
-    encoder: (N, h, S, S), rows and columns are source words. decoder: (N, h, T, T) and cross:
-    (N, h, T, S): row t is the step that produced target word t. Each side's last word is the end
-    mark; a decoder column t is the step that read target word t - 1 (column 0: the begin mark).
-    """
-
-    source: list
-    target: list
-    encoder: torch.Tensor
-    decoder: torch.Tensor
-    cross: torch.Tensor
-
-    @property
-    def read(self):
-        """Labels of the decoder's columns."""
-        return ["<s>", *self.target[:-1]]
-
-
-# %%
-def kind_of(name):
-    """encoder, decoder or cross, from the name of an attention module in a Transformer."""
-    if name.startswith("encoder."):
-        return "encoder"
-    return "cross" if name.endswith("cross_attention") else "decoder"
-
-
-# %% [markdown]
+#
 # The target is given, not generated: the question is where the model looks while it writes *these* words. (Translation
 # scores are never measured this way; alignment usually is.)
-
-# %%
-@torch.no_grad()
-def attention_maps(model, tokenizer, pairs):
-    """`AttentionMaps` of each (source, target) sentence pair; the target is read, not generated."""
-    model.eval()
-    batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id).to(next(model.parameters()).device)
-    with record_attention(model) as record:
-        model(batch.source, batch.decoder_input)
-    layers = {kind: torch.stack([calls[0].cpu() for name, calls in record.items() if kind_of(name) == kind], dim=1)
-              for kind in ("encoder", "decoder", "cross")}  # each (B, N, h, rows, columns)
-    return [maps_of_pair({kind: weights[i] for kind, weights in layers.items()},
-                         *(words_and_groups(tokenizer, text) for text in pair)) for i, pair in enumerate(pairs)]
-
-
-# %%
-def maps_of_pair(layers, source, target):
-    """`AttentionMaps` of one pair from its token-by-token weights; padding is cut away."""
-    (source_words, s), (target_words, t) = source, target
-    S, T = len(s), len(t)
-    read = torch.cat([torch.zeros(1, dtype=torch.long), t[:-1] + 1])  # the begin mark, then each token one step later
-    read = read.clamp(max=len(target_words) - 1)  # white space at the end counts with the last word read
-    return AttentionMaps(source_words, target_words,
-                         join_pieces(layers["encoder"][:, :, :S, :S], s, s),
-                         join_pieces(layers["decoder"][:, :, :T, :T], t, read),
-                         join_pieces(layers["cross"][:, :, :T, :S], t, s))
-
-
-# %%
-def all_maps(model, tokenizer, pairs, size=50):
-    """`attention_maps` for many pairs, a few at a time."""
-    return [maps for start in range(0, len(pairs), size) for maps in attention_maps(model, tokenizer, pairs[start:start + size])]
-
 
 # %% [markdown]
 # One sentence, all heads of the last cross-attention. Rows are German words as they are produced, columns English words:
@@ -168,88 +76,27 @@ def all_maps(model, tokenizer, pairs, size=50):
 # german = translate(model, tokenizer, [sentence])[0]
 # maps = attention_maps(model, tokenizer, [(sentence, german)])[0]
 # last = maps.cross[-1]
-# plotting.heatmaps([(f"head {i + 1}", last[i], maps.source, maps.target) for i in range(len(last))],
-#                   across=4, width=3, height=3.2, largest=1.0, labels=("looked at", "produced"));
+# panels = [(f"head {i + 1}", last[i], *maps.labels("cross")) for i in range(len(last))]
+# plotting.heatmaps(panels, across=4, width=3, height=3.2, largest=1.0,
+#                   labels=("looked at", "produced"));
 
 # %% [markdown]
 # Bright is 1, dark 0. All four heads walk the same diagonal; they part only at the full stop.
 
 # %% tags=["active-ipynb"]
-# for weights, rows, columns in [(maps.encoder, maps.source, maps.source), (maps.decoder, maps.target, maps.read), (maps.cross, maps.target, maps.source)]:
+# for kind in KINDS:
+#     weights = getattr(maps, kind)
+#     columns, rows = maps.labels(kind)
 #     assert weights.shape[2:] == (len(rows), len(columns))
 #     assert torch.allclose(weights.sum(dim=-1), torch.ones(weights.shape[:3]), atol=1e-5)
-# assert maps.decoder.triu(2).abs().max() == 0          # no later word; a second piece may look at its word's first
+# assert maps.decoder.triu(2).abs().max() == 0  # no later word, save pieces of the same
 
 # %% [markdown]
 # ## An interactive view
 #
 # Pictures of every head fill pages, and most of it is never looked at. The other way round: one page on which you choose
-# layer and head, point at a word, and see where it looks. It is one HTML file with the words, the weights and a small
-# script (`view.js`, plain JavaScript and SVG). It loads nothing, so it works offline, in JupyterLab, in Colab and on a
-# web site.
-#
-# Weights go in as thousandths: nobody can see a smaller difference, and it keeps the page small. A `<` in a text is
-# written `\u003c`, because `</script>` in a sentence would end the script.
-
-# %%
-def as_thousandths(maps):
-    """`AttentionMaps` as plain lists and whole numbers, for a file."""
-    weights = {kind: (getattr(maps, kind) * 1000).round().int().tolist() for kind in ("encoder", "decoder", "cross")}
-    return {"source": maps.source, "target": maps.target, **weights}
-
-
-def from_thousandths(saved):
-    """The `AttentionMaps` that `as_thousandths` wrote, each weight to 0.0005."""
-    weights = {kind: torch.tensor(saved[kind]) / 1000 for kind in ("encoder", "decoder", "cross")}
-    return AttentionMaps(saved["source"], saved["target"], **weights)
-
-
-# %%
-def view_page(maps):
-    """The HTML page, complete in itself, that shows these `AttentionMaps`, one or several."""
-    pairs = [as_thousandths(m) for m in maps]
-    text = json.dumps(pairs, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    page, script = (files("transformer").joinpath(name).read_text(encoding="utf8") for name in ("view.html", "view.js"))
-    return page.replace("{script}", script).replace("{pairs}", text)
-
-
-# %% [markdown]
-# In a notebook the page stands in a frame of its own: its styles and Jupyter's never meet, and several views on one page
-# do not disturb each other. The frame may run its own script and nothing else: it cannot reach the notebook, and the page
-# itself forbids its browser to load anything.
-
-# %%
-@dataclass(frozen=True)
-class View:
-    """An interactive page of attention: a notebook shows it, `save` writes it to a file. height in pixels."""
-
-    page: str = field(repr=False)
-    height: int
-
-    def save(self, path):
-        """Write the page to an HTML file that any browser opens."""
-        write_file(path, lambda temporary: temporary.write_text(self.page, encoding="utf8"))
-
-    def _repr_html_(self):
-        return (f'<iframe srcdoc="{html.escape(self.page)}" title="Where attention looks" sandbox="allow-scripts" '
-                f'style="width: 100%; max-width: 48rem; height: {self.height}px; border: 0"></iframe>'
-                "<p><small>An interactive view. Nothing above this line? Then the notebook is shown without its scripts: "
-                "trust it, or run the cell.</small></p>")
-
-
-# %%
-def view(model, tokenizer, sentences):
-    """`View` of a sentence, a (source, target) pair, or a list of them; a target that is not given is translated.
-
-    Raises ValueError for an empty list, and for a sentence longer than the model's positions.
-    """
-    entries = sentences if isinstance(sentences, list) else [sentences]
-    if not entries:
-        raise ValueError("no sentence to view: give one, or a list with at least one")
-    pairs = [(entry, translate(model, tokenizer, [entry])[0]) if isinstance(entry, str) else entry for entry in entries]
-    maps = attention_maps(model, tokenizer, pairs)
-    return View(view_page(maps), 320 + 28 * max(len(words) for m in maps for words in (m.source, m.target)))
-
+# layer and head, point at a word, and see where it looks. `view` makes it: one HTML file with the words, the weights and a small
+# script, which loads nothing, so that it works offline, in JupyterLab, in Colab and on a web site.
 
 # %% tags=["active-ipynb"]
 # view(model, tokenizer, [sentence, "The dog behind the school lost its ball."])
@@ -266,7 +113,8 @@ def view(model, tokenizer, sentences):
 # page = view(model, tokenizer, (sentence, german)).page
 # pairs = json.loads(page.split('id="pairs">')[1].split("</script>")[0])
 # assert torch.allclose(from_thousandths(pairs[0]).cross, maps.cross, atol=0.00051)
-# assert not any(word in page for word in ("<script src", "<link href", "@import", "fetch(", "https:"))
+# for loads in ("<script src", "<link href", "@import", "fetch(", "https:"):
+#     assert loads not in page
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
@@ -277,7 +125,10 @@ def view(model, tokenizer, sentences):
 
 # %%
 def best_source_words(cross):
-    """For each target word the source word with the largest weight, end marks left out: (..., T, S) -> (..., T - 1)."""
+    """Each target word's most looked at source word: (..., T, S) -> (..., T - 1).
+
+    End marks are left out.
+    """
     return cross[..., :-1, :-1].argmax(dim=-1)
 
 
@@ -286,10 +137,11 @@ def best_source_words(cross):
 # $\mathrm{AER} = 1 - \frac{2\,|A \cap G|}{|A| + |G|}$: 0 is perfect, 1 means nothing in common.
 
 # %%
-def alignment_error_rate(predicted, gold):
-    """AER = 1 - 2 |A and G| / (|A| + |G|) over all sentences (Och and Ney, 2003; all gold links are sure).
+def alignment_error_rate(predicted, gold) -> float:
+    """AER = 1 - 2 |A and G| / (|A| + |G|) over all sentences (Och and Ney, 2003).
 
-    predicted, gold: for each sentence a set of (source word, target word). 0 is perfect, 1 the worst.
+    predicted, gold: for each sentence a set of (source word, target word); all gold
+    links are sure. 0 is perfect, 1 the worst.
     """
     hits = sum(len(a & g) for a, g in zip(predicted, gold, strict=True))
     return 1 - 2 * hits / sum(len(a) + len(g) for a, g in zip(predicted, gold))
@@ -297,29 +149,39 @@ def alignment_error_rate(predicted, gold):
 
 # %%
 def cross_head_errors(maps, gold):
-    """Alignment error of every cross-attention head, (N, h), each target word linked to its largest weight."""
+    """Alignment error of every cross-attention head, (N, h).
+
+    Each target word is linked to its largest weight.
+    """
     chosen = [best_source_words(m.cross) for m in maps]  # (N, h, T - 1) each
     N, h = chosen[0].shape[:2]
-    return torch.tensor([[alignment_error_rate([{(s, t) for t, s in enumerate(c[n, i].tolist())} for c in chosen], gold)
-                          for i in range(h)] for n in range(N)])
+    errors = torch.zeros(N, h)
+    for n in range(N):
+        for i in range(h):
+            links = [{(s, t) for t, s in enumerate(c[n, i].tolist())} for c in chosen]
+            errors[n, i] = alignment_error_rate(links, gold)
+    return errors
 
 
 # %% [markdown]
 # A guess that knows nothing: word order is the same in both languages, so target word $t$ belongs to source word $tS/T$.
 
 # %%
-def diagonal_error(maps, gold):
-    """Alignment error of the plain guess that word order is the same: target word t to source word t S / T."""
-    lengths = [(len(m.source) - 1, len(m.target) - 1) for m in maps]
-    return alignment_error_rate([{(t * S // T, t) for t in range(T)} for S, T in lengths], gold)
+def diagonal_error(maps, gold) -> float:
+    """Alignment error of the guess that word order is the same: t to word t S / T."""
+    links = []
+    for m in maps:
+        S, T = len(m.source) - 1, len(m.target) - 1
+        links.append({(t * S // T, t) for t in range(T)})
+    return alignment_error_rate(links, gold)
 
 
 # %% tags=["active-ipynb"]
 # validation_maps = all_maps(model, tokenizer, [(e.source, e.target) for e in validation])
-# errors = cross_head_errors(validation_maps, [e.alignment for e in validation])
-# plotting.heatmap(errors, [f"head {i + 1}" for i in range(errors.shape[1])], [f"layer {n + 1}" for n in range(errors.shape[0])],
-#                  "alignment error on validation", values=True, largest=1.0)
-# print(f"the diagonal: {diagonal_error(validation_maps, [e.alignment for e in validation]):.3f}")
+# gold = [e.alignment for e in validation]
+# errors = cross_head_errors(validation_maps, gold)
+# heads.table(errors, title="alignment error on validation", largest=1.0)
+# print(f"the diagonal: {diagonal_error(validation_maps, gold):.3f}")
 
 # %% [markdown]
 # Here dark is good: a small error. The last layer's heads show the alignment; those of the first do it less well, or do other work. Nobody
@@ -329,12 +191,18 @@ def diagonal_error(maps, gold):
 # layer, head = divmod(errors.argmin().item(), errors.shape[1])
 # e = next(e for e in test if "relative-object" in e.constructions)
 # m = attention_maps(model, tokenizer, [(e.source, e.target)])[0]
-# gold = torch.zeros(len(m.target), len(m.source))
-# gold[[t for _, t in e.alignment], [s for s, _ in e.alignment]] = 1
-# plotting.heatmaps([(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], m.source, m.target),
-#                    ("gold", gold, m.source, m.target)], across=2, width=4.2, height=4.2, largest=1.0, labels=("looked at", "produced"))
-# words, linked = sum(len(m.target) - 1 for m in validation_maps), sum(len({t for _, t in e.alignment}) for e in validation)
-# print(f"German words: {words:,}; without a gold link: {words - linked}; least error possible: {1 - 2 * linked / (words + sum(len(e.alignment) for e in validation)):.3f}")
+# links = torch.zeros(len(m.target), len(m.source))
+# links[[t for _, t in e.alignment], [s for s, _ in e.alignment]] = 1
+# names = m.labels("cross")
+# panels = [(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], *names),
+#           ("gold", links, *names)]
+# plotting.heatmaps(panels, across=2, width=4.2, height=4.2, largest=1.0,
+#                   labels=("looked at", "produced"))
+# words = sum(len(m.target) - 1 for m in validation_maps)
+# linked = sum(len({t for _, t in links}) for links in gold)
+# least = 1 - 2 * linked / (words + sum(map(len, gold)))
+# print(f"German words: {words:,}; without a gold link: {words - linked}; "
+#       f"least error possible: {least:.3f}")
 
 # %% [markdown]
 # Left what the head does, right the gold links. Where German puts the verb last, the bright squares leave the diagonal.
@@ -351,10 +219,14 @@ def diagonal_error(maps, gold):
 # the largest weight.
 
 # %%
-def references(examples):
+def references(examples) -> list:
     """(index of the example, English `Pronoun`, German `Pronoun`) of every "its"."""
-    return [(i, english, german) for i, example in enumerate(examples) for english, german in example.pronouns
-            if WORD.findall(example.source)[english.index] == "its"]
+    found = []
+    for i, example in enumerate(examples):
+        words = WORD.findall(example.source)
+        found += [(i, english, german) for english, german in example.pronouns
+                  if words[english.index] == "its"]
+    return found
 
 
 # %% [markdown]
@@ -365,37 +237,57 @@ def references(examples):
 
 # %%
 def link(maps, kind, english, german):
-    """Weights of the pronoun's row over its candidate nouns, (N, h, candidates), and the antecedent's place among them."""
-    row, column = (english if kind == "encoder" else german), (german if kind == "decoder" else english)
-    nouns = [c for c in column.candidates if kind != "decoder" or c < row.index]  # a decoder sees only what is written
-    shift = 1 if kind == "decoder" else 0  # its column 0 is the begin mark
-    return getattr(maps, kind)[:, :, row.index][..., [c + shift for c in nouns]], nouns.index(column.antecedent)
+    """Weights of the pronoun's row over its candidates, and the antecedent's place.
+
+    The weights are (N, h, candidates); the place is one among the candidates.
+    """
+    row = english if kind == "encoder" else german
+    column = german if kind == "decoder" else english
+    nouns = list(column.candidates)
+    shift = 0
+    if kind == "decoder":
+        nouns = [noun for noun in nouns if noun < row.index]  # it sees what is written
+        shift = 1  # its column 0 is the begin mark
+    weights = getattr(maps, kind)[:, :, row.index, [noun + shift for noun in nouns]]
+    return weights, nouns.index(column.antecedent)
 
 
 # %%
 def link_accuracy(maps, examples, kind):
-    """For every head of a kind, (N, h): how often "its" looks most at its antecedent, among the candidate nouns."""
-    links = [link(maps[i], kind, english, german) for i, english, german in references(examples)]
-    return torch.stack([(weights.argmax(dim=-1) == place).float() for weights, place in links]).mean(dim=0)
+    """How often "its" looks most at its antecedent, of the candidate nouns: (N, h)."""
+    hits = []
+    for i, english, german in references(examples):
+        weights, place = link(maps[i], kind, english, german)
+        hits.append((weights.argmax(dim=-1) == place).float())
+    return torch.stack(hits).mean(dim=0)
 
 
 # %% [markdown]
 # Three guesses to compare with: any candidate, the nearest one before the pronoun, the first one of the sentence.
 
 # %%
-def link_baselines(examples):
-    """How often a blind guess, the candidate nearest before "its", and the first candidate are the antecedent."""
+def link_baselines(examples) -> dict:
+    """How often three guesses name the antecedent of "its".
+
+    A blind one, the candidate nearest before it, and the first candidate.
+    """
     its = [english for _, english, _ in references(examples)]
-    nearest = [max((c for c in p.candidates if c < p.index), default=None) == p.antecedent for p in its]
-    return {"chance": sum(1 / len(p.candidates) for p in its) / len(its), "nearest noun": sum(nearest) / len(its),
-            "first noun": sum(min(p.candidates) == p.antecedent for p in its) / len(its)}
+    chance = nearest = first = 0
+    for p in its:
+        chance += 1 / len(p.candidates)
+        before = [candidate for candidate in p.candidates if candidate < p.index]
+        nearest += max(before, default=None) == p.antecedent
+        first += min(p.candidates) == p.antecedent
+    guesses = {"chance": chance, "nearest noun": nearest, "first noun": first}
+    return {name: hits / len(its) for name, hits in guesses.items()}
 
 
 # %% tags=["active-ipynb"]
-# tables = {kind: link_accuracy(validation_maps, validation, kind) for kind in ("encoder", "decoder", "cross")}
-# names = [f"head {i + 1}" for i in range(model.config.h)], [f"layer {n + 1}" for n in range(model.config.N)]
-# plotting.heatmaps([(kind, table, *names) for kind, table in tables.items()], across=3, width=3.4, height=2.2, values=True, largest=1.0)
-# print(len(references(validation)), "times its;", {name: round(value, 2) for name, value in link_baselines(validation).items()})
+# tables = {kind: link_accuracy(validation_maps, validation, kind) for kind in KINDS}
+# heads.table(tables, largest=1.0)
+# print(len(references(validation)), "times its")
+# for name, share in link_baselines(validation).items():
+#     print(f"{name}: {share:.2f}")
 
 # %% [markdown]
 # One head of the encoder stands out: it finds the noun while the source is read. That suggests that the gender is in the vector of "its" before a word of German is written.
@@ -403,11 +295,10 @@ def link_baselines(examples):
 
 # %% tags=["active-ipynb"]
 # layer, head = divmod(tables["encoder"].argmax().item(), model.config.h)
-# sentences = ["The old cat behind the school lost its ball.", "The dog behind the school lost its ball."]
+# sentences = [sentence, "The dog behind the school lost its ball."]
 # translations = translate(model, tokenizer, sentences)
 # panels = attention_maps(model, tokenizer, list(zip(sentences, translations)))
-# plotting.heatmaps([(f"encoder, layer {layer + 1}, head {head + 1}", m.encoder[layer, head], m.source, m.source) for m in panels],
-#                   across=2, width=4, height=4, largest=1.0, labels=("looked at", "asks"))
+# heads.one_a_panel(panels, [("encoder", layer, head)] * 2)
 # print(*translations, sep="\n")
 
 # %% [markdown]
@@ -417,29 +308,36 @@ def link_baselines(examples):
 # are picked on validation, and the figure comes from test.
 
 # %%
-def score_attention(model, tokenizer, validation, test):
-    """Alignment error and "its" accuracy on test of the heads that do best on validation.
+def score_attention(model, tokenizer, validation, test) -> dict:
+    """Alignment error and "its" accuracy on test of the heads best on validation.
 
-    validation, test: lists of `transformer.data.Example`. Layers and heads count from 1 in the result.
+    validation, test: lists of `transformer.corpora.Example`. Layers and heads count
+    from 1 in the result.
     """
-    chosen_on, scored_on = (all_maps(model, tokenizer, [(e.source, e.target) for e in split]) for split in (validation, test))
+    chosen_on = all_maps(model, tokenizer, [(e.source, e.target) for e in validation])
+    scored_on = all_maps(model, tokenizer, [(e.source, e.target) for e in test])
     errors = cross_head_errors(chosen_on, [e.alignment for e in validation])
     gold = [e.alignment for e in test]
     layer, head = divmod(errors.argmin().item(), errors.shape[1])
-    alignment = {"layer": layer + 1, "head": head + 1, "error": cross_head_errors(scored_on, gold)[layer, head].item(),
+    found = cross_head_errors(scored_on, gold)[layer, head].item()
+    alignment = {"layer": layer + 1, "head": head + 1, "error": found,
                  "diagonal": diagonal_error(scored_on, gold)}
-    tables = {kind: link_accuracy(chosen_on, validation, kind) for kind in ("encoder", "decoder", "cross")}
+    tables = {kind: link_accuracy(chosen_on, validation, kind) for kind in KINDS}
     kind = max(tables, key=lambda name: tables[name].max().item())
     layer, head = divmod(tables[kind].argmax().item(), errors.shape[1])
-    pronoun = {"attention": kind, "layer": layer + 1, "head": head + 1, "count": len(references(test)),
-               "accuracy": link_accuracy(scored_on, test, kind)[layer, head].item(), **link_baselines(test)}
+    accuracy = link_accuracy(scored_on, test, kind)[layer, head].item()
+    pronoun = {"attention": kind, "layer": layer + 1, "head": head + 1,
+               "count": len(references(test)), "accuracy": accuracy,
+               **link_baselines(test)}
     return {"alignment": alignment, "pronoun": pronoun}
 
 
 # %% tags=["active-ipynb"]
 # scores = score_attention(model, tokenizer, validation, test)
 # for name, figures in scores.items():
-#     print(name, {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()})
+#     print(name)
+#     for key, value in figures.items():
+#         print(f"    {key}: {round(value, 3) if isinstance(value, float) else value}")
 
 # %% tags=["active-ipynb"]
 # assert scores["alignment"]["error"] < 0.3 < scores["alignment"]["diagonal"]
@@ -457,8 +355,11 @@ def score_attention(model, tokenizer, validation, test):
 # of them are reflexive verbs, *sich ... beeilen*, "hurry", of which the same is true.)
 
 # %%
-def separated_verbs(examples, apart=3):
-    """(index of the example, first half, second half), each once: one English word, two German ones at least so many words apart."""
+def separated_verbs(examples, apart=3) -> list:
+    """(index of the example, first half, second half) of verbs in two parts, each once.
+
+    One English word, two German ones at least so many words apart.
+    """
     found = set()
     for i, example in enumerate(examples):
         for source in {s for s, _ in example.alignment}:
@@ -470,9 +371,14 @@ def separated_verbs(examples, apart=3):
 
 # %%
 def look_back_accuracy(maps, examples):
-    """For every decoder head, (N, h): how often, writing a verb's second half, it looks at the first most of all words before."""
-    hits = [maps[i].decoder[:, :, second, 1:second + 1].argmax(dim=-1) == first  # column 0 is the begin mark
-            for i, first, second in separated_verbs(examples)]
+    """How often a decoder head, writing a verb's second half, looks most at the first.
+
+    (N, h); of all words before.
+    """
+    hits = []
+    for i, first, second in separated_verbs(examples):
+        row = maps[i].decoder[:, :, second, 1:second + 1]  # without the begin mark
+        hits.append(row.argmax(dim=-1) == first)
     return torch.stack(hits).float().mean(dim=0)
 
 
@@ -481,29 +387,37 @@ def look_back_accuracy(maps, examples):
 # the verb whose halves lie farthest apart, of those whose first half is *not* that second word.
 
 # %% tags=["active-ipynb"]
-# validation_verbs, test_verbs = separated_verbs(validation), separated_verbs(test)
-# table, test_maps = look_back_accuracy(validation_maps, validation), all_maps(model, tokenizer, [(e.source, e.target) for e in test])
+# test_verbs = separated_verbs(test)
+# test_maps = all_maps(model, tokenizer, [(e.source, e.target) for e in test])
+# table = look_back_accuracy(validation_maps, validation)
 # layer, head = divmod(table.argmax().item(), model.config.h)
+# accuracy = look_back_accuracy(test_maps, test)[layer, head].item()
 # chance = sum(1 / second for _, _, second in test_verbs) / len(test_verbs)
-# second_word = sum(first == 1 for _, first, _ in test_verbs) / len(test_verbs)            # counted from 0
-# print(f"layer {layer + 1}, head {head + 1} (chosen on {len(validation_verbs)} verbs of validation): right for "
-#       f"{look_back_accuracy(test_maps, test)[layer, head]:.0%} of {len(test_verbs)} in test")
-# print(f"guesses: always the sentence's second word {second_word:.0%}, any earlier word {chance:.0%}")
+# second_word = sum(first == 1 for _, first, _ in test_verbs) / len(test_verbs)
+# print(f"layer {layer + 1}, head {head + 1}, chosen on "
+#       f"{len(separated_verbs(validation))} verbs of validation: "
+#       f"right for {accuracy:.0%} of {len(test_verbs)} in test")
+# print(f"guesses: always the sentence's second word {second_word:.0%}, "
+#       f"any earlier word {chance:.0%}")
 
 # %% tags=["active-ipynb"]
-# i, first, second = max((verb for verb in test_verbs if verb[1] != 1), key=lambda verb: verb[2] - verb[1])
+# others = [verb for verb in test_verbs if verb[1] != 1]  # not that second word
+# i, first, second = max(others, key=lambda verb: verb[2] - verb[1])
 # m = test_maps[i]
-# plotting.heatmaps([("decoder, all heads of all layers: mean", m.decoder.mean(dim=(0, 1)), m.read, m.target),
-#                    (f"layer {layer + 1}, head {head + 1}", m.decoder[layer, head], m.read, m.target)], across=2, width=4.4, height=4.4, largest=1.0,
+# panels = [("mean of all heads", m.decoder.mean(dim=(0, 1)), *m.labels("decoder")),
+#           (f"layer {layer + 1}, head {head + 1}", m.decoder[layer, head],
+#            *m.labels("decoder"))]
+# plotting.heatmaps(panels, across=2, width=4.4, height=4.4, largest=1.0,
 #                   labels=("read", "produced"))
-# print("the halves:", m.target[first], "...", m.target[second], "; words between:", second - first - 1)
+# print(f"the halves: {m.target[first]} ... {m.target[second]}; "
+#       f"words between: {second - first - 1}")
 
 # %% [markdown]
 # The row of the second half looks most at the first, far to the left, and little at the words between. A recurrent network would have had to carry the verb through every one of
 # them. The mean of all heads hardly shows it. But the rows of the comma and of the question mark look there as well: perhaps the head does not know pairs, and just finds the main verb.
 
 # %% tags=["active-ipynb"]
-# assert look_back_accuracy(test_maps, test)[layer, head] > 3 * chance
+# assert accuracy > 3 * chance
 
 # %% [markdown] tags=["question-08"]
 # ## Do heads act like the filters of a CNN, each finding something else?
@@ -513,8 +427,9 @@ def look_back_accuracy(maps, examples):
 
 # %%
 def head_similarity(maps, kind):
-    """Cosine similarity of every two heads of a kind, (N * h, N * h), over all weights of all maps."""
-    flat = torch.cat([getattr(m, kind).flatten(2) for m in maps], dim=-1).flatten(0, 1)  # (N * h, all weights)
+    """Cosine similarity of every two heads' weights, of all maps: (N * h, N * h)."""
+    flat = torch.cat([getattr(m, kind).flatten(2) for m in maps], dim=-1)
+    flat = flat.flatten(0, 1)  # (N * h, all weights)
     flat = flat / flat.norm(dim=-1, keepdim=True)
     return flat @ flat.T
 
@@ -523,14 +438,18 @@ def head_similarity(maps, kind):
 # torch.manual_seed(0)
 # pairs = [(e.source, e.target) for e in validation[:100]]
 # untrained_maps = all_maps(Transformer(model.config), tokenizer, pairs)
-# labels = [f"{n + 1}.{i + 1}" for n in range(model.config.N) for i in range(model.config.h)]
-# before, after = head_similarity(untrained_maps, "encoder"), head_similarity(validation_maps[:100], "encoder")
-# plotting.heatmaps([("before training", before, labels, labels), ("after", after, labels, labels)], across=2, width=3.6, height=3.4,
-#                   values=True, largest=1.0);
+# before = head_similarity(untrained_maps, "encoder")
+# after = head_similarity(validation_maps[:100], "encoder")
+# N, h = model.config.N, model.config.h
+# names = [f"{n + 1}.{i + 1}" for n in range(N) for i in range(h)]
+# panels = [("before training", before, names, names), ("after", after, names, names)]
+# plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
+#                   labels=("layer.head", "layer.head"));
 
 # %% tags=["active-ipynb"]
 # different = ~torch.eye(len(before), dtype=torch.bool)
-# print(f"mean similarity of two heads: {before[different].mean():.2f} before training, {after[different].mean():.2f} after")
+# print(f"mean similarity of two heads: {before[different].mean():.2f} before training, "
+#       f"{after[different].mean():.2f} after")
 # assert after[different].mean() < before[different].mean()
 
 # %% [markdown]
@@ -540,15 +459,21 @@ def head_similarity(maps, kind):
 
 # %%
 def head_profile(maps, kind="encoder"):
-    """Share of a head's weight on the previous word, the word itself, the next word and the end mark: (N, h, 4)."""
-    rows = [torch.stack([*(getattr(m, kind)[:, :, :-1, :-1].diagonal(offset, -2, -1).sum(dim=-1) for offset in (-1, 0, 1)),
-                         getattr(m, kind)[:, :, :-1, -1].sum(dim=-1)], dim=-1) for m in maps]  # (N, h, 4) each
-    return torch.stack(rows).sum(dim=0) / sum(len(m.source) - 1 for m in maps)
+    """Share of weight on previous word, itself, next word, end mark: (N, h, 4)."""
+    total = 0
+    for m in maps:
+        weights = getattr(m, kind)[:, :, :-1]  # the end mark's own row is left out
+        words = weights[..., :-1]
+        near = [words.diagonal(offset, -2, -1).sum(dim=-1) for offset in (-1, 0, 1)]
+        total = total + torch.stack([*near, weights[..., -1].sum(dim=-1)], dim=-1)
+    return total / sum(len(m.source) - 1 for m in maps)
+
 
 # %% tags=["active-ipynb"]
 # profile = head_profile(validation_maps[:100])
-# plotting.heatmap(profile.flatten(0, 1), ["previous", "itself", "next", "end mark"], labels, "encoder heads",
-#                  values=True, largest=1.0);
+# places = ["previous", "itself", "next", "end mark"]
+# plotting.heatmap(profile.flatten(0, 1), places, names, "Encoder: share of the weight",
+#                  values=True, largest=1.0, labels=("place looked at", "layer.head"));
 
 # %% [markdown]
 # So the answer is: somewhat. Some heads lean to the neighbours, as a CNN's filters must; but there are also heads that no
@@ -564,7 +489,9 @@ def head_profile(maps, kind="encoder"):
 
 # %%
 def attention_rollout(weights):
-    """Share of each input word in each output word, (S, S): the product over layers of (mean of the heads + I) / 2.
+    """Share of each input word in each output word, (S, S).
+
+    The product over layers of (mean of the heads + I) / 2.
 
     weights: (N, h, S, S) of a stack's self-attention.
     """
@@ -576,8 +503,11 @@ def attention_rollout(weights):
 
 # %% tags=["active-ipynb"]
 # rollout = attention_rollout(maps.encoder)
-# plotting.heatmaps([("last layer, mean of its heads", maps.encoder[-1].mean(dim=0), maps.source, maps.source),
-#                    ("rollout", rollout, maps.source, maps.source)], across=2, width=4, height=4, largest=1.0);
+# panels = [("last layer, mean of its heads", maps.encoder[-1].mean(dim=0)),
+#           ("rollout", rollout)]
+# panels = [(*panel, *maps.labels("encoder")) for panel in panels]
+# plotting.heatmaps(panels, across=2, width=4, height=4, largest=1.0,
+#                   labels=("input word", "output word"));
 
 # %% [markdown]
 # Even where the last layer looks elsewhere, the rollout's diagonal stays bright: the path around each layer alone keeps
@@ -599,36 +529,52 @@ def attention_rollout(weights):
 # %%
 def head_entropy(maps, kind):
     """Mean entropy of a head's rows in nats, (N, h), over all words of all maps."""
-    rows = [torch.special.entr(getattr(m, kind)).sum(dim=-1) for m in maps]  # (N, h, rows) each
+    rows = []
+    for m in maps:
+        rows.append(torch.special.entr(getattr(m, kind)).sum(dim=-1))  # (N, h, rows)
     return torch.cat(rows, dim=-1).mean(dim=-1)
 
 
 # %%
 def head_distance(maps):
-    """Mean distance in words from a word to what it looks at in the encoder, (N, h); end marks are left out."""
+    """Mean distance in words from a word to what it looks at in the encoder, (N, h).
+
+    End marks are left out.
+    """
     total = shares = 0
     for m in maps:
-        weights, place = m.encoder[:, :, :-1, :-1], torch.arange(len(m.source) - 1)
-        total = total + (weights * (place[:, None] - place).abs()).sum(dim=(-2, -1))
+        weights = m.encoder[:, :, :-1, :-1]
+        place = torch.arange(len(m.source) - 1)
+        far = (place[:, None] - place).abs()
+        total = total + (weights * far).sum(dim=(-2, -1))
         shares = shares + weights.sum(dim=(-2, -1))
     return total / shares
 
 
 # %% tags=["active-ipynb"]
-# entropy, distance = head_entropy(validation_maps, "encoder"), head_distance(validation_maps)
-# plotting.heatmaps([("entropy, nats", entropy, *names), ("distance, words", distance, *names)], across=2, width=3.6, height=2.4, values=True)
-# # one head that looks evenly at all words of each sentence
-# blank = [AttentionMaps(m.source, m.target, torch.full_like(m.encoder[:1, :1], 1 / len(m.source)), None, None) for m in validation_maps]
-# print(f"mean distance: {distance.mean():.2f} words; even weights: {head_distance(blank).item():.2f}")
-# for name, some in {"before training": untrained_maps, "after": validation_maps[:100], "even weights": blank[:100]}.items():
+# entropy = head_entropy(validation_maps, "encoder")
+# distance = head_distance(validation_maps)
+# heads.table({"entropy, nats": entropy, "distance, words": distance}, across=2)
+# blank = []  # one head that looks evenly at all words of each sentence
+# for m in validation_maps:
+#     even = torch.full_like(m.encoder[:1, :1], 1 / len(m.source))
+#     blank.append(AttentionMaps(m.source, m.target, even, None, None))
+# print(f"mean distance: {distance.mean():.2f} words; "
+#       f"even weights: {head_distance(blank).item():.2f}")
+# sets = {"before training": untrained_maps, "after": validation_maps[:100],
+#         "even weights": blank[:100]}
+# for name, some in sets.items():
 #     found = head_entropy(some, "encoder")
-#     print(f"entropy of the heads, {name}: {found.min():.2f} to {found.max():.2f}, mean {found.mean():.2f}")
+#     print(f"entropy of the heads, {name}: {found.min():.2f} to {found.max():.2f}, "
+#           f"mean {found.mean():.2f}")
 
 # %% tags=["active-ipynb"]
 # assert head_entropy(untrained_maps, "encoder").mean() > entropy.mean()
-# one = AttentionMaps(list("abcd"), list("abcd"), torch.full((1, 1, 4, 4), 0.25), None, None)
+# even = torch.full((1, 1, 4, 4), 0.25)
+# one = AttentionMaps(list("abcd"), list("abcd"), even, None, None)
 # assert torch.allclose(head_entropy([one], "encoder"), torch.tensor(4.0).log())
-# assert torch.allclose(head_distance([one]), torch.tensor(8 / 9))          # three words: distances 0 1 2, 1 0 1, 2 1 0
+# # three words: distances 0 1 2, 1 0 1, 2 1 0
+# assert torch.allclose(head_distance([one]), torch.tensor(8 / 9))
 
 # %% [markdown]
 # Before training every head looks at everything, almost evenly. Training makes them sharper, some far more than others. Read the two pictures together: a head that looks
@@ -638,47 +584,59 @@ def head_distance(maps):
 # %% [markdown]
 # ## Which heads are needed?
 #
-# A picture shows where a head looks, not whether anybody uses it. So switch it off and translate. A head's output enters
-# through its rows of $W^O$ (columns, as torch stores the matrix): with zeros there it adds nothing. All other weights stay as they were, though later layers now read something that they never met in training.
+# A picture shows where a head looks, not whether anybody uses it. So switch it off and translate. `MultiHeadAttention` has a place for the function that
+# attends (notebook 04). Around it we put another that sets one head's output to zero, so the head adds nothing. All weights stay as they were, though later layers now read something that they never met in training.
 
 # %%
 @contextmanager
 def without_head(attention, head):
-    """Inside the block, one head of a `MultiHeadAttention` adds nothing: its columns of W_O are zero."""
-    d_v = attention.W_O.weight.shape[1] // attention.h
-    columns = attention.W_O.weight.data[:, head * d_v:(head + 1) * d_v]
-    before = columns.clone()
-    columns.zero_()
+    """Inside the block, one head of a `MultiHeadAttention` adds nothing."""
+    before = attention.attend
+
+    def all_but_one(q, k, v, mask=None):
+        output, weights = before(q, k, v, mask)  # (B, h, T, d_v)
+        here = torch.arange(output.shape[1], device=output.device) == head
+        return output.masked_fill(here[:, None, None], 0.0), weights
+
+    attention.attend = all_but_one
     try:
         yield
     finally:
-        columns.copy_(before)
+        attention.attend = before
 
 
 # %%
-def head_costs(model, tokenizer, examples):
-    """BLEU that is lost on examples with one head switched off, by kind of attention, (N, h) each; greedy search."""
-    sources, references = [e.source for e in examples], [e.target for e in examples]
+def head_costs(model, tokenizer, examples) -> dict:
+    """BLEU that is lost with one head switched off, by kind of attention, (N, h) each.
+
+    Greedy search; scored on the examples' targets.
+    """
+    sources = [e.source for e in examples]
+    references = [e.target for e in examples]
 
     def score():
         return bleu(translate(model, tokenizer, sources, beam=1), references).score
 
-    whole, costs = score(), {"encoder": [], "decoder": [], "cross": []}
+    whole = score()
+    costs = {kind: [] for kind in KINDS}
     for name, attention in model.named_modules():
         if isinstance(attention, MultiHeadAttention):
-            costs[kind_of(name)].append([])
+            row = []
             for head in range(attention.h):
                 with without_head(attention, head):
-                    costs[kind_of(name)][-1].append(whole - score())
+                    row.append(whole - score())
+            costs[kind_of(name)].append(row)
     return {kind: torch.tensor(rows) for kind, rows in costs.items()}
 
 
 # %% tags=["active-ipynb"]
 # costs = head_costs(model, tokenizer, validation[:60])
 # every = torch.cat(list(costs.values()))
-# plotting.heatmap(every, names[0], [f"{kind} {n + 1}" for kind, table in costs.items() for n in range(len(table))],
-#                  "BLEU lost (colours end at 5)", values=True, largest=5)
-# print(f"BLEU lost: median {every.median():.1f}, most {every.max():.1f}; {(every < 1).sum()} of {every.numel()} heads cost less than 1")
+# layers = [f"{kind} {n + 1}" for kind, rows in costs.items() for n in range(len(rows))]
+# plotting.heatmap(every, range(1, 1 + h), layers, "BLEU lost (colours end at 5)",
+#                  values=True, largest=5, labels=("head switched off", "layer"))
+# print(f"BLEU lost: median {every.median():.1f}, most {every.max():.1f}; "
+#       f"{(every < 1).sum()} of {every.numel()} heads cost less than 1")
 
 # %% [markdown]
 # These are sixty sentences: differences of a point mean little, and switching a head off may even seem to help. But the
@@ -687,8 +645,8 @@ def head_costs(model, tokenizer, examples):
 # same. Only switching off several at once would tell (exercise 3).
 
 # %% tags=["active-ipynb"]
-# assert every.max() > 2 * every.median()                                   # very uneven
-# assert translate(model, tokenizer, [sentence]) == [german]                # every head is back
+# assert every.max() > 2 * every.median()  # very uneven
+# assert translate(model, tokenizer, [sentence]) == [german]  # every head is back
 
 # %% [markdown]
 # ## All heads on one page
@@ -697,10 +655,7 @@ def head_costs(model, tokenizer, examples):
 # columns of a picture are words in order; a bright diagonal is a word looking at itself, one below it at the word before.
 
 # %% tags=["active-ipynb"]
-# everything = {kind: getattr(maps, kind) for kind in ("encoder", "decoder", "cross")}
-# plotting.heatmaps([(f"{kind} {n + 1}.{i + 1}", weights[n, i], None, None) for kind, weights in everything.items()
-#                    for n in range(len(weights)) for i in range(weights.shape[1])],
-#                   across=model.config.h, width=1.8, height=1.8, largest=1.0);
+# heads.every(maps);
 
 # %% [markdown]
 # Labels are layer.head. In the decoder the diagonal is what was read last, and right of it all is dark: those words are not
@@ -717,7 +672,8 @@ def head_costs(model, tokenizer, examples):
 # %% tags=["active-ipynb"]
 # real = read_rows("multi30k-attention")[0]
 # real_maps = [from_thousandths(saved) for saved in real["sentences"]]
-# print({name: real[f"alignment.{name}"] for name in ("layer", "head", "error", "diagonal")})
+# for name in ("chosen_on", "scored_on", "error", "diagonal"):
+#     print(f"{name}: {real[f'alignment.{name}']}")
 
 # %% [markdown]
 # The head was chosen on the first twelve sentences and scored on the other twelve, beside the diagonal. Here it is on two
@@ -725,8 +681,7 @@ def head_costs(model, tokenizer, examples):
 
 # %% tags=["active-ipynb"]
 # layer, head = real["alignment.layer"] - 1, real["alignment.head"] - 1
-# plotting.heatmaps([(f"layer {layer + 1}, head {head + 1}", m.cross[layer, head], m.source, m.target) for m in real_maps],
-#                   across=2, width=4.4, height=4.4, largest=1.0, labels=("looked at", "produced"));
+# heads.one_a_panel(real_maps, [("cross", layer, head)] * 2, size=4.4);
 
 # %% [markdown]
 # Left, almost a diagonal, until the verb that German keeps for the end: for *schläft* this head has no one place, it looks at "is", a little at
@@ -737,14 +692,14 @@ def head_costs(model, tokenizer, examples):
 # The same numbers for each head as above, for the 16 heads of its encoder, and what each of its 48 costs when it is switched off:
 
 # %% tags=["active-ipynb"]
-# heads, layers = ([f"{word} {n + 1}" for n in range(4)] for word in ("head", "layer"))
-# plotting.heatmaps([(name, torch.tensor(real[key]), heads, layers) for name, key in
-#                    (("entropy, nats", "encoder_entropy"), ("distance, words", "encoder_distance"))], across=2, width=3.4, height=2.6, values=True)
+# figures = {"entropy, nats": "encoder_entropy", "distance, words": "encoder_distance"}
+# heads.table({name: torch.tensor(real[key]) for name, key in figures.items()}, across=2)
 # lost = under(real, "bleu_lost_without_head")
-# plotting.heatmap(torch.tensor([row for table in lost.values() for row in table]), heads, [f"{kind} {n + 1}" for kind in lost for n in range(4)],
-#                  f"BLEU lost, {real['bleu_lost_on']}", values=True)
+# heads.table({f"{kind}: BLEU lost": torch.tensor(lost[kind]) for kind in lost})
+# print(f"BLEU is lost on {real['bleu_lost_on']}")
 # first = torch.stack([m.encoder[0].mean(dim=(0, 1)).max() for m in real_maps])
-# print("share of the first layer's weight that lies on one word:", [f"{share:.0%}" for share in first.tolist()])
+# shares = [f"{share:.0%}" for share in first.tolist()]
+# print("share of the first layer's weight that lies on one word:", *shares)
 
 # %% [markdown]
 # Three things we did not expect. The heads of the encoder's first layer have an entropy near 0, and yet they cost next to nothing. Where
@@ -759,15 +714,11 @@ def head_costs(model, tokenizer, examples):
 # ## Checks
 #
 # The alignment error on a case small enough to count: two gold links, two found, one in common, so
-# $1 - 2 \cdot 1 / (2 + 2) = 0.5$. And the labels: a weight put at a known place must come out under the right words.
+# $1 - 2 \cdot 1 / (2 + 2) = 0.5$.
 
 # %% tags=["active-ipynb"]
 # assert alignment_error_rate([{(0, 0), (1, 1)}], [{(0, 0), (2, 1)}]) == 0.5
 # assert alignment_error_rate([{(0, 0)}], [{(0, 0)}]) == 0.0
-# planted = {"encoder": torch.zeros(1, 1, 3, 3), "decoder": torch.zeros(1, 1, 3, 3), "cross": torch.zeros(1, 1, 3, 3)}
-# planted["cross"][0, 0, 1, 0] = 1.0                                # the step that produced the second token looked at the first
-# m = maps_of_pair(planted, (["Good", "day", "</s>"], torch.arange(3)), (["Guten", "Tag", "</s>"], torch.arange(3)))
-# assert m.cross[0, 0, m.target.index("Tag"), m.source.index("Good")] == 1.0
 
 # %% [markdown]
 # ## Exercises

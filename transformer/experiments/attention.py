@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from transformer import visualization as v
+from transformer.maps import all_maps
+from transformer.pages import as_thousandths
 from transformer.search import translate
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
@@ -44,7 +46,7 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     """Everything notebook 19 draws of a trained run."""
     model, tokenizer = load(run)
     aligned = read_aligned()
-    maps = v.all_maps(model, tokenizer, [(source, target) for source, target, _ in aligned])
+    maps = all_maps(model, tokenizer, [(source, target) for source, target, _ in aligned])
     gold, half = [links for *_, links in aligned], len(aligned) // 2
     errors = v.cross_head_errors(maps[:half], gold[:half])
     layer, head = divmod(errors.argmin().item(), errors.shape[1])
@@ -62,7 +64,7 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
         "encoder_distance": rounded(v.head_distance(maps)),
         "bleu_lost_without_head": {kind: rounded(table, 2) for kind, table in costs.items()},
         "bleu_lost_on": f"{len(validation)} validation sentences, greedy search",
-        "sentences": [v.as_thousandths(m) for m in v.all_maps(model, tokenizer, pairs)],
+        "sentences": [as_thousandths(m) for m in all_maps(model, tokenizer, pairs)],
     }
 
 
