@@ -8,7 +8,6 @@ import math
 import re
 from types import SimpleNamespace
 
-import attention as attention_tool
 import pytest
 import torch
 
@@ -16,6 +15,7 @@ from transformer import Transformer, TransformerConfig, bleu, translate, visuali
 from transformer.attention import MultiHeadAttention, record_attention, scaled_dot_product_attention
 from transformer.corpora import Example, Pronoun, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
+from transformer.experiments.attention import read_aligned
 from transformer.files import data_folder
 from transformer.maps import (
     AttentionMaps,
@@ -516,7 +516,7 @@ def test_thousandths_come_back(two_maps):
 
 def test_sentences_aligned_by_hand():
     """Every link is within its sentences, and only commas, "of", "to" and "the" have none."""
-    rows = attention_tool.read_aligned()
+    rows = read_aligned()
     assert len(rows) == 24 and len({source for source, *_ in rows}) == 24
     for source, target, links in rows:
         words = WORD.findall(source), WORD.findall(target)
