@@ -161,25 +161,24 @@ def test_padding_changes_nothing():
 
 def test_no_mask_means_no_padding():
     model, source, target = model_of(), torch.tensor([[3, 4, 5, 2]]), torch.tensor([[1, 7, 8]])
-    close(model.decode(target, model.encode(source), None), model(source, target))
+    close(model.output(model.states(target, model.encode(source), None)), model(source, target))
 
 
 @pytest.mark.parametrize("k", [1, 3, 5])
-def test_caches_equal_the_whole(k):
+def test_step_by_step_equals_the_whole(k):
     model, source, target = model_of(k=k), batch(), torch.randint(3, 12, (6, 7))
-    memory, mask, caches = model.encode(source), (source != 0)[:, None, None], model.new_caches()
-    pieces = [model.decode(part, memory, mask, caches) for part in target.split([1, 1, 3, 2], dim=1)]
-    close(torch.cat(pieces, dim=1), model(source, target))
+    state, logits, end = model.start(source), model(source, target), 0
+    for part in target.split([1, 1, 3, 2], dim=1):
+        end += part.shape[1]
+        close(model.step(part, state), logits[:, end - 1])
 
 
-def test_hypotheses_can_share_a_memory():
-    """Three hypotheses of each sentence over one memory equal three memories, all at once and step by step."""
-    model, source, target = model_of(), batch(), torch.randint(3, 12, (18, 5))
-    memory, mask = model.encode(source), (source != 0)[:, None, None]
-    apart = model.decode(target, memory.repeat_interleave(3, dim=0), mask.repeat_interleave(3, dim=0))
-    close(model.decode(target, memory, mask), apart)
-    caches = model.new_caches()
-    close(torch.cat([model.decode(token, memory, mask, caches) for token in target.split(1, dim=1)], dim=1), apart)
+def test_rows_of_a_state_are_dropped_repeated_and_reordered():
+    model, source, target = model_of(), batch(), torch.randint(3, 12, (6, 4))
+    state, rows = model.start(source), torch.tensor([3, 0, 0, 5])
+    model.step(target[:, :3], state)
+    state.select(rows)
+    close(model.step(target[rows, 3:], state), model(source[rows], target[rows])[:, 3])
 
 
 def test_dropout_is_where_it_should_be():
@@ -225,7 +224,6 @@ def test_short_numbers_stay_inside():
 def test_searches_with_caches_equal_those_without():
     model, source = model_of(), batch()
     greedy = greedy_search(model, source, extra=12)
-    assert greedy == greedy_search(model, source, extra=12, cached=False)
     assert greedy == [greedy_search(model, torch.tensor([row]), extra=12)[0] for row in SENTENCES]
     assert greedy == [some[0].tokens for some in beam_search(model, source, beam=1, alpha=0.0, extra=12)]
     assert len({tuple(tokens) for tokens in greedy}) > 1
@@ -281,11 +279,11 @@ def test_bad_settings_and_ids_get_a_sentence():
 
 def test_a_cached_step_past_the_last_position_is_refused():
     model, source = model_of(max_positions=3), torch.tensor([[3, 2]])
-    memory, caches = model.encode(source), model.new_caches()
+    state = model.start(source)
     for _ in range(3):
-        model.decode(torch.tensor([[4]]), memory, None, caches)
+        model.step(torch.tensor([[4]]), state)
     with pytest.raises(ValueError, match="a sentence of 4 tokens is longer than the model's 3 positions"):
-        model.decode(torch.tensor([[4]]), memory, None, caches)
+        model.step(torch.tensor([[4]]), state)
 
 
 def test_presets():

@@ -9,18 +9,36 @@ import pytest
 import torch
 from torch import nn
 
-from transformer import decoding, hardware
+from transformer import decoding
+from transformer import scores as scoring
 from transformer.data import Tokenizer, pad
 from transformer.decoding import (
-    average_checkpoints, beam_search, can_improve, greedy_search, length_penalty,
-    next_log_probs, output_limit,
+    KeyValueCache,
+    average_checkpoints,
+    beam_search,
+    can_improve,
+    greedy_search,
+    length_penalty,
+    next_log_probs,
+    output_limit,
+)
+from transformer.fast import FAST
+from transformer.fast import packed as packing
+from transformer.model import Transformer, TransformerConfig
+from transformer.scores import (
+    bleu,
+    chrf,
+    compound_bleu,
+    exact_match,
+    moses_words,
+    multi_bleu,
+    score_with,
+    scores,
+    split_compounds,
+    tokenized_bleu,
 )
 from transformer.search import translate, translate_n_best
-from transformer.scores import (
-    bleu, chrf, compound_bleu, exact_match, moses_words, multi_bleu, score_with,
-    scores, split_compounds, tokenized_bleu,
-)
-from transformer.model import Transformer, TransformerConfig
+from transformer.state import State
 from transformer.weights import save_weights
 
 SOURCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
@@ -36,6 +54,17 @@ def model_of(vocab_size=12, seed=3, **changes):
     return model
 
 
+class Unlikely(nn.Module):
+    """Makes one type's logits so low that no search takes it."""
+
+    def __init__(self, token):
+        super().__init__()
+        self.token = torch.tensor(token)
+
+    def forward(self, logits):
+        return logits.index_fill(-1, self.token, -30.0)
+
+
 def batch(rows=SOURCES):
     return pad(rows, 0)
 
@@ -48,14 +77,11 @@ class Table(nn.Module):
         self.log = torch.tensor(table).log()
         self.config = TransformerConfig(len(table), max_positions=max_positions)
 
-    def encode(self, source):
-        return source[:, :, None]
+    def start(self, source, new_cache):
+        return State([], source[:, None, None] != 0)
 
-    def decode(self, target, memory, source_mask, caches=None):
-        return self.log[target]
-
-    def new_caches(self):
-        return []
+    def step(self, tokens, state):
+        return self.log[tokens[:, -1]]
 
 
 @torch.no_grad()
@@ -107,40 +133,30 @@ def test_greedy_takes_the_likeliest_token(norm_first, positions):
 @pytest.mark.parametrize("seed", range(4))
 def test_cached_equals_uncached(seed):
     model = model_of(seed=seed)
-    assert greedy_search(model, batch(), extra=15) == greedy_search(model, batch(), extra=15, cached=False)
+    for source, output in zip(SOURCES, greedy_search(model, batch(), extra=15), strict=True):
+        assert [output] == [tokens for _, tokens in plain_beam_search(model, source, 1, 0.0, len(source) + 15, 1)]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fast_forms_give_the_same_tokens(monkeypatch, seed):
-    """Accelerated, and with packed weights: the outputs of the plain model."""
-    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
-    plain, fast = model_of(seed=seed), hardware.accelerate(model_of(seed=seed))
-    with hardware.packed_weights(fast):
-        assert greedy_search(fast, batch(), extra=15) == greedy_search(plain, batch(), extra=15)
-        found = beam_search(fast, batch(), extra=10, n_best=3)
+def test_fast_parts_give_the_same_tokens(monkeypatch, seed):
+    """Fast attention and packed weights: the outputs of the plain model."""
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    plain = model_of(seed=seed)
+    fast = Transformer(plain.config, FAST)
+    fast.load_state_dict(plain.state_dict())
+    fast = packing.packed(fast)
+    assert greedy_search(fast, batch(), extra=15) == greedy_search(plain, batch(), extra=15)
+    found = beam_search(fast, batch(), extra=10, n_best=3)
     assert tokens_of(found) == tokens_of(beam_search(plain, batch(), extra=10, n_best=3))
-
-
-@pytest.mark.skipif(not hardware.can_pack(nn.Linear(1, 1)), reason="this torch has no oneDNN")
-def test_translate_packs_the_weights_once(monkeypatch, tokenizer):
-    monkeypatch.setattr(hardware, "SMALLEST_PACKED", 1)
-    model, packed, pack = model_of(tokenizer.vocab_size), [], hardware.packed_linear
-    monkeypatch.setattr(hardware, "packed_linear", lambda *w: packed.append(w) or pack(*w))
-    plain = [greedy_search(model, torch.tensor([[*tokenizer.encode(s), 2]]), 5)[0] for s in SENTENCES]
-    outputs = translate(model, tokenizer, SENTENCES, beam=1, extra=5, batch_tokens=1)
-    assert outputs == [tokenizer.decode(tokens) for tokens in plain]
-    linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
-    assert len(packed) == len(linears) + 3  # and three embeddings
-    assert not any("forward" in vars(m) for m in linears)
 
 
 def test_cached_log_probabilities_equal_uncached():
     model, source = model_of().eval(), batch()
-    mask, memory, caches = (source != 0)[:, None, None, :], model.encode(source), model.new_caches()
+    state = model.start(source, KeyValueCache)
     target, largest = torch.randint(3, 12, (len(source), 9), generator=torch.Generator().manual_seed(0)), 0.0
     for t in range(9):
-        step = next_log_probs(model, target[:, t:t + 1], memory, mask, caches)
-        whole = next_log_probs(model, target[:, :t + 1], memory, mask)
+        step = next_log_probs(model, target[:, t:t + 1], state)
+        whole = next_log_probs(model, target[:, :t + 1], model.start(source, KeyValueCache))
         assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
         largest = max(largest, (step - whole)[:, 1:].abs().max().item())
     assert largest < 1e-5
@@ -183,8 +199,7 @@ def test_output_is_at_most_input_plus_extra(extra, max_positions, lengths):
 @pytest.mark.parametrize("search", [greedy_search, lambda *args: [some[0].tokens for some in beam_search(*args)]])
 def test_the_last_position_can_be_reached(search):
     model, source = model_of(max_positions=8), batch([[3, 4, 5, 6, 7, 8, 9, 2], [3, 2]])
-    logits = model.output.logits
-    model.output.logits = lambda x: logits(x).index_fill(-1, torch.tensor(2), -30.0)  # the end mark is unlikely
+    model.output = torch.nn.Sequential(model.output, Unlikely(2))
     assert [len(output) for output in search(model, source)] == [8, 8]
 
 
@@ -263,13 +278,13 @@ def test_equals_a_plain_search_with_lists(beam, alpha):
 
 def search_and_count(model, alpha):
     """Tokens found in a batch where outputs end at different times, and how many rows the model had to compute."""
-    rows, decode = [], model.decode
+    rows, step = [], model.step
 
-    def counted(tokens, *args):
+    def counted(tokens, state):
         rows.append(len(tokens))
-        return decode(tokens, *args)
+        return step(tokens, state)
 
-    model.decode = counted
+    model.step = counted
     return tokens_of(beam_search(model, batch(), alpha=alpha, extra=12, n_best=2)), sum(rows)
 
 
@@ -426,16 +441,16 @@ def test_n_best_lists(tokenizer):
 def test_caches_hold_no_more_than_asked(tokenizer, beam, batch_tokens):
     """Positions whose keys and values one layer holds, at every step; where one sentence needs more, it goes alone."""
     model, held, alone, done = model_of(tokenizer.vocab_size), [], [], []
-    model.output.logits = lambda x, logits=model.output.logits: logits(x).index_fill(-1, torch.tensor(2), -30.0)
-    decode = model.decode
+    model.output = nn.Sequential(model.output, Unlikely(2))
+    step = model.step
 
-    def measured(tokens, memory, mask, caches):
-        logits = decode(tokens, memory, mask, caches)
-        held.append(sum(len(cache.k) * cache.length for cache in caches[0]))
+    def measured(tokens, state):
+        logits = step(tokens, state)
+        held.append(sum(len(cache.k) * cache.length for cache in state.caches[0]))
         alone.append(len(tokens) <= beam)
         return logits
 
-    model.decode = measured
+    model.step = measured
     translate(model, tokenizer, SENTENCES * 2, beam, extra=10, batch_tokens=batch_tokens, progress=done.append)
     assert all(positions <= batch_tokens or only for positions, only in zip(held, alone))
     assert sum(done) == 12 and (batch_tokens < 2000 or done == [12]) and (batch_tokens > 1 or done == [1] * 12)
@@ -667,10 +682,10 @@ def test_translate_needs_a_list_and_room(tokenizer):
         translate(model, tokenizer, ["one two"], batch_tokens=0)
 
 
-@pytest.mark.parametrize("name, function", [("bleu_tokenized_lowercased", decoding.tokenized_bleu),
-                                            ("bleu_compounds_split", decoding.compound_bleu)])
+@pytest.mark.parametrize("name, function", [("bleu_tokenized_lowercased", scoring.tokenized_bleu),
+                                            ("bleu_compounds_split", scoring.compound_bleu)])
 def test_scores_cut_words_as_the_language_does(name, function):
     out = ["It's the dog's own well-known ball, isn't it?"] * 2
     reference = ["It's the dog's own well-known bone, isn't it?"] * 2
-    found = decoding.scores(out, reference, "en", resamples=0)[name]
+    found = scoring.scores(out, reference, "en", resamples=0)[name]
     assert found == function(out, reference, "en") and found.score != function(out, reference, "de").score

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.embeddings import Embedding, one_hot_product, softmax, three_uses
+from transformer.embeddings import Embedding, Projection, one_hot_product, softmax, three_uses
 
 V, D = 50, 16
 
@@ -22,7 +22,7 @@ def test_equals_torch_in_values_and_gradient(embedding):
     table, linear = nn.Embedding(V, D).double(), nn.Linear(D, V, bias=False).double()
     table.weight = linear.weight = nn.Parameter(embedding.weight.detach().clone())
     tokens, direction = torch.randint(0, V, (2, 3)), torch.randn(2, 3, V, dtype=torch.float64)
-    ours = embedding.logits(embedding(tokens).tanh())
+    ours = Projection(embedding)(embedding(tokens).tanh())
     theirs = linear((math.sqrt(D) * table(tokens)).tanh())
     assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
     expected, = torch.autograd.grad((theirs * direction).sum(), table.weight)
@@ -54,7 +54,7 @@ def test_sizes_at_the_start(d_model):
     embedding = Embedding(2000, d_model)
     assert embedding.weight.var().item() == pytest.approx(1 / d_model, rel=0.05)
     assert embedding(torch.arange(2000)).var().item() == pytest.approx(1, rel=0.05)
-    assert embedding.logits(torch.randn(100, d_model)).var().item() == pytest.approx(1, rel=0.1)
+    assert Projection(embedding)(torch.randn(100, d_model)).var().item() == pytest.approx(1, rel=0.1)
 
 
 def test_tied_gradient_is_the_sum_of_three_uses():

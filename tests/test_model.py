@@ -8,16 +8,18 @@ import torch
 from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
+from transformer.decoding import KeyValueCache
+from transformer.fast import FAST
 from transformer.files import write_file
 from transformer.model import (
     PRESETS,
-    EncoderDecoder,
+    Parts,
     Transformer,
     TransformerConfig,
     initialize,
 )
 from transformer.positions import LearnedPositions
-from transformer.stacks import LayerNorm
+from transformer.stacks import LayerNorm, Residual
 from transformer.weights import (
     count_parameters,
     load_parameters,
@@ -27,7 +29,7 @@ from transformer.weights import (
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
 VARIANTS = {"paper": {}, "pre-norm": {"norm_first": True}, "learned": {"positions": "learned"},
-            "untied": {"tie_embeddings": False}, "free heads": {"d_k": 3, "d_v": 5}, "other pad": {"pad_id": 7}}
+            "untied": {"tie_embeddings": False}, "rotary": {"positions": "rotary"}, "free heads": {"d_k": 3, "d_v": 5}, "other pad": {"pad_id": 7}}
 each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 
 
@@ -83,7 +85,7 @@ def test_a_config_cannot_be_changed_afterwards():
     (dict(max_positions=0), "max_positions must be at least 1"),
     (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
     (dict(P_drop=-0.1), "P_drop must be at least 0"),
-    (dict(positions="rotary"), "positions must be 'sinusoidal' or 'learned', not 'rotary'"),
+    (dict(positions="none"), "positions must be 'sinusoidal', 'learned' or 'rotary', not 'none'"),
     (dict(pad_id=50), "must lie inside the vocabulary of 50 types"),
     (dict(eos_id=-1), "must lie inside the vocabulary of 50 types"),
 ])
@@ -114,12 +116,13 @@ def test_shapes(changes):
     assert memory.shape == (3, 5, 16)
     logits = model(source, target)
     assert logits.shape == (3, 7, 50) and logits.isfinite().all()
-    assert torch.equal(model.decode(target, memory, padding_mask(source, model.config.pad_id)), logits)
+    states = model.states(target, memory, padding_mask(source, model.config.pad_id))
+    assert torch.equal(model.output(states), logits)
 
 
 def test_tied_embeddings_are_one_matrix():
     model = build()
-    assert model.embedding is model.target_embedding is model.output
+    assert model.embedding is model.target_embedding and model.output.weight is model.embedding.weight
     assert [name for name, p in model.named_parameters() if p.shape == (50, 16)] == ["embedding.weight"]
 
 
@@ -240,14 +243,28 @@ def test_every_source_token_can_be_seen():
 
 @each_variant
 @pytest.mark.parametrize("pieces", [[1] * 8, [3, 1, 4], [8]])
-def test_with_caches_step_by_step_equals_all_at_once(changes, pieces):
+def test_step_by_step_equals_all_at_once(changes, pieces):
     model = build(**changes)
     source, target = tokens(3, 6), tokens(3, 8)
-    source[1, 4:] = pad = model.config.pad_id
-    memory, mask, caches = model.encode(source), padding_mask(source, pad), model.new_caches()
-    steps = [model.decode(piece, memory, mask, caches) for piece in target.split(pieces, dim=1)]
-    assert difference(torch.cat(steps, dim=1), model(source, target)) < 1e-5
-    assert [own.length for own, _ in caches] == [8, 8] and [cross.length for _, cross in caches] == [6, 6]
+    source[1, 4:] = model.config.pad_id
+    state, logits, end = model.start(source, KeyValueCache), model(source, target), 0
+    for piece in target.split(pieces, dim=1):
+        end += piece.shape[1]
+        assert difference(model.step(piece, state), logits[:, end - 1]) < 1e-5
+    assert state.length == 8
+    assert [(own.length, cross.length) for own, cross in state.caches] == [(8, 6), (8, 6)]
+
+
+@each_variant
+def test_rows_of_a_state_are_dropped_repeated_and_reordered(changes):
+    model, rows = build(**changes), torch.tensor([2, 0, 0])
+    source, target = tokens(3, 6), tokens(3, 4)
+    source[1, 4:] = model.config.pad_id
+    state = model.start(source, KeyValueCache)
+    model.step(target[:, :3], state)
+    state.select(rows)
+    expected = model(source[rows], target[rows])[:, 3]
+    assert difference(model.step(target[rows, 3:], state), expected) < 1e-5
 
 
 # torch's own model
@@ -270,7 +287,7 @@ def twin(model):
 
 def layer_parameters(layer):
     """(name, tensor) in the order of torch_layer_parameters; W_Q, W_K, W_V as one tensor."""
-    for attention in [layer.self_attention] + ([layer.cross_attention] if hasattr(layer, "cross_attention") else []):
+    for attention in [layer.self_attention] + ([layer.cross_attention] if layer.cross_attention else []):
         yield "W_QKV", torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])
         yield "W_O", attention.W_O.weight
     yield from layer.feed_forward.named_parameters()
@@ -291,7 +308,7 @@ def torch_layer_parameters(layer):
 def gradients(layer):
     """Like layer_parameters, with each parameter's gradient in its place."""
     named = {name: p.grad for name, p in layer.named_parameters()}
-    for attention in ["self_attention"] + (["cross_attention"] if hasattr(layer, "cross_attention") else []):
+    for attention in ["self_attention"] + (["cross_attention"] if layer.cross_attention else []):
         yield torch.cat([named[f"{attention}.W_{name}.weight"] for name in "QKV"])
         yield named[f"{attention}.W_O.weight"]
     for name in named:
@@ -310,7 +327,7 @@ def test_equal_to_nn_transformer(dtype, tolerance):
     inputs = model.positions(model.embedding(source)), model.positions(model.embedding(target))
     ignored = source == 0
     output = theirs(*inputs, tgt_mask=~causal_mask(5), src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
-    expected, logits = model.output.logits(output), model(source, target)
+    expected, logits = model.output(output), model(source, target)
     assert logits.dtype == dtype and difference(logits, expected) < tolerance
 
     weights = torch.randn(3, 5, 50, generator=torch.Generator().manual_seed(6)).to(dtype)
@@ -369,10 +386,10 @@ def test_a_sentence_longer_than_the_positions(S, T):
 def test_too_many_steps_with_caches():
     model = build(max_positions=5)
     source = tokens(1, 4)
-    memory, mask, caches = model.encode(source), padding_mask(source, 0), model.new_caches()
-    model.decode(tokens(1, 5), memory, mask, caches)
+    state = model.start(source, KeyValueCache)
+    model.step(tokens(1, 5), state)
     with pytest.raises(ValueError, match="a sentence of 6 tokens is longer than the model's 5 positions"):
-        model.decode(tokens(1, 1), memory, mask, caches)
+        model.step(tokens(1, 1), state)
 
 
 @pytest.mark.parametrize("B_source, B_target", [(1, 3), (3, 1), (2, 3)])
@@ -503,12 +520,6 @@ def test_metadata_travels_with_weights(tmp_path):
     assert torch.equal(tensors["a"], torch.arange(6.0).view(2, 3).T) and metadata == {"note": "here"}
 
 
-def test_the_encoder_decoder_is_the_model_without_a_folder():
-    torch.manual_seed(1)
-    plain = EncoderDecoder(TransformerConfig(**SMALL)).eval()
-    assert torch.equal(plain(tokens(2, 4), tokens(2, 3)), build()(tokens(2, 4), tokens(2, 3)))
-
-
 @pytest.mark.parametrize("changes, message", [
     (dict(vocab_size=50.5), "vocab_size must be a whole number, not 50.5"),
     (dict(d_model=None), "d_model must be a whole number, not None"),
@@ -535,7 +546,7 @@ def test_presets_and_defaults_are_those_of_the_text():
 def test_ids_without_a_row_for_each_sentence_are_refused(shape):
     ids, model = torch.randint(3, 50, shape), build()
     for call in (lambda: model(ids, ids), lambda: model.encode(ids),
-                 lambda: model.decode(ids, torch.zeros(len(ids), 2, 16), None)):
+                 lambda: model.states(ids, torch.zeros(len(ids), 2, 16), None)):
         with pytest.raises(ValueError, match=r"token ids must be \(B, T\), a row for each sentence"):
             call()
 
@@ -545,15 +556,7 @@ def test_memory_and_target_must_pair_up():
     memory = model.encode(ids)
     for some, others in ((memory[:1], ids), (memory, ids[:1])):
         with pytest.raises(ValueError, match=f"memory has {len(some)} sentences and target {len(others)}"):
-            model.decode(others, some, None)
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_every_layer_needs_its_caches(count):
-    model, ids = build(), tokens(2, 4)
-    caches = (model.new_caches() + model.new_caches())[:count]
-    with pytest.raises(ValueError, match=f"2 layers need as many pairs of caches, not {count}"):
-        model.decode(ids, model.encode(ids), None, caches)
+            model.states(others, some, None)
 
 
 def test_masks_lie_where_the_ids_do():
@@ -567,3 +570,29 @@ def test_masks_lie_where_the_ids_do():
 def test_weights_without_metadata(tmp_path):
     save_weights({"a": torch.zeros(1)}, tmp_path / "a")
     assert load_weights(tmp_path / "a")[1] == {}
+
+
+@each_variant
+def test_fast_parts_change_nothing(changes):
+    plain, source, target = build(**changes).double(), tokens(3, 6), tokens(3, 8)
+    fast = Transformer(plain.config, FAST).double().eval()
+    fast.load_state_dict(plain.state_dict())
+    source[1, 4:] = plain.config.pad_id
+    losses = [model(source, target).square().sum() for model in (plain, fast)]
+    assert difference(*losses) < 1e-9 * losses[0]
+    for a, b in zip(*(torch.autograd.grad(loss, m.parameters()) for loss, m in zip(losses, (plain, fast)))):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_parts_are_what_a_model_is_built_from():
+    parts = Parts(norm=nn.LayerNorm, dropout=nn.Identity, residual=NoPath)
+    model = Transformer(TransformerConfig(**SMALL, norm_first=True), parts)
+    assert isinstance(model.encoder.final_norm, nn.LayerNorm) and isinstance(model.dropout, nn.Identity)
+    assert all(isinstance(r, NoPath) for layer in model.decoder.layers for r in layer.residuals)
+
+
+class NoPath(Residual):
+    """Without the path around the sub-layer."""
+
+    def forward(self, x, sublayer):
+        return self.norm(self.dropout(sublayer(x)))

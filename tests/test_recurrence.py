@@ -202,33 +202,22 @@ def test_the_decoder_is_causal_and_sees_all_of_the_source(cell, attention):
 
 
 @each_kind
-def test_caches_equal_the_whole(cell, attention):
+def test_step_by_step_equals_the_whole(cell, attention):
     model, source, target = model_of(cell, attention), batch(), torch.randint(3, 12, (6, 7))
-    memory, mask, caches = model.encode(source), (source != 0)[:, None, None], model.new_caches()
-    pieces = [model.decode(part, memory, mask, caches) for part in target.split([1, 1, 3, 2], dim=1)]
-    close(torch.cat(pieces, dim=1), model(source, target))
-    assert caches[0][0].length == 7
+    state, logits, end = model.start(source), model(source, target), 0
+    for part in target.split([1, 1, 3, 2], dim=1):
+        end += part.shape[1]
+        close(model.step(part, state), logits[:, end - 1])
+    assert state.length == 7
 
 
 @each_kind
-def test_hypotheses_can_share_a_memory(cell, attention):
-    """Three hypotheses of each sentence over one memory equal three memories, all at once and step by step."""
-    model, source, target = model_of(cell, attention), batch(), torch.randint(3, 12, (18, 5))
-    memory, mask = model.encode(source), (source != 0)[:, None, None]
-    apart = model.decode(target, memory.repeat_interleave(3, dim=0), mask.repeat_interleave(3, dim=0))
-    close(model.decode(target, memory, mask), apart)
-    caches = model.new_caches()
-    close(torch.cat([model.decode(token, memory, mask, caches) for token in target.split(1, dim=1)], dim=1), apart)
-
-
-def test_caches_copy_and_select_rows():
-    cache = Cache()
-    cache.copy(torch.tensor([0]), torch.tensor([1]))                        # empty: nothing to do
-    cache.tensors = torch.arange(4.0)[:, None].clone(), torch.arange(10.0, 14)[:, None].clone()
-    cache.copy(torch.tensor([3, 0]), torch.tensor([0, 1]))
-    assert [x[:, 0].tolist() for x in cache.tensors] == [[3, 0, 2, 3], [13, 10, 12, 13]]
-    cache.select(torch.tensor([1, 2]))
-    assert [x[:, 0].tolist() for x in cache.tensors] == [[0, 2], [10, 12]]
+def test_rows_of_a_state_are_dropped_repeated_and_reordered(cell, attention):
+    model, source, target = model_of(cell, attention), batch(), torch.randint(3, 12, (6, 4))
+    state, rows = model.start(source), torch.tensor([3, 0, 0, 5])
+    model.step(target[:, :3], state)
+    state.select(rows)
+    close(model.step(target[rows, 3:], state), model(source[rows], target[rows])[:, 3])
 
 
 def test_embeddings_are_tied_and_scaled():
@@ -283,7 +272,6 @@ def test_short_numbers_stay_inside(cell, attention):
 def test_searches_with_caches_equal_those_without(cell, attention):
     model, source = model_of(cell, attention), batch()
     greedy = greedy_search(model, source, extra=12)
-    assert greedy == greedy_search(model, source, extra=12, cached=False)
     assert greedy == [greedy_search(model, torch.tensor([row]), extra=12)[0] for row in SENTENCES]
     assert greedy == [some[0].tokens for some in beam_search(model, source, beam=1, alpha=0.0, extra=12)]
     assert len({tuple(tokens) for tokens in greedy}) > 1
@@ -338,18 +326,16 @@ class Reciter:
     def __init__(self, mistake):
         self.mistake = mistake
 
-    def encode(self, source):
+    def start(self, source):
+        self.heard = []
         return source
 
-    def new_caches(self):
-        self.heard = []
-        return self.heard
-
-    def decode(self, token, memory, mask, heard):
-        right = torch.cat([memory.flip(1), torch.full((len(memory), 1), 2)], dim=1)[:, len(heard)]
-        wrong = torch.as_tensor(self.mistake(memory, len(heard)))
-        heard.append(token[:, 0])
-        return nn.functional.one_hot(torch.where(wrong, 4, right), 13)[:, None]
+    def step(self, token, source):
+        right = torch.cat([source.flip(1), torch.full((len(source), 1), 2)], dim=1)
+        wrong = torch.as_tensor(self.mistake(source, len(self.heard)))
+        answer = torch.where(wrong, 4, right[:, len(self.heard)])
+        self.heard.append(token[:, 0])
+        return nn.functional.one_hot(answer, 13)
 
 
 def test_share_reversed_counts_whole_rows():

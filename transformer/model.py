@@ -248,25 +248,25 @@ class Transformer(nn.Module):
 
     def embed(self, embedding, tokens, start=0):
         """Ids (B, T) of tokens from position start on -> (B, T, d_model)."""
-        x = embedding(check_ids(tokens))
+        x = embedding(tokens)
         if self.positions is not None:
             x = self.positions(x, start)
         return self.dropout(x)
 
     def encode(self, source):
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        mask = padding_mask(source, self.config.pad_id)
+        mask = padding_mask(check_ids(source), self.config.pad_id)
         return self.encoder(self.embed(self.embedding, source), mask)
 
     def states(self, target, memory, source_mask):
         """Target ids (B, T) over memory (B, S, d_model) -> the decoder's output (B, T, d_model)."""
-        check_sides(memory, target, "memory")
+        check_sides(memory, check_ids(target), "memory")
         x = self.embed(self.target_embedding, target)
         mask = causal_mask(target.shape[1], target.device)
         return self.decoder(x, mask, memory, source_mask)
 
     def forward(self, source, target):
-        check_sides(source, target)
+        check_sides(check_ids(source), target)
         mask = padding_mask(source, self.config.pad_id)
         return self.output(self.states(target, self.encode(source), mask))
 

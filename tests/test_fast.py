@@ -1,0 +1,216 @@
+"""Fast parts against the plain ones: torch's attention kernel, the loss in chunks, packed weights."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer.attention import MultiHeadAttention
+from transformer.fast import FAST
+from transformer.fast import attention as kernels
+from transformer.fast import loss as chunks
+from transformer.fast import packed as packing
+from transformer.fast.loss import projected_loss
+from transformer.fast.packed import PackedLinear, can_pack, packed
+from transformer.hardware import autocast, autocast_off, matmul_precision
+from transformer.model import Transformer, TransformerConfig
+from transformer.regularization import label_smoothing_loss
+
+CPU = torch.device("cpu")
+
+
+def model_of(**changes):
+    """A small Transformer of fast parts."""
+    torch.manual_seed(0)
+    sizes = dict(vocab_size=30, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0)
+    return Transformer(TransformerConfig(**{**sizes, **changes}), FAST)
+
+
+def tokens(B, n, padding=True):
+    generator = torch.Generator().manual_seed(7)
+    ids = torch.randint(3, 30, (B, n), generator=generator)
+    if padding:
+        for row, keep in enumerate(torch.randint(1, n + 1, (B,), generator=generator).tolist()):
+            ids[row, keep:] = 0
+    return ids
+
+
+# The chunked loss
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("space", [1, 1000, 10**9])
+def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
+    """Value and gradients at float64, in chunks of one row, some rows, and all rows."""
+    monkeypatch.setattr(chunks, "chunk_rows", lambda E: max(1, space // (4 * len(E))))
+    torch.manual_seed(0)
+    x, E = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((5, 9, 16), (30, 16)))
+    gold, results = tokens(5, 9), []
+    for loss in (projected_loss(x, E, gold, epsilon), label_smoothing_loss(x @ E.T, gold, epsilon, 0, "sum")):
+        results.append((loss, *torch.autograd.grad(3 * loss, (x, E))))
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 2.0])
+def test_chunked_loss_refuses_a_smoothing_out_of_range(epsilon):
+    with pytest.raises(ValueError, match=f"epsilon must be between 0 and 1, not {epsilon}"):
+        projected_loss(torch.ones(1, 1, 4), torch.eye(5, 4), torch.tensor([[4]]), epsilon)
+
+
+def test_chunked_loss_with_logits_that_overflow():
+    x, E = torch.full((1, 1, 4), 100.0, requires_grad=True), (torch.eye(5, 4) * 50).requires_grad_()
+    loss = projected_loss(x, E, torch.tensor([[4]]), 0.1)
+    expected = label_smoothing_loss(x @ E.T, torch.tensor([[4]]), 0.1, 0, "sum")
+    torch.testing.assert_close(loss, expected)
+    assert all(g.isfinite().all() for g in torch.autograd.grad(loss, (x, E)))
+
+
+@pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("fp16", 0.003)])
+def test_chunked_loss_in_short_numbers(precision, tolerance):
+    torch.manual_seed(0)
+    x, E, gold = torch.randn(5, 9, 16, requires_grad=True), torch.randn(30, 16, requires_grad=True), tokens(5, 9)
+    exact = projected_loss(x, E, gold)
+    with autocast(CPU, precision):
+        short = projected_loss(x, E, gold)
+    assert short.dtype == torch.float32
+    assert short.item() == pytest.approx(exact.item(), rel=tolerance)
+    for a, b in zip(torch.autograd.grad(short, (x, E)), torch.autograd.grad(exact, (x, E))):
+        assert a.dtype == torch.float32 and (a - b).abs().max() < tolerance * b.abs().max() * 2
+
+
+def test_chunked_loss_takes_no_memory_for_logits():
+    """A backward pass over logits of 1.6 GB adds a small part of that to the process's peak."""
+    code = """
+        import torch
+        from transformer.hardware import peak_memory
+        from transformer.fast.loss import projected_loss
+        x, E = torch.randn(4, 2500, 16, requires_grad=True), torch.randn(40_000, 16, requires_grad=True)
+        before = peak_memory(torch.device("cpu"))
+        projected_loss(x, E, torch.ones(4, 2500, dtype=torch.long)).backward()
+        print(peak_memory(torch.device("cpu")) - before)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.2
+
+
+def test_the_projection_learns_even_where_its_input_does_not():
+    x, E = torch.randn(2, 3, 4), torch.randn(9, 4, requires_grad=True)
+    gold = torch.tensor([[3, 4, 0], [5, 6, 7]])
+    logits = (x @ E.T).flatten(0, 1)
+    plain = F.cross_entropy(logits, gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum")
+    (ours,), (expected,) = (torch.autograd.grad(loss, [E]) for loss in (projected_loss(x, E, gold), plain))
+    torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_without_gradients_only_the_loss_is_computed(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "addmm_", None)
+    x, E, gold = torch.randn(2, 3, 4), torch.randn(9, 4), torch.randint(1, 9, (2, 3))
+    with torch.no_grad():
+        assert projected_loss(x, E, gold) > 0
+
+
+def test_autocast_is_switched_off_where_there_is_any():
+    for kind in ("mps", "meta", "cpu"):
+        with torch.autocast("cpu", torch.bfloat16), autocast_off(torch.device(kind)):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == (torch.float32 if kind == "cpu" else torch.bfloat16)
+
+
+# Attention by torch's kernel (that it equals the formula: test_attention.py, test_model.py)
+
+@pytest.mark.parametrize("n, calls", [(8, 6), (257, 12)])  # few keys take the formula where the precision is another
+@pytest.mark.parametrize("precision, dtype", [("bf16", torch.bfloat16), ("medium", torch.float32)])
+def test_a_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, calls, precision, dtype):
+    """Loss and gradients near those of fp32; torch's kernel gets fp32, and only where there are many keys."""
+    kinds, kernel = [], F.scaled_dot_product_attention
+
+    def spy(q, k, v, mask):
+        kinds.append({t.dtype for t in (q, k, v)})
+        return kernel(q, k, v, mask)
+
+    kernels.empty_rows_are_zero()  # asks once, before the spy listens
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    fast, source, target, results = model_of(max_positions=300), tokens(5, n), tokens(5, n - 1), []
+    for name in ("fp32", precision):
+        with autocast(CPU, name), matmul_precision(name):
+            logits = fast(source, target)
+            gradients = torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))
+        results.append((logits.float(), *gradients))
+    assert kinds == [{torch.float32}] * calls and logits.dtype == dtype
+    for a, b in zip(*results):
+        assert (a - b).abs().max() < 0.05 * a.abs().max()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_short_weights(kind):
+    heads = MultiHeadAttention(8, 2, attend=kernels.kernel_attention).to(kind)
+    x = torch.randn(2, 300, 8).to(kind)
+    assert heads(x, x, x).dtype == kind
+
+
+def test_only_medium_chooses_the_formula(monkeypatch, exact_products):
+    """The switch stands at "high" once TF32 is allowed, which changes nothing on a CPU."""
+    monkeypatch.setattr(kernels, "scaled_dot_product_attention", None)
+    q = torch.randn(1, 2, 5, 4)
+    for switch in ("highest", "high"):
+        torch.set_float32_matmul_precision(switch)
+        assert kernels.kernel_attention(q, q, q)[0].shape == q.shape
+
+
+# Packed weights
+
+needs_onednn = pytest.mark.skipif(not can_pack(torch.nn.Linear(1, 1)), reason="this torch has no oneDNN")
+
+
+@needs_onednn
+@pytest.mark.parametrize("shape", [(1, 48), (64, 48), (7, 5, 48)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_packed_map_equals_the_plain_one(shape, bias):
+    torch.manual_seed(0)
+    linear, x = torch.nn.Linear(48, 80, bias), torch.randn(*shape)
+    laid_out = PackedLinear(linear)
+    with torch.no_grad():
+        torch.testing.assert_close(laid_out(x), linear(x), rtol=0, atol=1e-5)
+        x = x.transpose(0, -2).contiguous().transpose(0, -2)  # another order in memory
+        torch.testing.assert_close(laid_out(x), linear(x), rtol=0, atol=1e-5)
+        with torch.autocast("cpu", torch.bfloat16):  # short inputs are left to torch
+            short = laid_out(x.bfloat16())
+            assert torch.equal(short, linear(x.bfloat16()))
+    gradient, = torch.autograd.grad(laid_out(x).sum(), linear.weight)
+    assert gradient.abs().sum() > 0
+
+
+@needs_onednn
+@pytest.mark.parametrize("changes", [{}, {"tie_embeddings": False}, {"norm_first": True}])
+def test_packed_copy_equals_the_model(monkeypatch, changes):
+    """No product of the copy reads the unpacked weight; the model itself stays as it was."""
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    model, source, target = model_of(**changes).eval(), tokens(5, 8), tokens(5, 7, padding=False)
+    quick = packed(model)
+    with torch.no_grad():
+        expected = quick(source, target)
+        torch.testing.assert_close(expected, model(source, target), rtol=0, atol=1e-5)
+        assert all(a is b for a, b in zip(model.parameters(), quick.parameters()))  # shared
+        for module in model.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.fill_(float("nan"))
+        assert quick(source, target).equal(expected) and model(source, target).isnan().any()
+    assert not any(isinstance(module, PackedLinear) for module in model.modules())
+
+
+def test_what_is_not_packed(monkeypatch):
+    def kinds(model):
+        return [type(module) for module in packed(model).children()]
+
+    large, small, plain = torch.nn.Linear(512, 256, False), torch.nn.Linear(512, 255, False), torch.nn.Linear
+    both = torch.nn.ModuleList([large, small])
+    assert kinds(both) == ([PackedLinear, plain] if can_pack(both) else [plain, plain])
+    assert kinds(both.double()) == kinds(both.bfloat16()) == [plain, plain]
+    compiled = torch.nn.ModuleList([torch.nn.Linear(512, 512)])
+    compiled[0].compile()
+    assert packed(compiled) is compiled
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert kinds(both.float()) == [plain, plain]
