@@ -249,7 +249,7 @@ def test_flops_are_those_torch_counts(cell, attention):
                 layers(torch.randn(1, S, 16).double(), *torch.zeros(vectors, 1, 8).double(), n=n, suffix=suffix)
             layers(torch.randn(1, T, 16).double(), *torch.zeros(vectors, 1, 16).double(), n=n, suffix=None)
         memory = torch.randn(1, S if attention else 1, 16).double()
-        model.decoder.first_state(memory, 1)
+        model.decoder.first_state(memory)
         y, cross = torch.randn(1, T, 16).double(), Cache()
         model.output(model.decoder.join(torch.cat([y, model.decoder.look(y, memory, None, cross)], dim=-1)))
     assert counter.get_total_flops() == model.config.forward_flops(S, T)
