@@ -144,7 +144,9 @@ class KeyValueCache:
 
     def select(self, rows):
         """Keep these rows, in this order: searches drop, repeat and reorder what they follow."""
-        self.k, self.v = self.k.index_select(0, rows), self.v.index_select(0, rows)
+        if self.k is not None:
+            self.k = self.k.index_select(0, rows)
+            self.v = self.v.index_select(0, rows)
 
 
 # %% [markdown]

@@ -1,7 +1,13 @@
-"""Scores of translations: sacreBLEU's, and the older ways of counting BLEU that papers report."""
+"""Scores of translations: sacreBLEU's, and the older ways of counting BLEU that papers report.
+
+A score of one's own is a function of (translations, references, language, resamples) entered into
+`SCORES` under a name; whatever evaluates a model then reports it with the others.
+"""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from transformer.checks import check_texts
 
@@ -10,7 +16,7 @@ from transformer.checks import check_texts
 class Score:
     """A corpus score in per cent, the signature that says how it was counted, and its margin.
 
-    margin: half the width of the 95% interval that bootstrap resampling gives, where it was asked for.
+    margin: half the width of the 95% interval that bootstrap resampling gives, if asked for.
     """
 
     score: float
@@ -18,15 +24,17 @@ class Score:
     margin: float | None = None
 
 
-def check_lines(hypotheses, references):
-    """ValueError where translations and references do not pair up, are no sentences, or there are none."""
+def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """ValueError where translations and references do not pair up, are no sentences, or none."""
     for name, lines in (("translations", hypotheses), ("references", references)):
         check_texts(lines, name)
     if len(hypotheses) != len(references) or not references:
-        raise ValueError(f"{len(hypotheses)} translations and {len(references)} references: each translation needs one reference")
+        raise ValueError(f"{len(hypotheses)} translations and {len(references)} references: "
+                         "each translation needs one reference")
 
 
-def score_with(metric, hypotheses, references, resamples=0):
+def score_with(metric, hypotheses: Sequence[str], references: Sequence[str],
+               resamples: int = 0) -> Score:
     """`Score` by one of sacreBLEU's metrics, against one reference each.
 
     Raises ValueError for a margin from sentences of which a whole draw may score 0.
@@ -39,46 +47,58 @@ def score_with(metric, hypotheses, references, resamples=0):
     except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
         if not resamples:
             raise
-        raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; leave out resamples") from error
-    return Score(float(result.score), str(metric.get_signature()), float(result._ci) if resamples else None)
+        raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; "
+                         "leave out resamples") from error
+    margin = float(result._ci) if resamples else None
+    return Score(float(result.score), str(metric.get_signature()), margin)
 
 
-def bleu(hypotheses, references, lowercase=False, resamples=0):
+def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False,
+         resamples: int = 0) -> Score:
     """Cased, detokenised sacreBLEU (Post, 2018) of translations against one reference each."""
     from sacrebleu.metrics import BLEU
 
     return score_with(BLEU(lowercase=lowercase), hypotheses, references, resamples)
 
 
-def exact_match(hypotheses, references):
+def chrf(hypotheses: Sequence[str], references: Sequence[str], resamples: int = 0) -> Score:
+    """chrF2 (Popović, 2015): F-score of character n-grams up to 6, recall counted twice."""
+    from sacrebleu.metrics import CHRF
+
+    return score_with(CHRF(), hypotheses, references, resamples)
+
+
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """The part of translations that equal their reference, character by character."""
     check_lines(hypotheses, references)
     return sum(h == r for h, r in zip(hypotheses, references)) / len(references)
 
 
-def moses_words(sentences, language, lowercase=False):
+def moses_words(sentences: Sequence[str], language: str, lowercase: bool = False) -> list[str]:
     """Sentences cut as Moses cuts them, words between spaces; `language` is a code such as "de".
 
-    lowercase: lower-cased and with plain punctuation first, in the order of Multi30k's own script. In a language that
-    sacremoses does not know, English abbreviations keep their full stop.
+    lowercase: lower-cased and with plain punctuation first, in the order of Multi30k's own script.
+    In a language that sacremoses does not know, English abbreviations keep their full stop.
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    tokenizer, normalizer, sentences = MosesTokenizer(language), MosesPunctNormalizer(language), check_texts(sentences)
+    tokenizer, sentences = MosesTokenizer(language), check_texts(sentences)
     if lowercase:
+        normalizer = MosesPunctNormalizer(language)
         sentences = [normalizer.normalize(sentence.lower()) for sentence in sentences]
-    return [tokenizer.tokenize(sentence, return_str=True, escape=False) for sentence in sentences]
+    return [tokenizer.tokenize(text, return_str=True, escape=False) for text in sentences]
 
 
-def moses_version():
+def moses_version() -> str:
     """What a signature says about the tokeniser."""
     from importlib.metadata import version
 
     return f"sacremoses-{version('sacremoses')}"
 
 
-def multi_bleu(hypotheses, references, words="given", lowercase=False, resamples=0):
-    """BLEU of sentences that are cut into words already, without smoothing, as `multi-bleu.perl` counts it.
+def multi_bleu(hypotheses: Sequence[str], references: Sequence[str], words: str = "given",
+               lowercase: bool = False, resamples: int = 0) -> Score:
+    """BLEU of sentences cut into words already, as `multi-bleu.perl` counts it: unsmoothed.
 
     words: what the signature says about the cutting.
     """
@@ -89,34 +109,45 @@ def multi_bleu(hypotheses, references, words="given", lowercase=False, resamples
     return replace(score, signature=f"{score.signature}|words:{words}")
 
 
-def tokenized_bleu(hypotheses, references, language="de", resamples=0):
+def tokenized_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str = "de",
+                   resamples: int = 0) -> Score:
     """BLEU on lower-cased, normalised and Moses-tokenised text: what papers on Multi30k report."""
     sides = [moses_words(side, language, lowercase=True) for side in (hypotheses, references)]
-    return multi_bleu(*sides, f"{moses_version()}.{language}.normalized", lowercase=True, resamples=resamples)
+    words = f"{moses_version()}.{language}.normalized"
+    return multi_bleu(*sides, words, lowercase=True, resamples=resamples)
 
 
-def split_compounds(sentence):
-    """A hyphen between two characters becomes a word of its own: rich-text -> rich ##AT##-##AT## text."""
+def split_compounds(sentence: str) -> str:
+    """A hyphen between two characters becomes a word: rich-text -> rich ##AT##-##AT## text."""
     return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence)
 
 
-def compound_bleu(hypotheses, references, language="de", resamples=0):
-    """BLEU on Moses-tokenised, cased text with compounds split: Table 2, counted as in tensor2tensor."""
-    sides = [[split_compounds(line) for line in moses_words(side, language)] for side in (hypotheses, references)]
+def compound_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str = "de",
+                  resamples: int = 0) -> Score:
+    """BLEU on Moses-tokenised, cased text with compounds split, as tensor2tensor counts Table 2."""
+    sides = [[split_compounds(line) for line in moses_words(side, language)]
+             for side in (hypotheses, references)]
     return multi_bleu(*sides, f"{moses_version()}.{language}.compounds", resamples=resamples)
 
 
-def chrf(hypotheses, references, resamples=0):
-    """chrF2 (Popović, 2015): F-score of character n-grams up to 6, recall counted twice."""
-    from sacrebleu.metrics import CHRF
+def without_language(count: Callable) -> Callable:
+    """A way of counting that does not ask for the language, as `SCORES` wants it."""
+    return lambda hypotheses, references, language, resamples: count(
+        hypotheses, references, resamples=resamples)
 
-    return score_with(CHRF(), hypotheses, references, resamples)
+
+# name: function(translations, references, language, resamples) -> `Score`
+SCORES: dict[str, Callable[..., Score]] = {
+    "bleu": without_language(bleu),
+    "bleu_lowercased": without_language(partial(bleu, lowercase=True)),
+    "bleu_tokenized_lowercased": tokenized_bleu,
+    "bleu_compounds_split": compound_bleu,
+    "chrf": without_language(chrf),
+}
 
 
-def scores(hypotheses, references, language="de", resamples=1000):
-    """{name: `Score`} of translations in `language`, with 95% margins: four ways to count BLEU, and chrF."""
-    return {"bleu": bleu(hypotheses, references, resamples=resamples),
-            "bleu_lowercased": bleu(hypotheses, references, lowercase=True, resamples=resamples),
-            "bleu_tokenized_lowercased": tokenized_bleu(hypotheses, references, language, resamples),
-            "bleu_compounds_split": compound_bleu(hypotheses, references, language, resamples),
-            "chrf": chrf(hypotheses, references, resamples)}
+def scores(hypotheses: Sequence[str], references: Sequence[str], language: str = "de",
+           resamples: int = 1000) -> dict[str, Score]:
+    """{name: `Score`} of translations in `language`, counted in every way of `SCORES`."""
+    return {name: count(hypotheses, references, language, resamples)
+            for name, count in SCORES.items()}
