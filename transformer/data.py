@@ -149,8 +149,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # print("groups:", groups(five))
 # for english, german in hold_out(five, 1, seed=2):
 #     print(f"{english:10} {german}")
-
-# %% tags=["active-ipynb"]
+#
 # for seed in range(100):
 #     held_out, *rest = hold_out(five, 1, seed)
 #     trained_on = {fold(text) for pair in rest for text in pair}
