@@ -12,6 +12,8 @@ import pairs
 import pytest
 import reading
 
+from transformer.experiments.records import read_rows
+
 ROOT = pairs.ROOT
 DOCUMENTS = [path.name for path in sorted(ROOT.glob("*.md"))]
 EXTENSIONS = ROOT / "tests" / "test_extensions.py"
@@ -28,11 +30,12 @@ def record(name):
 # Figures
 
 def bundled_claims():
-    demo, card = record("runs/demo"), record("models/bundled/card")
-    yield "gets {:.0%} of the test", demo["test"]["exact_match"]
-    yield "scores {:.1f} BLEU on its test set", demo["test"]["bleu"]
-    yield "{:.1%} of it exact", demo["test"]["exact_match"]
-    yield "and {:.1f} BLEU on a harder one", demo["hard"]["bleu"]
+    demo, = read_rows("demo")
+    card = record("models/bundled/card")
+    yield "gets {:.0%} of the test", demo["test.exact_match"]
+    yield "scores {:.1f} BLEU on its test set", demo["test.bleu"]
+    yield "{:.1%} of it exact", demo["test.exact_match"]
+    yield "and {:.1f} BLEU on a harder one", demo["hard.bleu"]
     yield "refers to in {:.1%} of", card["pronoun"]["accuracy"]
     yield "of {} cases", card["pronoun"]["count"]
     yield "noun is right in {:.1%},", card["pronoun"]["first noun"]
@@ -44,37 +47,39 @@ def bundled_claims():
 
 
 def corpora_claims():
-    runs = [record(f"runs/multi30k-en-de-{seed}") for seed in (1, 2, 3)]
-    cased = [run["scores"]["test"]["bleu"]["score"] for run in runs]
-    reports = [run["scores"]["test"]["bleu_tokenized_lowercased"] for run in runs]
-    literature = [report["score"] for report in reports]
+    runs = [row for seed in (1, 2, 3) for row in read_rows(f"multi30k-en-de-{seed}")]
+    literature = [row["test.bleu_tokenized_lowercased"] for row in runs]
+    margins = [row["test.bleu_tokenized_lowercased.margin"] for row in runs]
     yield "a model of {:.1f} million parameters reaches", runs[0]["parameters"] / 1e6
     yield "reaches {:.1f} BLEU (mean of three seeds)", statistics.mean(literature)
     yield "{:.1f}, {:.1f} and {:.1f} BLEU with three seeds", *literature
-    yield "95% margin of one run: {:.1f}", max(report["margin"] for report in reports)
-    yield "it is {:.1f}, {:.1f} and {:.1f}.", *cased
-    tatoeba = record("runs/tatoeba-en-de")
+    yield "95% margin of one run: {:.1f}", max(margins)
+    yield "it is {:.1f}, {:.1f} and {:.1f}.", *(row["test.bleu"] for row in runs)
+    tatoeba, = read_rows("tatoeba-en-de")
     yield "a model of {:.1f} million reaches", tatoeba["parameters"] / 1e6
-    yield "million reaches {:.1f}.", tatoeba["scores"]["test"]["bleu"]["score"]
+    yield "million reaches {:.1f}.", tatoeba["test.bleu"]
 
 
 def families_claims():
-    grammar = record("runs/families-bundled")["families"]
-    captions = record("runs/families-multi30k")["families"]
+    grammar, captions = read_rows("families-bundled"), read_rows("families-multi30k")
     two = ("rnn-attention", "transformer")
-    for text, families, split in (("clear, {:.1f} against {:.1f} BLEU", grammar, "hard"),
-                                  ("plain one, {:.1f} against {:.1f},", grammar, "test"),
-                                  ("on Multi30k, {:.1f} against {:.1f}", captions, "test")):
-        yield text, *(families[name][split]["bleu"]["mean"] for name in two)
-    for name in two:
-        yield "the margin of each is {:.1f}", captions[name]["test"]["seeds"]["1"]["bleu"]["margin"]
+    for text, rows, split in (("clear, {:.1f} against {:.1f} BLEU", grammar, "hard"),
+                              ("plain one, {:.1f} against {:.1f},", grammar, "test"),
+                              ("on Multi30k, {:.1f} against {:.1f}", captions, "test")):
+        runs = [row for row in rows if row["what"] == "run"]
+        yield text, *(statistics.mean(row[f"{split}.bleu"] for row in runs if row["family"] == name)
+                      for name in two)
+    for row in captions:
+        if row["what"] == "run" and row["family"] in two:
+            yield "the margin of each is {:.1f}", row["test.bleu.margin"]
 
 
 def variations_claims():
-    runs = record("runs/variations")["runs"]
-    means = {row: statistics.mean(run["bleu"] for run in runs if run["row"] == row)
-             for row in ("base", "P_drop=0.0", "N=8", "big")}
-    yield "{:.1f} million parameters outside the embeddings", runs[0]["outside_embeddings"] / 1e6
+    runs = read_rows("variations")
+    means = {name: statistics.mean(run["validation.bleu"] for run in runs if run["row"] == name)
+             for name in ("base", "P_drop=0.0", "N=8", "big")}
+    small = runs[0]["parameters.outside_embeddings"] / 1e6
+    yield "{:.1f} million parameters outside the embeddings", small
     yield "no dropout gains {:.1f} BLEU", means["P_drop=0.0"] - means["base"]
     yield "lose {:.1f} and {:.1f},", means["base"] - means["N=8"], means["base"] - means["big"]
 

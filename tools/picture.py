@@ -5,25 +5,20 @@ import json
 
 import pairs
 
-from transformer import plotting
+from transformer import load, plotting, translate
+from transformer.experiments.records import read_rows
 from transformer.maps import attention_maps
-from transformer.pretrained import load
-from transformer.search import translate
 
 SENTENCE = "The old cat behind the school has lost its ball."
 FAMILIES = {"rnn": "RNN, one vector", "convolution": "convolution", "transformer": "Transformer",
             "rnn-attention": "RNN with attention"}
 
 
-def read(name):
-    return json.loads((pairs.ROOT / "data" / name).read_text(encoding="utf8"))
-
-
 def draw_attention():
     """The heads of the bundled model that score best at "its" and at alignment, for one
     sentence."""
     model, tokenizer = load(None)
-    card = read("models/bundled/card.json")
+    card = json.loads((pairs.ROOT / "data/models/bundled/card.json").read_text(encoding="utf8"))
     maps = attention_maps(model, tokenizer,
                           [(SENTENCE, translate(model, tokenizer, [SENTENCE])[0])])[0]
     its, alignment = card["pronoun"], card["alignment"]
@@ -41,26 +36,21 @@ def draw_attention():
     plotting.save(left, pairs.ROOT / "data" / "attention.png")
 
 
-def scores(record, split):
-    """{family: [(BLEU, margin) of each seed]}"""
-    return {
-        family: [(run["bleu"]["score"], run["bleu"]["margin"])
-                 for run in found[split]["seeds"].values()]
-        for family, found in record["families"].items()
-    }
+def scores(rows, split):
+    """[(BLEU, row of the picture, margin) of each run]"""
+    return [(row[f"{split}.bleu"], list(FAMILIES).index(row["family"]), row[f"{split}.bleu.margin"])
+            for row in rows if row["what"] == "run"]
 
 
 def draw_families():
     """Test BLEU of the four families: a point for each seed, a line over its 95% margin."""
-    grammar, captions = read("runs/families-bundled.json"), read("runs/families-multi30k.json")
+    grammar, captions = read_rows("families-bundled"), read_rows("families-multi30k")
     left, right = plotting.new_axes(4.8, 2.6, columns=2, sharey=True)
     for ax, found, label, colour in (
             (left, scores(grammar, "test"), "test set", plotting.COLOURS[0]),
             (left, scores(grammar, "hard"), "harder test set", plotting.COLOURS[1]),
             (right, scores(captions, "test"), "test_2016_flickr", plotting.COLOURS[0])):
-        points = [(score, row, margin) for row, family in enumerate(FAMILIES)
-                  for score, margin in found[family]]
-        x, y, margins = zip(*points)
+        x, y, margins = zip(*found)
         ax.errorbar(x, y, xerr=margins, fmt="o", markersize=4, linewidth=1, color=colour,
                     label=label)
     left.set(xlabel="BLEU (lines: 95% margins)", xlim=(15, 100))
