@@ -17,7 +17,6 @@ from transformer.complexity import (
     Dilated,
     Recurrent,
     SelfAttention,
-    TensorMemory,
     crossing,
     exponent,
     exponents,
@@ -26,17 +25,14 @@ from transformer.complexity import (
     local_attention,
     longest_chain,
     make_layer,
-    measure,
     path_length,
-    peak_memory,
     pruned_attention,
     recurrent_round,
     stacked,
-    turns,
     windows,
-    work,
 )
 from transformer.convolution import Convolution, GatedBlock
+from transformer.measuring import TensorMemory, measure, peak_memory, turns, work
 
 pytestmark = pytest.mark.usefixtures("seed")
 PLAIN = [kind for kind in KINDS if "fused" not in kind]
@@ -68,7 +64,8 @@ def test_equals_the_masked_full_form(n, r, padded, causal):
         tokens[0, n // 2:] = tokens[1, 0] = 0
         real = padding_mask(tokens, pad_id=0)
     allowed = band(n, r, causal) if real is None else band(n, r, causal) & real
-    ours, full = local_attention(q, k, v, r, causal, real), scaled_dot_product_attention(q, k, v, allowed)[0]
+    ours, _ = local_attention(q, k, v, real, r=r, causal=causal)
+    full, _ = scaled_dot_product_attention(q, k, v, allowed)
     assert_close(ours, full)
     direction = torch.randn_like(ours)
     for a, b in zip(torch.autograd.grad((ours * direction).sum(), (q, k, v)),
@@ -78,7 +75,7 @@ def test_equals_the_masked_full_form(n, r, padded, causal):
 
 def test_who_sees_nothing_gets_zeros():
     q, tokens = random(1, 2, 40, 4), (torch.arange(40) < 15).int()[None]
-    output = local_attention(q, q, q, 3, mask=padding_mask(tokens, pad_id=0))
+    output, _ = local_attention(q, q, q, padding_mask(tokens, pad_id=0), r=3)
     gradient, = torch.autograd.grad(output.square().sum(), q)
     assert output[:, :, :18].ne(0).all() and output[:, :, 18:].eq(0).all()
     assert gradient[:, :, :15].ne(0).any(dim=-1).all() and gradient[:, :, 18:].eq(0).all()
@@ -90,7 +87,7 @@ def test_needs_memory_in_proportion_to_n():
     for n in (512, 1024):
         q = torch.randn(1, 2, n, 8)
         with TensorMemory() as memory:
-            local_attention(q, q, q, 16)
+            local_attention(q, q, q, r=16)
         peaks.append(memory.peak)
     assert peaks[1] == pytest.approx(2 * peaks[0], rel=0.05) and peaks[1] < 2 * 1024 * 1024
 
@@ -99,14 +96,14 @@ def test_needs_memory_in_proportion_to_n():
 def test_refuses_other_lengths_and_no_neighbours(r, lengths):
     q, k, v = (torch.zeros(1, 1, n, 4) for n in lengths)
     with pytest.raises(ValueError, match=f"r must be at least 1 and q, k, v equally long: r = {r}, 6"):
-        local_attention(q, k, v, r)
+        local_attention(q, k, v, r=r)
 
 
 @pytest.mark.parametrize("mask", [causal_mask(6), torch.ones(1, 6), torch.ones(1, 5, dtype=torch.bool)])
 def test_refuses_another_kind_of_mask(mask):
     x = torch.zeros(1, 1, 6, 4)
     with pytest.raises(ValueError, match=r"the mask must be boolean, \(..., 1, 6\): the same keys for all queries"):
-        local_attention(x, x, x, 2, mask=mask)
+        local_attention(x, x, x, mask, r=2)
 
 
 # Layers
@@ -372,7 +369,7 @@ def test_pruning_by_distance_keeps_the_nearest():
 
 
 def test_partial_settings_reach_the_inner_function():
-    layer = SelfAttention(8, 2, partial(local_attention, r=1, causal=True)).double()
+    layer = SelfAttention(8, 2, attend=partial(local_attention, r=1, causal=True)).double()
     x = random(1, 6, 8)
     gradient, = torch.autograd.grad(layer(x)[0, 4].sum(), x)
     assert gradient[0].ne(0).any(dim=-1).tolist() == [False, False, False, True, True, False]

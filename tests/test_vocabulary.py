@@ -15,8 +15,8 @@ import torch
 from transformer import vocabulary
 from transformer.corpora import read_corpus
 from transformer.data import WORD, encode_pairs
-from transformer.search import translate
 from transformer.model import Transformer, TransformerConfig
+from transformer.search import translate
 from transformer.training import TrainingConfig, train
 from transformer.vocabulary import (
     INSTEAD,

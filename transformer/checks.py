@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import torch
+
 
 def outside_vocabulary(tokens, vocab_size):
     """The ValueError for a batch with a token id that no vocabulary of this size has."""
@@ -80,3 +82,14 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
             kind = type(text).__name__
             raise ValueError(f"{name} must be strings; number {number} is a {kind}")
     return texts
+
+
+def check_local_attention(q, k, v, r, mask):
+    """ValueError for r < 1, for lengths that differ, and for a mask that is not one over keys."""
+    n = q.shape[-2]
+    if r < 1 or k.shape[-2] != n or v.shape[-2] != n:
+        raise ValueError(f"r must be at least 1 and q, k, v equally long: r = {r}, "
+                         f"{n}, {k.shape[-2]} and {v.shape[-2]} positions")
+    if mask.dtype != torch.bool or mask.shape[-2:] != (1, n):
+        raise ValueError(f"the mask must be boolean, (..., 1, {n}): the same keys for all queries; "
+                         f"not {mask.dtype}, {tuple(mask.shape)}")

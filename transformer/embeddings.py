@@ -33,7 +33,8 @@ from torch import nn
 # %% tags=["active-ipynb"]
 # from transformer import plotting
 #
-# torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # on tensors this small a second thread only waits
 
 # %% [markdown]
 # ## From a token to a vector
@@ -43,10 +44,11 @@ from torch import nn
 # place (*one-hot*), times $E$. Nobody computes it that way, but it shows that embedding is a linear layer.
 
 # %%
-def one_hot_product(tokens, weight):
-    """Rows of an embedding matrix as a product: tokens (...), weight (V, d_model) -> (..., d_model).
+def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Rows of an embedding matrix as a product.
 
-    What a look-up computes, with V times the work: the definition that `Embedding` is checked against.
+    tokens (...), weight (V, d_model) -> (..., d_model). What a look-up computes, with V
+    times the work: the definition that `Embedding` is checked against.
     """
     if ((tokens < 0) | (tokens >= len(weight))).any():
         raise ValueError(f"token ids must lie between 0 and {len(weight) - 1}")
@@ -64,47 +66,57 @@ def one_hot_product(tokens, weight):
 
 # %%
 class Embedding(nn.Module):
-    """Rows of a matrix E (V, d_model), times sqrt(d_model): ids (B, T) -> (B, T, d_model) (Section 3.4).
+    """Rows of a matrix E (V, d_model), times sqrt(d_model) (Section 3.4).
 
-    Rows start as N(0, 1 / d_model), so that scaled rows have variance 1. Raises ValueError for a
-    token id outside the vocabulary (checked on a CPU; a GPU reports it as a device-side assert).
+    Token ids (B, T) -> (B, T, d_model). Rows start as N(0, 1 / d_model), so that
+    scaled rows have variance 1. Raises ValueError for a token id outside the vocabulary
+    (checked on a CPU; a GPU reports it as a device-side assert).
     """
 
-    def __init__(self, vocab_size, d_model):
+    def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
+        rows = torch.randn(vocab_size, d_model) / math.sqrt(d_model)
+        self.weight = nn.Parameter(rows)
 
-    def forward(self, tokens):
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         try:
             return F.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
         except IndexError:
             V = self.weight.shape[0]
             wrong = tokens[(tokens < 0) | (tokens >= V)][0].item()
-            raise ValueError(f"token id {wrong} is outside the vocabulary of {V} types (0 to {V - 1}): "
-                             "encode the text with the tokenizer saved beside this model") from None
+            raise ValueError(
+                f"token id {wrong} is outside the vocabulary of {V} types "
+                f"(0 to {V - 1}): "
+                "encode the text with the tokenizer saved beside this model"
+            ) from None
 
 
 # %%
 class Projection(nn.Module):
-    """The scores of all types: x (..., d_model) -> x E^T (..., V), without a bias (Section 3.4).
+    """The scores of all types, without a bias (Section 3.4).
 
-    E is the weight of an `Embedding`, which may be the one that tokens go in by (Press and Wolf, 2017).
+    x (..., d_model) -> x E^T (..., V). E is the weight of an `Embedding`, which may be
+    the one that tokens go in by (Press and Wolf, 2017).
     """
 
-    def __init__(self, embedding):
+    def __init__(self, embedding: Embedding):
         super().__init__()
         self.weight = embedding.weight
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, self.weight)
 
 
 # %% tags=["active-ipynb"]
-# embedding, tokens = Embedding(vocab_size=1000, d_model=64), torch.tensor([[5, 17, 999], [17, 2, 0]])       # √64 = 8
+# embedding = Embedding(vocab_size=1000, d_model=64)  # √64 = 8
+# tokens = torch.tensor([[5, 17, 999], [17, 2, 0]])
 # x = embedding(tokens)
-# print("tokens", tuple(tokens.shape), " vectors", tuple(x.shape), " logits", tuple(Projection(embedding)(x).shape))
-# assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight)) and torch.equal(x[0, 1], x[1, 0])
-# assert torch.equal(Projection(embedding)(x).argmax(dim=-1), tokens)
+# logits = Projection(embedding)(x)
+# shapes = [tuple(some.shape) for some in (tokens, x, logits)]
+# print("tokens {}  vectors {}  logits {}".format(*shapes))
+# assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight))
+# assert torch.equal(x[0, 1], x[1, 0])
+# assert torch.equal(logits.argmax(dim=-1), tokens)
 
 # %% [markdown]
 # Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same vector
@@ -130,13 +142,18 @@ class Projection(nn.Module):
 # **Not in the paper:** it gives no reason for the factor (the above is ours), and names no initialisation. Rows from $N(0, 1/d_{model})$ are this project's choice.
 
 # %% tags=["active-ipynb"]
-# widths, sizes = [32, 64, 128, 256, 512], {"row of E": [], "row times √d_model": [], "logits": []}
+# widths = [32, 64, 128, 256, 512]
+# rows, scaled, logits = [], [], []
 # for d_model in widths:
-#     e, x = Embedding(2000, d_model), torch.randn(100, d_model)
-#     for values, numbers in zip(sizes.values(), (e.weight, e(torch.arange(2000)), Projection(e)(x))):
-#         values.append(numbers.var().item())
-# plotting.lines(widths, {**sizes, "positions (mean square)": [0.5] * 5}, "d_model", "variance", log="y", markers=True)
-# assert all(abs(v - 1) < 0.1 for v in sizes["row times √d_model"] + sizes["logits"])
+#     e = Embedding(2000, d_model)
+#     x = torch.randn(100, d_model)
+#     rows.append(e.weight.var().item())
+#     scaled.append(e(torch.arange(2000)).var().item())
+#     logits.append(Projection(e)(x).var().item())
+# curves = {"row of E": rows, "row times √d_model": scaled, "logits": logits}
+# curves["positions (mean square)"] = [0.5] * 5
+# plotting.lines(widths, curves, "d_model", "variance", log="y", markers=True)
+# assert all(abs(v - 1) < 0.1 for v in scaled + logits)
 
 # %% [markdown]
 # At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled rows
@@ -153,11 +170,11 @@ class Projection(nn.Module):
 # already $e^{89}$ is infinite.
 
 # %%
-def softmax(logits):
+def softmax(logits: torch.Tensor) -> torch.Tensor:
     """exp(z_i) / sum_j exp(z_j) over the last axis, (..., V) -> (..., V) (Section 3.4).
 
-    The largest logit is subtracted first, so that no exponential overflows. Equal logits give 1 / V
-    each, whatever their size.
+    The largest logit is subtracted first, so that no exponential overflows. Equal
+    logits give 1 / V each, whatever their size.
     """
     powers = torch.exp(logits - logits.amax(dim=-1, keepdim=True))
     return powers / powers.sum(dim=-1, keepdim=True)
@@ -165,8 +182,10 @@ def softmax(logits):
 
 # %% tags=["active-ipynb"]
 # z = torch.tensor([[2.0, 1.0, 0.0, -1.0], [1002.0, 1001.0, 1000.0, 999.0]])
-# print([round(p, 3) for p in softmax(z)[0].tolist()])
-# assert torch.allclose(softmax(z), z.softmax(dim=-1)) and torch.allclose(softmax(z)[0], softmax(z)[1])
+# p = softmax(z)
+# print([round(value, 3) for value in p[0].tolist()])
+# assert torch.allclose(p, z.softmax(dim=-1))
+# assert torch.allclose(p[0], p[1])
 
 # %% [markdown]
 # A logit that is larger by 1 means a probability $e = 2.7$ times as large. The second row has the same differences, so the
@@ -177,10 +196,15 @@ def softmax(logits):
 # $1/d_{model}$, and with variance 1 (the default of torch's `nn.Embedding`)? (Random vectors of variance 1 stand for what the decoder hands over.)
 
 # %% tags=["active-ipynb"]
-# x, gold = torch.randn(500, 512), torch.randint(0, 2000, (500,))
-# start, too_large = (F.cross_entropy(f * Projection(Embedding(2000, 512))(x), gold).item() for f in (1, math.sqrt(512)))
-# print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; with variance 1: {too_large:.2f}")
-# assert abs(start - math.log(2000)) < 1 and too_large > 3 * start
+# x = torch.randn(500, 512)
+# gold = torch.randint(0, 2000, (500,))
+# logits = Projection(Embedding(2000, 512))(x)
+# start = F.cross_entropy(logits, gold).item()
+# too_large = F.cross_entropy(math.sqrt(512) * logits, gold).item()
+# print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; "
+#       f"with variance 1: {too_large:.2f}")
+# assert abs(start - math.log(2000)) < 1
+# assert too_large > 3 * start
 
 # %% [markdown]
 # With rows of variance 1 the model begins by being sure of wrong answers, many times worse than knowing nothing. With ours it is
@@ -194,7 +218,9 @@ def softmax(logits):
 
 # %% tags=["active-ipynb"]
 # for name, matrices in {"one matrix": 1, "three": 3, "saved": 2}.items():
-#     print(f"{name:11}{matrices * 37_000 * 512:>11,} parameters, in training {matrices * 37_000 * 512 * 4 * 4 / 1e6:4.0f} MB")
+#     numbers = matrices * 37_000 * 512
+#     megabytes = numbers * 4 * 4 / 1e6
+#     print(f"{name:11}{numbers:>11,} parameters, in training {megabytes:4.0f} MB")
 
 # %% [markdown]
 # Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
@@ -206,24 +232,31 @@ def softmax(logits):
 # use alone would give. To see them apart, the loss below takes three matrices; all three may be the same one.
 
 # %%
-def three_uses(source, target, gold, E_source, E_target, E_output):
-    """A loss in which embeddings are used three times, without the model between them: for tests and pictures.
+def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tensor:
+    """A loss that uses embeddings three times, without the model between them.
 
-    source, target, gold: token ids (B, T). The mean of the source is added to each target vector, then
-    scored; cross-entropy with gold, in nats.
+    source, target, gold: token ids (B, T). The mean of the source is added to each
+    target vector, then scored; cross-entropy with gold, in nats.
     """
     scale = math.sqrt(E_source.shape[1])
     x = (E_target[target] + E_source[source].mean(dim=1, keepdim=True)) * scale
     return F.cross_entropy((x @ E_output.T).flatten(0, 1), gold.flatten())
 
 # %% tags=["active-ipynb"]
-# E = (Embedding(20, 16).weight / 2).detach().requires_grad_()                       # halved, so that no answer is sure yet
-# batch = torch.tensor([[[1, 2, 3]], [[10, 11, 12]], [[11, 12, 13]]])                # source, target, gold
-# tied, = torch.autograd.grad(three_uses(*batch, E, E, E), E)
+# E = Embedding(20, 16).weight.detach() / 2  # halved, so that no answer is sure yet
+# E.requires_grad_()
+# source = torch.tensor([[1, 2, 3]])
+# target = torch.tensor([[10, 11, 12]])
+# gold = torch.tensor([[11, 12, 13]])
+# tied, = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
 # copies = [E.detach().clone().requires_grad_() for _ in range(3)]
-# parts = torch.autograd.grad(three_uses(*batch, *copies), copies)
-# plotting.heatmap([g.norm(dim=1) for g in (*parts, tied)], range(20), ["source", "target", "output", "sum"], labels=("row of E", ""))
-# assert torch.allclose(tied, sum(parts), atol=1e-6) and parts[2].norm(dim=1).min() > 0
+# parts = torch.autograd.grad(three_uses(source, target, gold, *copies), copies)
+#
+# norms = [gradient.norm(dim=1) for gradient in (*parts, tied)]
+# uses = ["source", "target", "output", "sum"]
+# plotting.heatmap(norms, range(20), uses, labels=("row of E", ""))
+# assert torch.allclose(tied, sum(parts), atol=1e-6)
+# assert norms[2].min() > 0
 
 # %% [markdown]
 # Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that
@@ -237,12 +270,18 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # **Equal to torch's** `nn.Embedding` and `nn.Linear` with the same weights, in values and gradients.
 
 # %% tags=["active-ipynb"]
-# ours, weight = Embedding(1000, 16).double(), torch.randn(2, 3, 1000, dtype=torch.float64)                   # √16 = 4
-# table, linear = nn.Embedding(1000, 16).double(), nn.Linear(16, 1000, bias=False).double()
-# table.weight = linear.weight = nn.Parameter(ours.weight.detach().clone())
-# pair = Projection(ours)(ours(tokens).tanh()), linear((4 * table(tokens)).tanh())
-# gradients = [torch.autograd.grad((z * weight).sum(), e.weight)[0] for z, e in zip(pair, (ours, table))]
-# assert torch.allclose(*pair, rtol=0, atol=1e-9) and torch.allclose(*gradients, rtol=0, atol=1e-9)
+# embedding = Embedding(1000, 16).double()  # √16 = 4
+# table = nn.Embedding(1000, 16).double()
+# linear = nn.Linear(16, 1000, bias=False).double()
+# table.weight = linear.weight = nn.Parameter(embedding.weight.detach().clone())
+#
+# ours = Projection(embedding)(embedding(tokens).tanh())
+# theirs = linear((4 * table(tokens)).tanh())
+# direction = torch.randn_like(ours)
+# our_gradient, = torch.autograd.grad((ours * direction).sum(), embedding.weight)
+# their_gradient, = torch.autograd.grad((theirs * direction).sum(), table.weight)
+# assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
+# assert torch.allclose(our_gradient, their_gradient, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # ## Exercise
@@ -253,10 +292,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output):
 # and `F.one_hot(gold, 4)`. (A hint: which scores should go up, and which down?)
 
 # %% tags=["active-ipynb"]
-# z, gold = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 3, 1])       # three predictions among four types
+# z = torch.randn(3, 4, requires_grad=True)  # three predictions among four types
+# gold = torch.tensor([0, 3, 1])
 # your_answer = ...
 # if your_answer is not ...:
-#     assert torch.allclose(torch.autograd.grad(-softmax(z)[range(3), gold].log().sum(), z)[0], your_answer, atol=1e-6)
+#     loss = -softmax(z)[range(3), gold].log().sum()
+#     gradient, = torch.autograd.grad(loss, z)
+#     assert torch.allclose(gradient, your_answer, atol=1e-6)
 
 # %% [markdown]
 # <details><summary>Solution</summary>

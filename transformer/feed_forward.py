@@ -30,7 +30,8 @@ from torch import nn
 # %% tags=["active-ipynb"]
 # from transformer import plotting, toys
 #
-# torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # on tensors this small a second thread only waits
 
 # %% [markdown]
 # ## The network
@@ -47,16 +48,17 @@ from torch import nn
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position (equation 2).
 
-    forward: (..., d_model) -> (..., d_model), through d_ff hidden units. There is no dropout on the
-    hidden units: the paper names dropout on the sub-layer's output only (`stacks.Residual`).
+    forward: (..., d_model) -> (..., d_model), through d_ff hidden units. There is no
+    dropout on the hidden units: the paper names dropout on the sub-layer's output only
+    (`stacks.Residual`).
     """
 
-    def __init__(self, d_model, d_ff):
+    def __init__(self, d_model: int, d_ff: int):
         super().__init__()
         self.W_1 = nn.Linear(d_model, d_ff)
         self.W_2 = nn.Linear(d_ff, d_model)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.W_2(self.W_1(x).relu())
 
 
@@ -65,8 +67,14 @@ class FeedForward(nn.Module):
 # numbers, the other the negative ones with their sign turned, and $W_2$ adds the two: $|x| = \max(0, x) + \max(0, -x)$.
 
 # %% tags=["active-ipynb"]
-# absolute, numbers = FeedForward(d_model=1, d_ff=2), ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])    # W_1, b_1, W_2, b_2
-# absolute.load_state_dict(dict(zip(absolute.state_dict(), map(torch.tensor, numbers))))
+# absolute = FeedForward(d_model=1, d_ff=2)
+# weights = {
+#     "W_1.weight": torch.tensor([[1.0], [-1.0]]),
+#     "W_1.bias": torch.zeros(2),
+#     "W_2.weight": torch.tensor([[1.0, 1.0]]),
+#     "W_2.bias": torch.zeros(1),
+# }
+# absolute.load_state_dict(weights)
 # print(absolute(torch.tensor([[-3.0], [-1.0], [0.0], [2.0]])).flatten().tolist())
 
 # %% [markdown]
@@ -80,10 +88,15 @@ class FeedForward(nn.Module):
 # through attention. The cell replaces the word at position 2.
 
 # %% tags=["active-ipynb"]
-# network, x = FeedForward(d_model=32, d_ff=128), torch.randn(2, 6, 32)
-# order, replaced = torch.randperm(6), torch.cat([x[:, :2], torch.randn(2, 1, 32), x[:, 3:]], dim=1)
+# network = FeedForward(d_model=32, d_ff=128)
+# x = torch.randn(2, 6, 32)
+# order = torch.randperm(6)
 # assert torch.allclose(network(x[:, order]), network(x)[:, order], atol=1e-6)
-# print("positions that changed:", (network(replaced) - network(x)).abs().amax(dim=(0, 2)).gt(1e-5).tolist())
+#
+# replaced = x.clone()
+# replaced[:, 2] = torch.randn(2, 32)
+# change = (network(replaced) - network(x)).abs().amax(dim=(0, 2))
+# print("positions that changed:", change.gt(1e-5).tolist())
 
 # %% [markdown]
 # ## Two convolutions
@@ -92,22 +105,23 @@ class FeedForward(nn.Module):
 # sequence and applies the same matrix everywhere; with a window of one position that *is* a position-wise matrix.
 
 # %%
-def as_convolutions(network):
-    """A `FeedForward` as two convolutions of kernel size 1 with the same weights (Section 3.3).
+def as_convolutions(network: FeedForward) -> nn.Sequential:
+    """A `FeedForward` as two convolutions of kernel size 1, same weights (Section 3.3).
 
-    The result takes (B, d_model, T), channels before positions, as torch's convolutions do. The
-    weights are copied: training one does not change the other.
+    The result takes (B, d_model, T), channels before positions, as torch's convolutions
+    do. The weights are copied: training one does not change the other.
     """
     first = nn.Conv1d(network.W_1.in_features, network.W_1.out_features, kernel_size=1)
     second = nn.Conv1d(network.W_2.in_features, network.W_2.out_features, kernel_size=1)
     for convolution, linear in [(first, network.W_1), (second, network.W_2)]:
-        convolution.weight.data = linear.weight.data[:, :, None].clone()  # (out, in) -> (out, in, 1)
+        convolution.weight.data = linear.weight.data[:, :, None].clone()  # (out, in, 1)
         convolution.bias.data = linear.bias.data.clone()
     return nn.Sequential(first, nn.ReLU(), second)
 
 
 # %% tags=["active-ipynb"]
-# assert torch.allclose(as_convolutions(network)(x.transpose(1, 2)).transpose(1, 2), network(x), rtol=0, atol=1e-5)
+# convolved = as_convolutions(network)(x.transpose(1, 2)).transpose(1, 2)
+# assert torch.allclose(convolved, network(x), rtol=0, atol=1e-5)
 
 # %% [markdown]
 # ## Where the parameters are
@@ -116,19 +130,24 @@ def as_convolutions(network):
 # $d_{model} \times d_{ff}$. With $d_{ff} = 4\, d_{model}$ that is $4\,d_{model}^2$ against $8\,d_{model}^2$. We count.
 
 # %%
-def parameter_counts(**modules):
+def parameter_counts(**modules: nn.Module) -> dict[str, int]:
     """Learned numbers in each of the named modules: {name: count}.
 
     A matrix used by two of them is counted in both.
     """
-    return {name: sum(p.numel() for p in module.parameters()) for name, module in modules.items()}
+    counts = {}
+    for name, module in modules.items():
+        counts[name] = sum(p.numel() for p in module.parameters())
+    return counts
 
 
 # %% tags=["active-ipynb"]
 # from transformer.attention import MultiHeadAttention
 #
-# counts = parameter_counts(attention=MultiHeadAttention(512, 8), feed_forward=FeedForward(512, 2048))
-# print(counts, f"share of the network: {counts['feed_forward'] / sum(counts.values()):.1%}")
+# attention = MultiHeadAttention(512, 8)
+# counts = parameter_counts(attention=attention, feed_forward=FeedForward(512, 2048))
+# share = counts["feed_forward"] / sum(counts.values())
+# print(counts, f"share of the network: {share:.1%}")
 
 # %% [markdown]
 # Two thirds of an encoder layer (without its LayerNorms) stand in the position-wise network. A decoder layer has two attentions,
@@ -142,11 +161,15 @@ def parameter_counts(**modules):
 # function can be shaped. We fit a wave with three widths.
 
 # %% tags=["active-ipynb"]
-# line, wave = torch.linspace(-2, 2, 200)[:, None], torch.sin(3 * torch.linspace(-2, 2, 200)[:, None])
+# line = torch.linspace(-2, 2, 200)[:, None]
+# wave = torch.sin(3 * line)
 # networks = {d_ff: FeedForward(1, d_ff) for d_ff in (2, 8, 128)}
 # errors = {d_ff: toys.fit(small, line, wave) for d_ff, small in networks.items()}
-# kinks = {d_ff: int(((small.W_1.bias / small.W_1.weight[:, 0]).abs() < 2).sum()) for d_ff, small in networks.items()}
-# curves = {"wave": wave, **{f"d_ff = {d_ff}, {kinks[d_ff]} kinks inside": small(line).detach() for d_ff, small in networks.items()}}
+# curves = {"wave": wave}
+# for d_ff, small in networks.items():
+#     kinks = small.W_1.bias / small.W_1.weight[:, 0]  # where a unit switches
+#     name = f"d_ff = {d_ff}, {(kinks.abs() < 2).sum()} kinks inside"
+#     curves[name] = small(line).detach()
 # plotting.lines(line[:, 0], curves, "x", "output")
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
@@ -162,7 +185,7 @@ def parameter_counts(**modules):
 
 # %%
 @torch.no_grad()
-def active_share(network, x):
+def active_share(network: FeedForward, x: torch.Tensor) -> torch.Tensor:
     """Share of a `FeedForward`'s hidden units that are not zero, at each position.
 
     x: (..., d_model), what the network is given -> (...), between 0 and 1.
@@ -174,9 +197,12 @@ def active_share(network, x):
 # as a model stores facts.
 
 # %% tags=["active-ipynb"]
-# words, answers, memory = torch.randn(64, 32), torch.randn(64, 32), FeedForward(32, 128)
+# words = torch.randn(64, 32)
+# answers = torch.randn(64, 32)
+# memory = FeedForward(32, 128)
 # before = active_share(memory, words).mean()
-# error, after = toys.fit(memory, words, answers, steps=300, lr=0.01), active_share(memory, words).mean()
+# error = toys.fit(memory, words, answers, steps=300, lr=0.01)
+# after = active_share(memory, words).mean()
 # print(f"error {error:.4f}; units on: {before:.0%} before, {after:.0%} after training")
 # assert error < 0.05 and abs(before - 0.5) < 0.1 and after < before
 
@@ -192,8 +218,10 @@ def active_share(network, x):
 # **Equation 2, written out** for one position after the other, at float64.
 
 # %% tags=["active-ipynb"]
-# x, (W_1, b_1, W_2, b_2) = x.double(), network.double().parameters()
-# one_by_one = torch.stack([W_2 @ (W_1 @ v + b_1).clamp(min=0) + b_2 for v in x.flatten(0, 1)]).view(2, 6, 32)
+# x = x.double()
+# W_1, b_1, W_2, b_2 = network.double().parameters()
+# outputs = [W_2 @ (W_1 @ v + b_1).clamp(min=0) + b_2 for v in x.flatten(0, 1)]
+# one_by_one = torch.stack(outputs).view(2, 6, 32)
 # print(f"largest difference {(network(x) - one_by_one).abs().max():.1e}")
 # assert torch.allclose(network(x), one_by_one, rtol=0, atol=1e-9)
 
@@ -206,7 +234,8 @@ def active_share(network, x):
 # computes `x @ weight.T + bias`; the cell above has named the weights `W_1`, `b_1`, `W_2`, `b_2`.)
 
 # %% tags=["active-ipynb"]
-# A, c = ..., ...
+# A = ...
+# c = ...
 # if A is not ...:
 #     assert torch.allclose(network.W_2(network.W_1(x)), x @ A + c, atol=1e-5)
 

@@ -21,31 +21,29 @@
 
 # %%
 import json
-import os
 import re
 import tempfile
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
 from transformer.data import SPECIALS, WORD
+from transformer.silence import silence
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-#
 # from transformer import plotting
-# from transformer.data import Tokenizer, collate, encode_pairs
 # from transformer.corpora import read_corpus
-# from transformer.search import translate
-# from transformer.scores import exact_match
+# from transformer.data import Tokenizer, collate, encode_pairs
 # from transformer.model import Transformer, TransformerConfig
+# from transformer.scores import exact_match
+# from transformer.search import translate
 # from transformer.training import TrainingConfig, train, validation_loss
 #
-# torch.set_num_threads(1)      # the models below are too small to share between cores
+# torch.set_num_threads(1)  # the models below are too small to share between cores
 
 # %% [markdown]
 # ## Does it load?
@@ -54,29 +52,38 @@ from transformer.data import SPECIALS, WORD
 # imports it inside the functions that use it, through one door, which says in one sentence what is wrong and what to do instead.
 
 # %%
-INSTEAD = ("its last release, 0.18, loads only with the torch it was built for, so use `Tokenizer` of transformer.data, "
-           "or take both from environment.yml (conda) or from the extra [torchtext] (pip, torch 2.3.1, Python 3.11 or 3.12)")
+INSTEAD = (
+    "its last release, 0.18, loads only with the torch it was built for, "
+    "so use `Tokenizer` of transformer.data, or take both from environment.yml (conda) "
+    "or from the extra [torchtext] (pip, torch 2.3.1, Python 3.11 or 3.12)"
+)
 
 
 # %%
 def load_torchtext():
-    """The library torchtext, without its farewell message; ImportError, in one sentence, where it is not usable."""
+    """The library torchtext, without its farewell message.
+
+    ImportError, in one sentence, where it is not usable.
+    """
     try:
         import torchtext
+
         torchtext.disable_torchtext_deprecation_warning()
         import torchtext.data.functional
         import torchtext.transforms
         import torchtext.vocab
-    except (ImportError, OSError, AttributeError):  # not there; of another torch; 0.6, which lacks half of it
-        known = find_spec("torchtext") is not None
-        problem = f"does not work with torch {torch.__version__}" if known else "is not installed"
+    # not there; of another torch; 0.6, which lacks half of it
+    except (ImportError, OSError, AttributeError):
+        problem = "is not installed"
+        if find_spec("torchtext") is not None:
+            problem = f"does not work with torch {torch.__version__}"
         raise ImportError(f"torchtext {problem}: {INSTEAD}") from None
     return torchtext
 
 
 # %%
-def why_not():
-    """None where torchtext works; otherwise one sentence: why it does not, and what to use."""
+def why_not() -> str | None:
+    """None where torchtext works; otherwise a sentence on why not, and what to use."""
     try:
         load_torchtext()
     except ImportError as error:
@@ -85,7 +92,8 @@ def why_not():
 
 # %% tags=["active-ipynb"]
 # problem = why_not()
-# print(problem or f"torchtext {load_torchtext().__version__} with torch {torch.__version__.split('+')[0]}")
+# version = torch.__version__.split("+")[0]
+# print(problem or f"torchtext {load_torchtext().__version__} with torch {version}")
 
 # %% [markdown]
 # Where that line is a complaint, the cells below go on with byte pairs alone. The outputs you see were made with torchtext.
@@ -108,66 +116,82 @@ MARKS = (*SPECIALS, "<unk>")
 
 
 # %%
-def join_words(words):
+def join_words(words: list[str]) -> str:
     """A text from its words: single spaces, and none before punctuation."""
     return re.sub(r" (?=[.,;:?!])", "", " ".join(words))
 
 
 # %%
 class Words:
-    """Texts to word ids and back by a torchtext vocabulary that holds `MARKS`; unknown words become <unk>.
+    """Texts to word ids and back by a torchtext vocabulary that holds `MARKS`.
 
-    decode(encode(text)) == text where every word is known and spaces stand as `join_words` sets them.
+    Unknown words become <unk>. decode(encode(text)) == text where every word is known
+    and spaces stand as `join_words` sets them.
     """
 
     def __init__(self, vocab):
         torchtext = load_torchtext()
-        self.vocab, self.vocab_size = vocab, len(vocab)
-        self.pad_id, self.bos_id, self.eos_id, self.unk_id = vocab.lookup_indices(list(MARKS))
+        self.vocab = vocab
+        self.vocab_size = len(vocab)
+        marks = vocab.lookup_indices(list(MARKS))
+        self.pad_id, self.bos_id, self.eos_id, self.unk_id = marks
         self.vocab.set_default_index(self.unk_id)
         self.cut = torchtext.data.get_tokenizer(WORD.findall)
         self.number = torchtext.transforms.VocabTransform(vocab)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Word ids of a text, without marks at its ends."""
         words = self.cut(text)
         return self.number(words) if words else []  # torch warns of an empty list
 
-    def encode_all(self, texts):
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
         """`encode` for a list of texts."""
         return [self.encode(text) for text in texts]
 
-    def decode(self, ids):
+    def decode(self, ids: list[int]) -> str:
         """The text of word ids; padding, begin and end are left out, <unk> is not."""
         marks = {self.pad_id, self.bos_id, self.eos_id}
         return join_words(self.vocab.lookup_tokens([i for i in ids if i not in marks]))
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write the words in the order of their ids, as JSON."""
-        Path(path).write_text(json.dumps(self.vocab.get_itos(), ensure_ascii=False), encoding="utf8")
+        text = json.dumps(self.vocab.get_itos(), ensure_ascii=False)
+        Path(path).write_text(text, encoding="utf8")
 
 
 # %%
-def train_words(sentences, vocab_size):
-    """`Words` with the most frequent words of the sentences, at most vocab_size types with the marks."""
-    torchtext = load_torchtext()
+def train_words(sentences: list[str], vocab_size: int) -> Words:
+    """`Words` with the most frequent words: at most vocab_size types with the marks."""
+    build = load_torchtext().vocab.build_vocab_from_iterator
     if vocab_size <= len(MARKS):
-        raise ValueError(f"vocab_size must be above {len(MARKS)}, the number of marks, not {vocab_size}")
+        raise ValueError(
+            f"vocab_size must be above {len(MARKS)}, the number of marks, "
+            f"not {vocab_size}"
+        )
     words = (WORD.findall(sentence) for sentence in sentences)
-    return Words(torchtext.vocab.build_vocab_from_iterator(words, specials=list(MARKS), max_tokens=vocab_size))
+    return Words(build(words, specials=list(MARKS), max_tokens=vocab_size))
 
 
 # %%
-def load_words(path):
-    """`Words` as saved; FileNotFoundError or ValueError where the file is missing or damaged."""
+def load_words(path: str | Path) -> Words:
+    """`Words` as saved.
+
+    FileNotFoundError or ValueError where the file is missing or damaged.
+    """
     torchtext = load_torchtext()
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path}: a model's folder needs the vocabulary it was trained with")
+        raise FileNotFoundError(
+            f"no file {path}: a model's folder needs the vocabulary it was trained with"
+        )
     try:
         words = json.loads(Path(path).read_bytes())
         return Words(torchtext.vocab.vocab(dict.fromkeys(words, 1)))
-    except (ValueError, TypeError, RuntimeError):  # no JSON; no list of texts; marks are missing
-        raise ValueError(f"{path} is no list of words with the marks {' '.join(MARKS)}: copy it again from the trained model") from None
+    # no JSON; no list of texts; marks are missing
+    except (ValueError, TypeError, RuntimeError):
+        raise ValueError(
+            f"{path} is no list of words with the marks {' '.join(MARKS)}: "
+            "copy it again from the trained model"
+        ) from None
 
 
 # %% [markdown]
@@ -176,87 +200,95 @@ def load_words(path):
 # SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but
 # finds them the other way round: it starts from very many, and drops those without which the corpus stays nearly as
 # likely (Kudo, 2018). A space becomes part of the piece after it. The smallest pieces are letters, not bytes: a letter
-# never seen is unknown.
-
-# %%
-@contextmanager
-def silence():
-    """Inside the block standard error goes nowhere, compiled code's too (SentencePiece prints hundreds of lines)."""
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-# %% [markdown]
+# never seen is unknown. While it learns it prints hundreds of lines; `silence` swallows them.
+#
 # SentencePiece has ids for begin, end and unknown; torchtext's interface gives none to padding. It gets one more, after all pieces.
 
 # %%
 class Pieces:
     """Texts to SentencePiece ids and back; letters unknown to the model become <unk>.
 
-    model: what torchtext's load_sp_model returns; content: the bytes of its file. decode(encode(text)) == text where
-    every letter is known, NFKC normalization changes none, and single spaces stand between words only.
+    model: what torchtext's load_sp_model returns; content: the bytes of its file.
+    decode(encode(text)) == text where every letter is known, NFKC normalization changes
+    none, and single spaces stand between words only.
     """
 
-    def __init__(self, model, content):
-        self.model, self.content, self.pad_id = model, content, model.GetPieceSize()
-        self.unk_id, self.bos_id, self.eos_id = (model.PieceToId(mark) for mark in ("<unk>", "<s>", "</s>"))
+    def __init__(self, model, content: bytes):
+        numericalizer = load_torchtext().data.functional.sentencepiece_numericalizer
+        self.model = model
+        self.content = content
+        self.number = numericalizer(model)
+        self.unk_id = model.PieceToId("<unk>")
+        self.bos_id = model.PieceToId("<s>")
+        self.eos_id = model.PieceToId("</s>")
+        self.pad_id = model.GetPieceSize()
         self.vocab_size = self.pad_id + 1
-        self.number = load_torchtext().data.functional.sentencepiece_numericalizer(model)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Piece ids of a text, without marks at its ends."""
         return self.encode_all([text])[0]
 
-    def encode_all(self, texts):
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
         """`encode` for a list of texts."""
         return list(self.number(texts))
 
-    def decode(self, ids):
-        """The text of piece ids; padding, begin and end are left out, unknown letters become a double question mark."""
+    def decode(self, ids: list[int]) -> str:
+        """The text of piece ids, without padding, begin and end.
+
+        Unknown letters become a double question mark.
+        """
         return self.model.DecodeIds([i for i in ids if i != self.pad_id])
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write SentencePiece's own model file, which every SentencePiece reads."""
         Path(path).write_bytes(self.content)
 
 
 # %%
-def load_pieces(path):
-    """`Pieces` from a SentencePiece model; FileNotFoundError or ValueError where the file is missing or damaged."""
-    torchtext = load_torchtext()
+def load_pieces(path: str | Path) -> Pieces:
+    """`Pieces` from a SentencePiece model.
+
+    FileNotFoundError or ValueError where the file is missing or damaged.
+    """
+    load = load_torchtext().data.functional.load_sp_model
     if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path}: a model's folder needs the pieces it was trained with")
+        raise FileNotFoundError(
+            f"no file {path}: a model's folder needs the pieces it was trained with"
+        )
     try:
         with silence():
-            model = torchtext.data.functional.load_sp_model(str(path))
+            model = load(str(path))
     except RuntimeError:
-        raise ValueError(f"{path} is not a SentencePiece model: copy it again from the trained model") from None
+        raise ValueError(
+            f"{path} is not a SentencePiece model: copy it again from the trained model"
+        ) from None
     return Pieces(model, Path(path).read_bytes())
 
 
 # %%
-def train_pieces(sentences, vocab_size):
-    """`Pieces` learned from sentences (SentencePiece's unigram model): vocab_size types, one of them padding.
+def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
+    """`Pieces` learned from sentences: vocab_size types, one of them padding.
 
-    Raises ValueError where there are no sentences, or SentencePiece cannot make so many or so few types of them.
+    By SentencePiece's unigram model. Raises ValueError where there are no sentences, or
+    SentencePiece cannot make so many or so few types of them.
     """
-    torchtext, text = load_torchtext(), "\n".join(sentences)
+    generate = load_torchtext().data.functional.generate_sp_model
+    text = "\n".join(sentences)
     if not text.strip():
         raise ValueError("no sentences to learn pieces from")
+    pieces = vocab_size - 1
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "text").write_text(text, encoding="utf8", newline="\n")
         try:
             with silence():
-                torchtext.data.functional.generate_sp_model(f"{folder}/text", vocab_size - 1, "unigram", f"{folder}/pieces")
+                generate(f"{folder}/text", pieces, "unigram", f"{folder}/pieces")
         except RuntimeError as error:
-            reason = str(error).strip().rpartition("] ")[2]  # without the place in SentencePiece's source
-            raise ValueError(f"SentencePiece cannot make {vocab_size - 1} pieces of these sentences: {reason}") from None
+            # without the place in SentencePiece's source
+            reason = str(error).strip().rpartition("] ")[2]
+            raise ValueError(
+                f"SentencePiece cannot make {pieces} pieces of these sentences: "
+                f"{reason}"
+            ) from None
         return load_pieces(f"{folder}/pieces.model")
 
 
@@ -268,13 +300,20 @@ def train_pieces(sentences, vocab_size):
 
 # %% tags=["active-ipynb"]
 # def short(split):
-#     return [pair for pair in read_corpus("bundled", split) if len(WORD.findall(pair[0])) <= 6]
+#     pairs = read_corpus("bundled", split)
+#     return [pair for pair in pairs if len(WORD.findall(pair[0])) <= 6]
 #
-# pairs, held_out = short("train"), short("validation")
+#
+# pairs = short("train")
+# held_out = short("validation")
 # sentences = [sentence for pair in pairs for sentence in pair]
-# theirs = {} if problem else {"words": train_words(sentences, 1000), "SentencePiece": train_pieces(sentences, 1000)}
+# theirs = {}
+# if not problem:
+#     theirs["words"] = train_words(sentences, 1000)
+#     theirs["SentencePiece"] = train_pieces(sentences, 1000)
 # tokenizers = {**theirs, "byte pairs": Tokenizer.train(sentences, 1000)}
-# print(len(pairs), "pairs,", len({word for text in sentences for word in WORD.findall(text)}), "different words")
+# different = {word for text in sentences for word in WORD.findall(text)}
+# print(len(pairs), "pairs,", len(different), "different words")
 
 # %% [markdown]
 # Two sentences in each. `_` is a space alone. Cats are in these sentences, but too seldom for the 1,000 words; kangaroos are not.
@@ -283,7 +322,8 @@ def train_pieces(sentences, vocab_size):
 # for text in ("Die Katze war ziemlich müde.", "The cat saw a kangaroo."):
 #     for name, tokenizer in tokenizers.items():
 #         ids = tokenizer.encode(text)
-#         print(f"{name:14}{len(ids):3} tokens  ", " | ".join(tokenizer.decode([i]) or "_" for i in ids))
+#         pieces = [tokenizer.decode([i]) or "_" for i in ids]
+#         print(f"{name:14}{len(ids):3} tokens  ", " | ".join(pieces))
 
 # %% [markdown]
 # Words make the shortest rows, and have none for what is rare. The two others spell it. How often does each happen on sentences
@@ -291,27 +331,40 @@ def train_pieces(sentences, vocab_size):
 
 # %% tags=["active-ipynb"]
 # texts = [text for pair in held_out for text in pair]
-# ids = {name: [i for row in tokenizer.encode_all(texts) for i in row] for name, tokenizer in tokenizers.items()}
-# unknown = {name: ids[name].count(tokenizer.unk_id) / len(ids[name]) for name, tokenizer in theirs.items()}
+# lengths = {}
+# unknown = {}
+# for name, tokenizer in tokenizers.items():
+#     ids = [i for row in tokenizer.encode_all(texts) for i in row]
+#     lengths[name] = len(ids) / len(texts)
+#     unknowns = ids.count(tokenizer.unk_id) if name in theirs else 0
+#     unknown[name] = 100 * unknowns / len(ids)
 # left, right = plotting.new_axes(3.8, 2.8, columns=2)
-# plotting.bars({name: len(row) / len(texts) for name, row in ids.items()}, "", "tokens in a sentence", ax=left)
-# plotting.bars({**{name: 100 * share for name, share in unknown.items()}, "byte pairs": 0}, "", "unknown, % of the tokens", ax=right);
+# plotting.bars(lengths, "", "tokens in a sentence", ax=left)
+# plotting.bars(unknown, "", "unknown, % of the tokens", ax=right);
 
 # %% [markdown]
 # **What is lost.** Encode, decode, compare: every held-out sentence, and then some odd texts.
 
 # %% tags=["active-ipynb"]
-# odd = ["two  spaces", " a space before", "a line\nbreak", "don't", "(so)", "ﬁne", "kangaroo", "日本語", "</s>"]
-# back = {name: {text: tokenizer.decode(tokenizer.encode(text)) for text in texts + odd} for name, tokenizer in tokenizers.items()}
-# for name, other in back.items():
-#     print(f"{name}: {sum(other[text] == text for text in texts)} of {len(texts)} sentences come back. Odd texts that do not:")
-#     print("   ", ", ".join(f"{text!r} -> {other[text]!r}" for text in odd if other[text] != text) or "none")
+# odd = ["two  spaces", " a space before", "a line\nbreak", "don't", "(so)", "ﬁne"]
+# odd += ["kangaroo", "日本語", "</s>"]
+# back = {}
+# for name, tokenizer in tokenizers.items():
+#     other = {text: tokenizer.decode(tokenizer.encode(text)) for text in texts + odd}
+#     same = sum(other[text] == text for text in texts)
+#     lost = [f"{text!r} -> {other[text]!r}" for text in odd if other[text] != text]
+#     print(f"{name}: {same} of {len(texts)} sentences come back. Odd texts that do not:")
+#     print("   ", ", ".join(lost) or "none")
+#     back[name] = other
 
 # %% tags=["active-ipynb"]
-# assert all(other == text for text, other in back["byte pairs"].items())                 # byte pairs lose nothing
-# for name, tokenizer in theirs.items():                                                  # of these, only what is unknown is lost
-#     assert all(back[name][text] == text for text in texts if tokenizer.unk_id not in tokenizer.encode(text))
-# assert not any({t.pad_id, t.bos_id, t.eos_id} & set(t.encode("<pad> <s> </s>")) for t in tokenizers.values())
+# assert all(other == text for text, other in back["byte pairs"].items())  # all is kept
+# for name, tokenizer in theirs.items():  # only what is unknown is lost
+#     known = [text for text in texts if tokenizer.unk_id not in tokenizer.encode(text)]
+#     assert all(back[name][text] == text for text in known)
+# for tokenizer in tokenizers.values():
+#     marks = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
+#     assert marks.isdisjoint(tokenizer.encode("<pad> <s> </s>"))
 
 # %% [markdown]
 # ## Transforms
@@ -321,25 +374,31 @@ def train_pieces(sentences, vocab_size):
 # lose their end mark, and a model trained on them never learns to stop.
 
 # %%
-def pair_transforms(tokenizer, longest):
-    """torchtext's transforms from lists of ids to rows for the loop: one for sources, one for targets.
+def pair_transforms(tokenizer: Words | Pieces, longest: int) -> tuple:
+    """torchtext's transforms from lists of ids to rows: for sources, for targets.
 
-    At most `longest` positions each: a source with its end mark, a target without it (the decoder never reads it).
+    At most `longest` positions each: a source with its end mark, a target without it
+    (the decoder never reads it).
     """
     transforms = load_torchtext().transforms
     cut = transforms.Truncate(longest - 1)
-    begin, end = transforms.AddToken(tokenizer.bos_id, begin=True), transforms.AddToken(tokenizer.eos_id, begin=False)
+    begin = transforms.AddToken(tokenizer.bos_id, begin=True)
+    end = transforms.AddToken(tokenizer.eos_id, begin=False)
     return transforms.Sequential(cut, end), transforms.Sequential(cut, begin, end)
 
 
 # %%
-def transform_pairs(tokenizer, pairs, longest):
-    """`encode_pairs` by torchtext's transforms; a sentence too long for `longest` positions loses its last tokens."""
+def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> list:
+    """`encode_pairs` by torchtext's transforms.
+
+    A sentence too long for `longest` positions loses its last tokens.
+    """
     if not pairs:
         raise ValueError("no sentence pairs to encode")
-    sources, targets = (tokenizer.encode_all([pair[side] for pair in pairs]) for side in (0, 1))
-    source, target = pair_transforms(tokenizer, longest)
-    return list(zip(source(sources), target(targets)))
+    to_source, to_target = pair_transforms(tokenizer, longest)
+    sources = to_source(tokenizer.encode_all([pair[0] for pair in pairs]))
+    targets = to_target(tokenizer.encode_all([pair[1] for pair in pairs]))
+    return list(zip(sources, targets))
 
 # %% [markdown]
 # Where nothing is too long, they agree with `encode_pairs` and `collate` of notebook [10](10_data.ipynb), number for number.
@@ -350,7 +409,8 @@ def transform_pairs(tokenizer, pairs, longest):
 #     assert transform_pairs(tokenizer, pairs, longest=100) == encoded
 #     to_tensor = load_torchtext().transforms.ToTensor(padding_value=tokenizer.pad_id)
 #     targets = [target for _, target in encoded[:32]]
-#     assert torch.equal(to_tensor(targets), collate(encoded[:32], tokenizer.pad_id).target)
+#     batch = collate(encoded[:32], tokenizer.pad_id)
+#     assert torch.equal(to_tensor(targets), batch.target)
 
 # %% [markdown]
 # ## The same loop
@@ -359,21 +419,37 @@ def transform_pairs(tokenizer, pairs, longest):
 # [14](14_training.ipynb). Only the configuration knows the vocabulary: its size, and the ids of its marks.
 
 # %% tags=["active-ipynb"]
+# small = dict(d_model=64, d_ff=256, N=1, h=4, P_drop=0.0, max_positions=100)
+# loop = TrainingConfig(
+#     updates=300, batch_tokens=600, warmup=60, factor=0.5, save_every=30
+# )
+#
+#
+# def rows_of(tokenizer, pairs):
+#     if problem:
+#         return encode_pairs(tokenizer, pairs)
+#     return transform_pairs(tokenizer, pairs, longest=100)
+#
+#
 # def fit(tokenizer):
 #     torch.manual_seed(0)
 #     marks = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
-#     model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=64, d_ff=256, N=1, h=4, P_drop=0.0, max_positions=100, **marks))
-#     encoded, valid = (encode_pairs(tokenizer, some) if problem else transform_pairs(tokenizer, some, longest=100)
-#                       for some in (pairs, held_out))
-#     training = TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.5, save_every=30)
-#     log = train(model, encoded, training, validate=lambda model: validation_loss(model, valid), quiet=True)
-#     tokens = sum(len(target) - 1 for _, target in valid) / len(valid)                   # answered in a sentence
-#     return model, [row["validation_loss"] * tokens for row in log]
+#     model = Transformer(TransformerConfig(tokenizer.vocab_size, **small, **marks))
+#     encoded = rows_of(tokenizer, pairs)
+#     valid = rows_of(tokenizer, held_out)
+#
+#     def validate(model):
+#         return validation_loss(model, valid)
+#
+#     log = train(model, encoded, loop, validate=validate, quiet=True)
+#     answered = sum(len(target) - 1 for _, target in valid) / len(valid)  # in a sentence
+#     return model, [row["validation_loss"] * answered for row in log]
 
 # %% tags=["active-ipynb"]
 # fitted = {name: fit(tokenizer) for name, tokenizer in tokenizers.items()}
 # losses = {name: loss for name, (_, loss) in fitted.items()}
-# plotting.lines(range(30, 301, 30), losses, "update", "validation loss, nats a sentence", markers=True);
+# label = "validation loss, nats a sentence"
+# plotting.lines(range(30, 301, 30), losses, "update", label, markers=True);
 
 # %% [markdown]
 # All of them learn, in the same loop.
@@ -387,12 +463,18 @@ def transform_pairs(tokenizer, pairs, longest):
 
 # %% tags=["active-ipynb"]
 # sources, references = zip(*held_out)
-# outputs = {name: translate(model, tokenizers[name], sources, beam=1) for name, (model, _) in fitted.items()}
+# outputs = {}
+# for name, (model, _) in fitted.items():
+#     outputs[name] = translate(model, tokenizers[name], sources, beam=1)
 # for i in range(4):
-#     print(sources[i], *(f"   {name:14}{output[i]}" for name, output in outputs.items()), sep="\n")
+#     print(sources[i])
+#     for name, output in outputs.items():
+#         print(f"   {name:14}{output[i]}")
 # for name, output in outputs.items():
+#     right = exact_match(output, references)
 #     gaps = sum("<unk>" in text or "⁇" in text for text in output)
-#     print(f"{name}: {exact_match(output, references):.0%} of {len(output)} exactly right, {gaps} with an unknown token")
+#     print(f"{name}: {right:.0%} of {len(output)} exactly right, "
+#           f"{gaps} with an unknown token")
 
 # %% [markdown]
 # After so few updates the shorter rows are ahead: there is less to get right in a sentence. (One seed, few sentences: this is
@@ -406,7 +488,8 @@ def transform_pairs(tokenizer, pairs, longest):
 # %% tags=["active-ipynb"]
 # your_size = ...
 # if your_size is not ...:
-#     tokens = [i for row in train_words(sentences, your_size).encode_all(texts) for i in row]
+#     rows = train_words(sentences, your_size).encode_all(texts)
+#     tokens = [i for row in rows for i in row]
 #     assert tokens.count(MARKS.index("<unk>")) <= 0.02 * len(tokens)
 
 # %% [markdown]

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import torch
 
-from transformer.complexity import KINDS, make_layer, measure
+from transformer.complexity import KINDS, make_layer
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
+from transformer.measuring import measure
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
 

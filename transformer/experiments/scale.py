@@ -71,7 +71,7 @@ def text_files(folder, size):
 def generate(folder, size, watch, drawn=50_000):
     """Write <size>.en and <size>.de; a smaller corpus is the beginning of a larger one."""
     sys.path.insert(0, str(data_folder()))
-    from grammar import Corpus
+    from grammar.corpus import Corpus
 
     corpus = Corpus(SEED)
     parts = [(pair.english, pair.german) for pair in (corpus.plain() for _ in range(min(drawn, size)))]

@@ -1,0 +1,120 @@
+"""Time and memory of layers, which take turns so that all share the same good and bad minutes."""
+
+import os
+import time
+import weakref
+from collections.abc import Callable
+from statistics import median
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class TensorMemory(TorchDispatchMode):
+    """Inside the block, `peak` is the most bytes held at once by tensors that were made there.
+
+    What a compiled operation needs inside itself is not seen.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.held = 0
+        self.peak = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        known = {id(given.untyped_storage()) for given in args if isinstance(given, torch.Tensor)}
+        for tensor in made if isinstance(made, (tuple, list)) else (made,):
+            # neither a view nor in place
+            if isinstance(tensor, torch.Tensor) and id(tensor.untyped_storage()) not in known:
+                size = tensor.untyped_storage().nbytes()
+                weakref.finalize(tensor.untyped_storage(), self.add, -size)
+                self.add(size)
+        return made
+
+    def add(self, size: int) -> None:
+        self.held += size
+        self.peak = max(self.peak, self.held)
+
+
+def work(layer: nn.Module, x: torch.Tensor, training: bool = False) -> None:
+    """Send x through a layer; training: and all gradients back. Done on return, on a GPU too."""
+    with torch.set_grad_enabled(training):
+        y = layer(x)
+    if training:
+        torch.autograd.grad(y.sum(), [x, *layer.parameters()])
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
+
+
+def peak_memory(layers: dict, x: torch.Tensor, training: bool = False) -> dict[str, int]:
+    """Of layers {name: layer}, the most bytes that each holds at once, beside weights and input."""
+    peaks = {}
+    for name, layer in layers.items():
+        with TensorMemory() as memory:
+            work(layer, x, training)
+        peaks[name] = memory.peak
+    return peaks
+
+
+def turns(
+    layers: dict, x: torch.Tensor, training: bool = False, seconds: float = 0.0
+) -> dict[str, list[float]]:
+    """Layers {name: layer} take turns at x until `seconds` are over, once at least.
+
+    Returns {name: [seconds of each turn]}. On a CPU these are seconds of this thread: without
+    waiting for the processor, but longer where others use the same core, cache or memory.
+    """
+    # Windows counts a thread's time too coarsely
+    of_thread = x.device.type == "cpu" and os.name == "posix"
+    clock = time.thread_time if of_thread else time.perf_counter
+    times = {name: [] for name in layers}
+    end = time.perf_counter() + seconds
+    while not all(times.values()) or time.perf_counter() < end:
+        for name, layer in layers.items():
+            start = clock()
+            work(layer, x, training)
+            times[name].append(clock() - start)
+    return times
+
+
+def measure(
+    layers: dict,
+    sizes: list[int],
+    d: int,
+    passes: int = 3,
+    seconds: float = 0.05,
+    device: str | torch.device = "cpu",
+    tell: Callable | None = None,
+) -> dict[str, dict]:
+    """Layers of width d on one sequence of each size, forward alone and as in training.
+
+    First `peak_memory`, which warms up, too; then passes over all sizes, in each of which the
+    layers take `turns` at a size: a bad minute spoils one pass of many sizes, and not all that is
+    known of one. The median of all turns counts. tell(pass, mode, n, times), if given, hears of
+    each. Returns {"forward": {name: {"seconds": [...], "bytes": [...]}}, "training": ...}.
+    """
+    results = {
+        mode: {name: {"seconds": [], "bytes": []} for name in layers}
+        for mode in ("forward", "training")
+    }
+    times = {(mode, n): {name: [] for name in layers} for mode in results for n in sizes}
+
+    def inputs(mode, n):
+        return torch.randn(1, n, d, device=device, requires_grad=mode == "training")
+
+    for mode, n in times:
+        for name, peak in peak_memory(layers, inputs(mode, n), mode == "training").items():
+            results[mode][name]["bytes"].append(peak)
+    for number in range(1, passes + 1):
+        for (mode, n), so_far in times.items():
+            now = turns(layers, inputs(mode, n), mode == "training", seconds)
+            for name in layers:
+                so_far[name] += now[name]
+            if tell:
+                tell(number, mode, n, now)
+    for (mode, _), all_turns in times.items():
+        for name in layers:
+            results[mode][name]["seconds"].append(median(all_turns[name]))
+    return results
