@@ -722,7 +722,7 @@ def exponents(kind: str, sizes: list[int], d: int, forward, training) -> list[fl
 # %% [markdown]
 # So recurrent networks live on large batches: the recurrent line climbs most. But long sequences fill the memory, and then the batch must be small: the
 # paper's complaint in Section 1. Within each sequence, $n$ steps remain $n$ steps. (All this is one core. On a GPU the gap should be wider;
-# `tools/complexity.py --device cuda` measures it, we have not.)
+# `python -m transformer.experiments.complexity --device cuda` measures it, we have not.)
 
 # %% [markdown] tags=["question-26"]
 # ## Why does BERT stop at 512, and what does O(n²) cost in practice?
