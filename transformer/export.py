@@ -57,15 +57,15 @@ def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
     kind, c = kind_of(model), model.config
     if kind != "transformer":
-        raise ValueError(f"CTranslate2 knows the Transformer only, and this is a model of the kind {kind}: "
-                         "it cannot be exported")
+        raise ValueError("CTranslate2 knows the Transformer only, and this is a model of the kind "
+                         f"{kind}: it cannot be exported")
     if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
         raise ValueError(f"CTranslate2 knows heads of width d_model / h = {c.d_model // c.h} only, "
                          f"and this model has d_k={c.d_k}, d_v={c.d_v}: it cannot be exported")
     attention = model.encoder.layers[0].self_attention
     if c.positions == "rotary" or attention.W_K.weight.shape != attention.W_Q.weight.shape:
-        raise ValueError("CTranslate2 adds positions to embeddings, and has a head of keys for each of "
-                         "queries; this model has not: it cannot be exported")
+        raise ValueError("CTranslate2 adds positions to embeddings, and has a head of keys for each "
+                         "of queries; this model has not: it cannot be exported")
 
 
 def ctranslate2_spec(model, names: list[str]):

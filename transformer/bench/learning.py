@@ -34,7 +34,8 @@ def train(way: str, seed: int, training, updates: int, c: TransformerConfig, nud
     system.model.decoder.layers[0].feed_forward.W_1.weight.data[0, 0] += nudge
     losses = []
     with matmul_precision(precision):
-        for update, (*_, picked) in enumerate(islice(endless_batches(training, 400, seed), updates), 1):
+        stream = islice(endless_batches(training, 400, seed), updates)
+        for update, (*_, picked) in enumerate(stream, 1):
             system.rate = learning_rate(update, c.d_model, updates // 4, 0.5)
             system.seed = batch_seed(seed, update, 0)
             torch.manual_seed(system.seed)

@@ -44,7 +44,7 @@ def measure(b: Bench, part: str):
     if part == "products":
         sizes, tokens, _ = b.sizes("T1")
         return measure_products(TransformerConfig(**sizes), tokens, device, b.seconds)
-    return measure_training(b, part)
+    return {"dropout": measure_training(b, part)}
 
 
 def asked_for(b: Bench, device) -> list[str]:
@@ -54,14 +54,15 @@ def asked_for(b: Bench, device) -> list[str]:
 
 
 def fraction_of_peak(parts: dict) -> dict:
-    """The part of the fastest fp32-class route of `products` that T1 reaches: {"dropout": {system:
-    part}}, or {}.
-    """
+    """The part of the fastest fp32-class route of `products` that T1 reaches, by system; or {}."""
     if "T1" not in parts or "products" not in parts:
         return {}
     peak = max(row["gflops_per_second"] for row in parts["products"] if row["fp32_class"])
-    return {"dropout": {f"{row['system']} {row['matmul']}": round(row["gflops_per_second"] / peak, 3)
-                        for row in parts["T1"]["rows"]}}
+    fractions = {}
+    for kind, figure in parts["T1"].items():
+        rates = {f"{row['system']} {row['matmul']}": row["gflops_per_second"] for row in figure["rows"]}
+        fractions[kind] = {name: round(rate / peak, 3) for name, rate in rates.items()}
+    return fractions
 
 
 def run_bench(b: Bench, command: str = "") -> dict:

@@ -24,7 +24,7 @@ def shown(part: str, figures) -> str:
     """
     if isinstance(figures, list):
         return table(part, figures)
-    kinds = {"": figures} if "rows" in figures else figures  # old records: with dropout, without, ...
+    kinds = {"": figures} if "rows" in figures else figures  # "dropout"; old records have more
     return "\n".join(table(f"{part} {kind}".strip(), [short(row) for row in figure["rows"]])
                      for kind, figure in kinds.items())
 
