@@ -109,7 +109,7 @@ def test_minutes_count_training_only(monkeypatch):
         clock[0] += 1000
         return {"validation_loss": 1.0}
 
-    monkeypatch.setattr(table2, "validation_loss", slow)
+    monkeypatch.setattr(table2, "held_out_loss", slow)
     validate, log = table2.timed_validator(None, None), []
     for update, seconds in ((10, 30), (20, 30), (30, 300), (40, 30), (42, 6)):  # one stretch is disturbed, one short
         clock[0] += seconds

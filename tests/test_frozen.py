@@ -44,13 +44,13 @@ from transformer.data import collate
 from transformer.fast import FAST
 from transformer.optimizer import learning_rate
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
-from transformer.regularization import label_smoothing_loss
-from transformer.training import Objective, validation_loss
+from transformer.regularization import SmoothedLoss, label_smoothing_loss
+from transformer.training import validation_loss
 
 
 def loss_of(model, batch, epsilon):
     """The loss that training makes small: summed over real target tokens, in nats."""
-    return Objective(model, epsilon)(batch)
+    return model.loss(batch, SmoothedLoss(epsilon))
 
 
 def fast(config):
@@ -144,7 +144,7 @@ def updated():
         {},
     )
     for name, model in models().items():
-        log = train(model, PAIRS, settings, quiet=True)
+        log = train(model, PAIRS, settings)
         weights = {key: digest(p) for key, p in sorted(model.named_parameters())}
         result[name] = {
             "weights": weights,

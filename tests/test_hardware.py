@@ -1,10 +1,5 @@
-"""Hardware: the choice of device and precision, FLOPs against torch's counter, the chunked loss and the fast attention
-against the plain ones, the meter, and several processes against one."""
+"""Hardware: the choice of device and precision, FLOPs against torch's counter, the meter."""
 
-import dataclasses
-import json
-import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -13,7 +8,6 @@ import time
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers import KILL
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
@@ -27,7 +21,6 @@ from transformer.hardware import (
     loss_scaler,
     matmul_rate,
     precision_hint,
-    processes,
     training_flops,
     wait_for,
 )
@@ -165,130 +158,6 @@ def test_the_switch_for_products_goes_back(monkeypatch, exact_products):
     assert hardware.matmul_rate(CPU, "medium", n=16, rounds=1) > 0 and set(seen) == {"medium"}
 
 
-# Several processes
-
-PROGRAM = """
-    import json, os, sys, time, torch
-    from transformer.hardware import processes
-    from transformer.model import Transformer, TransformerConfig
-    from transformer.training import TrainingConfig, train
-
-    torch.set_num_threads(1)
-    folder, updates, resume, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "resume", float(sys.argv[4])
-    generator = torch.Generator().manual_seed(3)
-    def ids(n):
-        return torch.randint(3, 20, (n,), generator=generator).tolist()
-    lengths = torch.randint(2, 9, (40, 2), generator=generator).tolist()
-    encoded = [([*ids(s), 2], [1, *ids(t), 2]) for s, t in lengths]
-    torch.manual_seed(1)
-    model = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.2, max_positions=16)).double()
-    if pause:
-        model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
-    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5,
-                            save_minutes=1e-4)
-    with processes(torch.device("cpu")):
-        print("started", flush=True)
-        train(model, encoded, config, folder, resume=resume, quiet=True)
-"""
-
-
-def start(tmp_path, folder, updates, count=1, resume=False, pause=0.0):
-    """The program above in one process, or in several by torchrun."""
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM), encoding="utf8")
-    runner = [] if count == 1 else ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    arguments = [str(tmp_path / folder), str(updates), "resume" if resume else "new", str(pause)]
-    command = [sys.executable, *runner, str(program), *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def finish(process):
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors[-3000:]
-    return output
-
-
-def checkpoint(tmp_path, folder):
-    from transformer.weights import load_weights
-    tensors, metadata = load_weights(tmp_path / folder / "checkpoint.safetensors")
-    return tensors, json.loads(metadata["progress"])
-
-
-def place_of(progress):
-    return {name: progress[name] for name in ("update", "epoch", "index", "tokens")}
-
-
-def assert_same(one, other, exactly=False):
-    (a, progress_a), (b, progress_b) = one, other
-    assert a.keys() == b.keys() and place_of(progress_a) == place_of(progress_b)
-    for name in a:
-        torch.testing.assert_close(a[name], b[name], rtol=0, atol=0 if exactly else 1e-9)
-    for row_a, row_b in zip(progress_a["log"], progress_b["log"], strict=True):
-        for figure in ("loss", "norm"):
-            assert row_a[figure] == pytest.approx(row_b[figure], abs=1e-9)
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """Seven updates in one process."""
-    tmp_path = tmp_path_factory.mktemp("alone")
-    finish(start(tmp_path, "run", 7))
-    return checkpoint(tmp_path, "run")
-
-
-def test_two_processes_give_the_weights_of_one(tmp_path, alone):
-    """With dropout and clipping, on the same global batches: float64, 1e-9; and one goes on where two stopped."""
-    finish(start(tmp_path, "two", 7, count=2))
-    assert_same(checkpoint(tmp_path, "two"), alone)
-    finish(start(tmp_path, "mixed", 4, count=2))
-    finish(start(tmp_path, "mixed", 7, resume=True))
-    tensors, progress = checkpoint(tmp_path, "mixed")
-    assert place_of(progress) == place_of(alone[1])
-    for name in tensors:
-        torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("how", [signal.SIGTERM, KILL])
-def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, how):
-    process = start(tmp_path, "run", 7, pause=0.15)
-    path, deadline = tmp_path / "run" / "checkpoint.safetensors", time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(how)
-    process.communicate(timeout=60)
-    assert process.returncode != 0 and checkpoint(tmp_path, "run")[1]["update"] < 7
-    finish(start(tmp_path, "run", 7, resume=True))
-    assert_same(checkpoint(tmp_path, "run"), alone, exactly=True)
-
-
-def test_processes_wait_for_one_that_prepares_a_corpus(monkeypatch):
-    """Longer than the ten minutes that NCCL waits by itself."""
-    asked = {}
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.setattr(hardware.distributed, "init_process_group", lambda kind, timeout: asked.update({kind: timeout}))
-    monkeypatch.setattr(hardware.distributed, "barrier", lambda: None)
-    monkeypatch.setattr(hardware.distributed, "destroy_process_group", lambda: None)
-    with processes(torch.device("cpu")):
-        assert asked["gloo"].total_seconds() >= 12 * 3600
-
-
-def test_an_error_in_one_of_several_gpus_is_not_kept_waiting(monkeypatch):
-    """NCCL's clean end waits for all processes, and the others wait for this one: after an error it is left out."""
-    ended = []
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(hardware.torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr(hardware.distributed, "init_process_group", lambda kind, timeout: None)
-    monkeypatch.setattr(hardware.distributed, "barrier", lambda: None)
-    monkeypatch.setattr(hardware.distributed, "destroy_process_group", lambda: ended.append(True))
-    with pytest.raises(OSError, match="disk full"), processes(torch.device("cuda")):
-        raise OSError("disk full")
-    assert not ended
-    with processes(torch.device("cuda")) as device:
-        assert device == torch.device("cuda", 1)
-    assert ended
-
-
 def test_each_of_several_processes_asks_for_its_own_gpu(monkeypatch):
     asked = []
 
@@ -313,10 +182,3 @@ def test_a_gpu_is_waited_for_by_its_own_name(kind, monkeypatch):
     wait_for(torch.device(kind, 2) if kind == "cuda" else torch.device(kind))
     wait_for(torch.device("cpu"))
     assert waited == [torch.device("cuda", 2) if kind == "cuda" else "mps"]
-
-
-def test_every_process_needs_its_share(monkeypatch):
-    from transformer import training
-    monkeypatch.setattr(training, "process_count", lambda: 3)
-    with pytest.raises(ValueError, match="accumulate is 4: 3 processes need a multiple of 3"):
-        training.check_share(dataclasses.replace(training.TrainingConfig(), accumulate=4))

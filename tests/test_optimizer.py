@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer.fast.optimizer import fused_adam
 from transformer.optimizer import (
     adam,
     adam_update,
@@ -62,9 +63,10 @@ def problem():
     return model, lambda model: (model(x) - y).square().mean()
 
 
-def test_adam_equals_the_update_written_out():
+@pytest.mark.parametrize("kind", [adam, fused_adam])
+def test_adam_equals_the_update_written_out(kind):
     model, loss_of = problem()
-    optimizer = adam(model)
+    optimizer = kind(model)
     state = [(p.detach().clone(), torch.zeros_like(p), torch.zeros_like(p)) for p in model.parameters()]
     for step in range(1, 31):
         rate = learning_rate(step, 16, 10)
@@ -87,9 +89,10 @@ def test_adam_update_number_by_number():
         assert p == pytest.approx(theta, abs=1e-15)
 
 
-def test_adam_has_the_settings_of_the_paper():
+@pytest.mark.parametrize("optimizer", [adam, fused_adam])
+def test_adam_has_the_settings_of_the_paper(optimizer):
     model, _ = problem()
-    group, = adam(model).param_groups
+    group, = optimizer(model).param_groups
     assert (group["betas"], group["eps"], group["weight_decay"], group["lr"]) == ((0.9, 0.98), 1e-9, 0, 0.0)
     assert not group["amsgrad"] and len(group["params"]) == 4
 
@@ -104,7 +107,7 @@ def test_without_a_fused_kernel_adam_is_the_same(monkeypatch):
         return real(parameters, **settings)
 
     monkeypatch.setattr(torch.optim, "Adam", old)
-    group, = adam(problem()[0]).param_groups
+    group, = fused_adam(problem()[0]).param_groups
     assert asked == [True, False] and (group["betas"], group["eps"], group["lr"]) == ((0.9, 0.98), 1e-9, 0.0)
 
 

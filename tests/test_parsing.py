@@ -434,7 +434,7 @@ def test_a_parser_is_trained_by_the_loop_of_translation(treebank, tmp_path, one_
     e = Experiment("treebank_craft", folder=tmp_path / "run", device="cpu",
                    model=TransformerConfig(vocab_size=300, d_model=16, d_ff=32, N=1, h=2, max_positions=400),
                    training=TrainingConfig(updates=4, batch_tokens=200, warmup=2, save_every=2, keep=1))
-    assert run_experiment(e, "test", count=5, quiet=True, task=PARSING)
+    assert run_experiment(e, "test", count=5, task=PARSING)
     log = read_log(e.folder)
     assert len(log) == 2 and {"f1", "valid_trees", "validation_loss"} <= set(log[-1]) and "bleu" not in log[-1]
     tokenizer = Tokenizer.load(e.folder / "tokenizer.json")

@@ -5,10 +5,14 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from helpers import assert_close, random
 
 from transformer.attention import record_attention
+from transformer.fast import loss
+from transformer.fast.loss import ChunkedLoss
 from transformer.model import Transformer, TransformerConfig
 from transformer.regularization import (
+    SmoothedLoss,
     confident_logits,
     cross_entropy_with_targets,
     dropout,
@@ -173,6 +177,22 @@ def test_gradient_is_probability_minus_target(batch):
     label_smoothing_loss(logits, gold, 0.1, reduction="sum").backward()
     expected = (logits.softmax(dim=-1) - smoothed_targets(gold, 7, 0.1)).masked_fill((gold == 0)[..., None], 0.0)
     assert torch.allclose(logits.grad, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("criterion", [SmoothedLoss, ChunkedLoss])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("pad_id", [0, 3])
+def test_a_criterion_is_the_loss_of_the_logits(criterion, epsilon, pad_id, monkeypatch):
+    """Summed over real tokens, gradients included; the fast one in several chunks."""
+    monkeypatch.setattr(loss, "chunk_rows", lambda E: 4)
+    torch.manual_seed(0)
+    output, x = torch.nn.Linear(6, 9, bias=False).double(), random(3, 5, 6)
+    gold = torch.randint(0, 9, (3, 5))
+    found = criterion(epsilon, pad_id)(output, x, gold)
+    expected = label_smoothing_loss(output(x), gold, epsilon, pad_id, "sum")
+    assert_close(found, expected)
+    for a, b in zip(*(torch.autograd.grad(2 * total, (x, output.weight)) for total in (found, expected))):
+        assert_close(a, b)
 
 
 @pytest.mark.parametrize("V, epsilon", [(5, 0.1), (1000, 0.1), (1000, 0.2), (37_000, 0.1), (10, 0.0)])

@@ -19,7 +19,9 @@ from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
 from transformer.model import TransformerConfig
 from transformer.runs import read_log
-from transformer.training import Diverged, Interrupted, TrainingConfig
+from transformer.training import TrainingConfig
+from transformer.progress import Diverged
+from transformer.interrupt import Interrupted
 from transformer.variations import TABLE_3, Trial
 from transformer.weights import load_weights
 
@@ -299,7 +301,7 @@ def test_an_interrupted_run_goes_on(base, whole, tmp_path, monkeypatch):
 
 
 def test_a_run_without_a_loss_has_diverged(base, tmp_path, monkeypatch):
-    monkeypatch.setattr(table3, "validation_loss", lambda *_: dict(validation_loss=math.nan))
+    monkeypatch.setattr(table3, "held_out_loss", lambda *_: dict(validation_loss=math.nan))
     runner.work(trial(base), tmp_path, "cpu")
     row = json.loads((tmp_path / "result.json").read_text())[0]
     assert row["diverged"] == "after training the validation loss is nan" and row["model.N"] == 1

@@ -6,28 +6,27 @@ import json
 import math
 import os
 import signal
-import sys
 import threading
 import time
-import types
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer import training
+from transformer import distributed, progress, training
+from transformer.checkpoint import load_checkpoint, save_checkpoint
+from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, token_batches
 from transformer.hardware import loss_scaler, matmul_precision
+from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate
+from transformer.progress import MOST_SKIPPED, Progress, merit
+from transformer.regularization import SmoothedLoss
 from transformer.training import (
-    Interrupted,
     Objective,
     TrainingConfig,
-    catch_interrupt,
     endless_batches,
-    load_checkpoint,
-    merit,
     train,
     update_weights,
     validation_loss,
@@ -71,7 +70,7 @@ def interrupt_at_forward(model, number):
 def assert_same_checkpoint(one, other):
     a, b = load_weights(one / "checkpoint.safetensors")[0], load_weights(other / "checkpoint.safetensors")[0]
     assert a.keys() == b.keys()
-    assert {name.split(".")[0] for name in a} == {"model", "adam"}
+    assert {name.split(".")[0] for name in a} == {"model", "optimizer"}
     assert [name for name in a if not torch.equal(a[name], b[name])] == []
 
 
@@ -81,7 +80,7 @@ def test_updates_equal_plain_torch(encoded):
     """train() against a loop with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
     config = TrainingConfig(updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3)
     ours, plain = model_of(without_dropout()), model_of(without_dropout())
-    log = train(ours, encoded, config, quiet=True)
+    log = train(ours, encoded, config)
     optimizer, losses = torch.optim.Adam(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9), []
     for update, rows in enumerate(token_batches(encoded, 40, seed=config.seed * 1_000_003)[:3], 1):
         batch = collate([encoded[i] for i in rows])
@@ -106,7 +105,7 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
     for cuts in ([0, 24], [0, 12, 24], [0, 3, 9, 24]):
         model = model_of(without_dropout()).double()
         batches = [collate(encoded[a:b]) for a, b in itertools.pairwise(cuts)]
-        objective, parts = Objective(model, epsilon_ls), [(0, batch) for batch in batches]
+        objective, parts = Objective(model, SmoothedLoss(epsilon_ls)), [(0, batch) for batch in batches]
         loss, _ = update_weights(objective, adam(model), SCALER, parts, tokens, 0.01)
         results.append((loss, torch.cat([p.grad.flatten() for p in model.parameters()]),
                         torch.cat([p.detach().flatten() for p in model.parameters()])))
@@ -118,7 +117,7 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
 
 def test_schedule_counts_updates_not_batches(encoded):
     config = TrainingConfig(updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1)
-    log = train(model_of(), encoded, config, quiet=True)
+    log = train(model_of(), encoded, config)
     assert [row["rate"] for row in log] == [learning_rate(n, 16, 10) for n in (1, 2, 3)]
 
 
@@ -128,9 +127,27 @@ def test_divergence_stops_before_the_step(encoded, tmp_path):
         model.decoder.layers[0].feed_forward.W_1.weight[0, 0] = float("inf")
     before = {name: p.clone() for name, p in model.named_parameters()}
     with pytest.raises(ValueError, match="20th update in a row.*diverged.*smaller factor"):
-        train(model, encoded, dataclasses.replace(BRIEF, updates=100, save_every=50), tmp_path, quiet=True)
+        train(model, encoded, dataclasses.replace(BRIEF, updates=100, save_every=50), tmp_path)
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_another_loss_and_another_optimizer(encoded, tmp_path):
+    """They are what the loop uses, and their state is kept and found again."""
+    def likelihood(output, x, gold):
+        return F.cross_entropy(output(x).flatten(0, 1), gold.flatten(), ignore_index=0, reduction="sum")
+
+    def momentum(model):
+        return torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
+
+    parts = dict(criterion=likelihood, optimizer=momentum)
+    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", **parts)
+    with pytest.raises(Interrupted):
+        train(interrupt_at_forward(model_of(), 4), encoded, BRIEF, tmp_path / "parts", **parts)
+    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, **parts)
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+    plain = train(model_of(), encoded, dataclasses.replace(BRIEF, epsilon_ls=0.0), optimizer=momentum)
+    assert whole[0]["loss"] == pytest.approx(plain[0]["loss"], abs=1e-6)
 
 
 # Data
@@ -170,7 +187,7 @@ def test_log_and_files(encoded, tmp_path):
         return {"figure": len(seen)}
 
     config = TrainingConfig(updates=8, batch_tokens=40, warmup=4, save_every=2, keep=2)
-    log = train(model_of(), encoded, config, tmp_path, validate, quiet=True)
+    log = train(model_of(), encoded, config, tmp_path, validate)
     assert seen == [False] * 4 and [row["figure"] for row in log] == [1, 2, 3, 4]
     assert [row["update"] for row in log] == [2, 4, 6, 8]
     assert [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()] == log
@@ -180,7 +197,7 @@ def test_log_and_files(encoded, tmp_path):
 
 def test_kept_weights_are_those_of_the_model(encoded, tmp_path):
     model = model_of()
-    train(model, encoded, BRIEF, tmp_path, quiet=True)
+    train(model, encoded, BRIEF, tmp_path)
     tensors, metadata = load_weights(tmp_path / "weights" / "00000007.safetensors")
     assert not metadata and all(torch.equal(tensors[name], p) for name, p in model.named_parameters())
 
@@ -188,7 +205,7 @@ def test_kept_weights_are_those_of_the_model(encoded, tmp_path):
 def test_minutes_end_a_run(encoded):
     started = time.monotonic()
     config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
-    log = train(model_of(), encoded, config, quiet=True)
+    log = train(model_of(), encoded, config)
     assert len(log) == 1 and log[0]["seconds"] >= 0.3 and time.monotonic() - started < 10
 
 
@@ -197,10 +214,10 @@ def test_minutes_end_a_run(encoded):
 @pytest.mark.parametrize("stop", [1, 3, 4, 6])
 def test_resume_equals_never_stopped(encoded, tmp_path, stop):
     """Bit for bit, with dropout, over the end of an epoch: weights, moments, random state, log and files."""
-    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", validation, quiet=True)
+    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", validation)
     with pytest.raises(Interrupted, match=f"stopped after update {stop}, all saved"):
-        train(interrupt_at_forward(model_of(), stop), encoded, BRIEF, tmp_path / "parts", quiet=True)
-    parts = train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", validation, resume=True, quiet=True)
+        train(interrupt_at_forward(model_of(), stop), encoded, BRIEF, tmp_path / "parts")
+    parts = train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", validation, resume=True)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
     names = [sorted(p.name for p in (tmp_path / run / "weights").iterdir()) for run in ("whole", "parts")]
     assert names[0] == names[1]
@@ -214,26 +231,26 @@ def validation(model):
 
 def test_more_updates_later_equal_more_updates_at_once(encoded, tmp_path):
     longer = TrainingConfig(**{**BRIEF.__dict__, "updates": 9})
-    train(model_of(), encoded, longer, tmp_path / "whole", quiet=True)
-    train(model_of(), encoded, BRIEF, tmp_path / "parts", quiet=True)
-    train(model_of(seed=2), encoded, longer, tmp_path / "parts", resume=True, quiet=True)
+    train(model_of(), encoded, longer, tmp_path / "whole")
+    train(model_of(), encoded, BRIEF, tmp_path / "parts")
+    train(model_of(seed=2), encoded, longer, tmp_path / "parts", resume=True)
     a, b = (load_weights(tmp_path / run / "checkpoint.safetensors")[0] for run in ("whole", "parts"))
     assert all(torch.equal(a[name], b[name]) for name in a)
 
 
 def test_accumulated_runs_resume_too(encoded, tmp_path):
     config = TrainingConfig(updates=4, batch_tokens=40, accumulate=3, warmup=4, save_every=2)
-    train(model_of(), encoded, config, tmp_path / "whole", quiet=True)
+    train(model_of(), encoded, config, tmp_path / "whole")
     with pytest.raises(Interrupted, match="after update 3"):
-        train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts", quiet=True)
-    train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True, quiet=True)
+        train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts")
+    train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_finished_run_is_left_alone(encoded, tmp_path):
-    log = train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
+    log = train(model_of(), encoded, BRIEF, tmp_path)
     before = (tmp_path / "checkpoint.safetensors").read_bytes()
-    assert train(model_of(seed=2), encoded, BRIEF, tmp_path, resume=True, quiet=True) == log
+    assert train(model_of(seed=2), encoded, BRIEF, tmp_path, resume=True) == log
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
 
 
@@ -244,9 +261,9 @@ def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted, match="after update 0"):
         patch.setattr(training, "matmul_precision", precision_after_ctrl_c)
-        train(model_of(), encoded, BRIEF, tmp_path / "parts", quiet=True)
-    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, quiet=True)
-    train(model_of(), encoded, BRIEF, tmp_path / "whole", quiet=True)
+        train(model_of(), encoded, BRIEF, tmp_path / "parts")
+    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True)
+    train(model_of(), encoded, BRIEF, tmp_path / "whole")
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -257,7 +274,7 @@ def test_ctrl_c_from_outside(encoded, tmp_path):
     config = TrainingConfig(updates=10**6, batch_tokens=40, warmup=4, save_every=10**6)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="all saved"):
-        train(model, encoded, config, tmp_path, quiet=True)
+        train(model, encoded, config, tmp_path)
     assert signal.getsignal(signal.SIGINT) is before
     model = model_of(seed=2)
     assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] > 0
@@ -265,7 +282,7 @@ def test_ctrl_c_from_outside(encoded, tmp_path):
 
 def test_ctrl_c_without_a_folder(encoded):
     with pytest.raises(Interrupted, match="stopped after update 2$"):
-        train(interrupt_at_forward(model_of(), 2), encoded, BRIEF, quiet=True)
+        train(interrupt_at_forward(model_of(), 2), encoded, BRIEF)
 
 
 def test_sigterm_saves_too(encoded, tmp_path):
@@ -275,7 +292,7 @@ def test_sigterm_saves_too(encoded, tmp_path):
     before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM was not caught"))
     try:
         with pytest.raises(Interrupted, match="after update 4, all saved"):
-            train(model, encoded, BRIEF, tmp_path, quiet=True)
+            train(model, encoded, BRIEF, tmp_path)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
@@ -287,7 +304,7 @@ def test_the_clock_saves_between_validations(encoded, tmp_path):
     model.encoder.register_forward_hook(lambda *_: next(calls) == 5 and 1 / 0 or None)
     config = dataclasses.replace(BRIEF, updates=100, save_every=100, save_minutes=1e-9)
     with pytest.raises(ZeroDivisionError):
-        train(model, encoded, config, tmp_path, quiet=True)
+        train(model, encoded, config, tmp_path)
     assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
     assert not list(tmp_path.glob("weights/*"))
 
@@ -302,7 +319,7 @@ def test_a_second_ctrl_c_stops_at_once():
 
 def test_training_in_another_thread(encoded):
     logs = []
-    thread = threading.Thread(target=lambda: logs.append(train(model_of(), encoded, BRIEF, quiet=True)))
+    thread = threading.Thread(target=lambda: logs.append(train(model_of(), encoded, BRIEF)))
     thread.start()
     thread.join()
     assert logs and logs[0][-1]["update"] == 7
@@ -312,7 +329,7 @@ def test_training_in_another_thread(encoded):
 
 @pytest.fixture
 def run(encoded, tmp_path):
-    train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
+    train(model_of(), encoded, BRIEF, tmp_path)
     return tmp_path
 
 
@@ -320,13 +337,13 @@ def test_truncated_checkpoint(encoded, run):
     path = run / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="checkpoint.safetensors is not a whole safetensors file"):
-        train(model_of(), encoded, BRIEF, run, resume=True, quiet=True)
+        train(model_of(), encoded, BRIEF, run, resume=True)
 
 
 def test_weights_without_training_state(encoded, run):
     os.replace(run / "weights" / "00000007.safetensors", run / "checkpoint.safetensors")
     with pytest.raises(ValueError, match="holds weights but no training state"):
-        train(model_of(), encoded, BRIEF, run, resume=True, quiet=True)
+        train(model_of(), encoded, BRIEF, run, resume=True)
 
 
 @pytest.mark.parametrize("changes, match", [(dict(h=4), "h is 2 there and 4 here"),
@@ -335,25 +352,25 @@ def test_weights_without_training_state(encoded, run):
 def test_checkpoint_of_another_configuration(encoded, run, changes, match):
     config = TransformerConfig(**{**SMALL.__dict__, **changes})
     with pytest.raises(ValueError, match=f"another configuration .*{match}"):
-        train(model_of(config), encoded, BRIEF, run, resume=True, quiet=True)
+        train(model_of(config), encoded, BRIEF, run, resume=True)
 
 
 def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
     """Its weights would be mixed with the new ones, and the newest by number kept."""
-    train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path, quiet=True)
+    train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
     with pytest.raises(ValueError, match="already holds a run: go on with it .resume=True., or name another folder"):
-        train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path, quiet=True)
+        train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
 
 
 def test_any_seed_will_do(encoded):
     for seed in (0, 2**40, 20261122123456789):
-        log = train(model_of(), encoded, TrainingConfig(updates=1, batch_tokens=40, seed=seed), quiet=True)
+        log = train(model_of(), encoded, TrainingConfig(updates=1, batch_tokens=40, seed=seed))
         assert log[-1]["update"] == 1
 
 
 def test_nothing_to_resume(encoded, tmp_path):
     with pytest.raises(FileNotFoundError, match="checkpoint.safetensors"):
-        train(model_of(), encoded, BRIEF, tmp_path, resume=True, quiet=True)
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("source, target, fits", [(16, 17, True), (17, 5, False), (5, 18, False)])
@@ -361,15 +378,15 @@ def test_pairs_longer_than_the_positions(encoded, source, target, fits):
     pair = ([3] * (source - 1) + [2], [1] + [3] * (target - 2) + [2])
     config = TrainingConfig(updates=1, batch_tokens=10**4, warmup=4)
     if fits:
-        train(model_of(), [*encoded, pair], config, quiet=True)
+        train(model_of(), [*encoded, pair], config)
         return
     with pytest.raises(ValueError, match="sentence pair 25 has 17 tokens, more than the model's 16 positions"):
-        train(model_of(), [*encoded, pair], config, quiet=True)
+        train(model_of(), [*encoded, pair], config)
 
 
 def test_no_pairs():
     with pytest.raises(ValueError, match="no sentence pairs"):
-        train(model_of(), [], BRIEF, quiet=True)
+        train(model_of(), [], BRIEF)
 
 
 @pytest.mark.parametrize("name, value", [
@@ -384,7 +401,7 @@ def test_bad_settings(name, value):
 
 def test_resuming_needs_a_folder(encoded):
     with pytest.raises(ValueError, match="resume=True needs the folder"):
-        train(model_of(), encoded, BRIEF, resume=True, quiet=True)
+        train(model_of(), encoded, BRIEF, resume=True)
 
 
 def test_defaults_are_the_papers():
@@ -405,14 +422,14 @@ def test_a_bad_update_is_skipped_and_counted(encoded):
         return output * float("nan") if number == 3 else output
 
     model.encoder.register_forward_hook(spoil)
-    log = train(model, encoded, BRIEF, quiet=True)
+    log = train(model, encoded, BRIEF)
     assert [row["skipped"] for row in log] == [1, 1, 1] and all(row["loss"] < 10 for row in log)
     assert all(torch.equal(states[2][name], states[3][name]) for name in states[2])
     assert not all(torch.equal(states[3][name], states[4][name]) for name in states[3])
 
 
 def test_log_has_the_norm_before_clipping(encoded):
-    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, clip=clip), quiet=True)[0]["norm"]
+    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, clip=clip))[0]["norm"]
              for clip in (None, 1e-3)]
     assert norms[0] == norms[1] > 1e-3
 
@@ -426,7 +443,7 @@ def test_patience(encoded, figures, expected):
     """Two validations without a better one end the run; without any such pair it goes on to its last update."""
     results = iter(figures)
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
-    log = train(model_of(), encoded, config, validate=lambda model: next(results), quiet=True)
+    log = train(model_of(), encoded, config, validate=lambda model: next(results))
     assert log[-1]["update"] == expected
 
 
@@ -434,7 +451,7 @@ def test_patience_keeps_the_best_weights(encoded, tmp_path):
     """Rotation must not delete them while the run waits for something better."""
     results = iter([{"bleu": math.nan}, {"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 1.0}])
     config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
-    log = train(model_of(), encoded, config, tmp_path, lambda model: next(results), quiet=True)
+    log = train(model_of(), encoded, config, tmp_path, lambda model: next(results))
     assert log[-1]["update"] == 15 and max(log, key=merit)["update"] == 9
     assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [6, 9, 12, 15]
 
@@ -442,15 +459,15 @@ def test_patience_keeps_the_best_weights(encoded, tmp_path):
 def test_patience_survives_a_resume(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
     with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 7), encoded, config, tmp_path, lambda model: {"bleu": 1.0}, quiet=True)
-    resumed = train(model_of(), encoded, config, tmp_path, lambda model: {"bleu": 1.0}, resume=True, quiet=True)
+        train(interrupt_at_forward(model_of(), 7), encoded, config, tmp_path, lambda model: {"bleu": 1.0})
+    resumed = train(model_of(), encoded, config, tmp_path, lambda model: {"bleu": 1.0}, resume=True)
     assert resumed[-1]["update"] == 9, "the third validation had used the patience up"
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_short_numbers_learn_as_well(encoded, precision):
     config = dataclasses.replace(BRIEF, updates=30, save_every=30, factor=0.5)
-    losses = [train(model_of(), encoded, dataclasses.replace(config, precision=p), quiet=True)[-1]
+    losses = [train(model_of(), encoded, dataclasses.replace(config, precision=p))[-1]
               for p in ("fp32", precision)]
     assert losses[1]["loss"] == pytest.approx(losses[0]["loss"], rel=0.03) and losses[1]["skipped"] < 10
     assert losses[1]["loss"] != losses[0]["loss"]
@@ -463,49 +480,22 @@ def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_w
         seen.append(torch.get_float32_matmul_precision())
         return {}
 
-    losses = [train(model_of(), encoded, dataclasses.replace(BRIEF, precision=precision), validate=validate,
-                    quiet=True)[-1]["loss"] for precision in ("fp32", "medium")]
+    losses = [train(model_of(), encoded, dataclasses.replace(BRIEF, precision=precision), validate=validate)[-1]["loss"] for precision in ("fp32", "medium")]
     assert set(seen[:len(seen) // 2]) == {"highest"} and set(seen[len(seen) // 2:]) == {"medium"}
     assert losses[1] == pytest.approx(losses[0], rel=2e-2) and torch.get_float32_matmul_precision() == "highest"
 
 
 def test_fp16_resumes_with_its_scale(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, precision="fp16")
-    train(model_of(), encoded, config, tmp_path / "whole", quiet=True)
+    train(model_of(), encoded, config, tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 4), encoded, config, tmp_path / "parts", quiet=True)
-    train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True, quiet=True)
+        train(interrupt_at_forward(model_of(), 4), encoded, config, tmp_path / "parts")
+    train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_tensorboard_gets_every_row_where_it_is_installed(encoded, tmp_path, monkeypatch):
-    written = []
-
-    class Writer:
-        def __init__(self, folder):
-            self.folder = folder
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def add_scalar(self, name, value, step):
-            written.append((self.folder, name, step))
-
-    module = types.ModuleType("torch.utils.tensorboard")
-    module.SummaryWriter = Writer
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
-    assert {step for _, name, step in written if name == "loss"} == {3, 6, 7}
-    assert {folder for folder, _, _ in written} == {tmp_path / "tensorboard"}
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # importing it now fails, as where it is missing
-    train(model_of(), encoded, BRIEF, tmp_path / "without", quiet=True)
-
-
 def test_saving_by_the_clock_keeps_no_extra_weights(encoded, tmp_path):
-    train(model_of(), encoded, dataclasses.replace(BRIEF, save_minutes=1e-9), tmp_path, quiet=True)
+    train(model_of(), encoded, dataclasses.replace(BRIEF, save_minutes=1e-9), tmp_path)
     names = sorted(path.name for path in (tmp_path / "weights").iterdir())
     assert names == ["00000003.safetensors", "00000006.safetensors", "00000007.safetensors"]
 
@@ -519,52 +509,58 @@ def test_every_batch_of_every_update_drops_other_entries():
 
 def test_fp16_clips_the_gradient_itself(encoded):
     """Not the gradient times the loss scale of 65,536."""
-    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, precision=p), quiet=True)[0]["norm"]
+    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, precision=p))[0]["norm"]
              for p in ("fp32", "fp16")]
     assert norms[1] == pytest.approx(norms[0], rel=0.05)
 
 
 def test_skipped_updates_count_in_a_row_only():
-    state = training.new_state()
+    run = Progress()
     for _ in range(3):
-        for _ in range(training.MOST_SKIPPED - 1):
-            training.count_update(state, math.nan, math.inf)
-        training.count_update(state, 1.0, 1.0)
-    assert state["skipped"] == 3 * (training.MOST_SKIPPED - 1)
+        for _ in range(MOST_SKIPPED - 1):
+            run.count(math.nan, math.inf)
+        run.count(1.0, 1.0)
+    assert run.skipped == 3 * (MOST_SKIPPED - 1) and run.update == 3 * MOST_SKIPPED
 
 
 def test_a_row_is_the_mean_since_the_last_row(encoded):
-    each, some = (train(model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every), quiet=True)
+    each, some = (train(model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every))
                   for every in (1, 3))
     for name in ("loss", "norm"):
         values = [row[name] for row in each]
         assert [row[name] for row in some] == pytest.approx([sum(values[:3]) / 3, sum(values[3:]) / 3])
 
 
-def test_time_goes_on_after_a_resume(encoded, tmp_path, monkeypatch):
-    train(model_of(), encoded, BRIEF, tmp_path, quiet=True)
-    load = training.load_checkpoint
-    monkeypatch.setattr(training, "load_checkpoint", lambda *arguments: {**load(*arguments), "seconds": 500.0})
+def change_progress(path, **changes):
+    """Other numbers in a checkpoint's progress."""
+    model = model_of()
+    optimizer = adam(model)
+    found = load_checkpoint(path, model, optimizer)
+    save_checkpoint(path, model, optimizer, {**found, **changes})
+
+
+def test_time_goes_on_after_a_resume(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    change_progress(tmp_path / "checkpoint.safetensors", seconds=500.0)
     config = dataclasses.replace(BRIEF, updates=9, minutes=60.0)
-    log = train(model_of(), encoded, config, tmp_path, resume=True, quiet=True)
+    log = train(model_of(), encoded, config, tmp_path, resume=True)
     assert 500 <= log[-1]["seconds"] < 600
 
 
 def test_the_scale_of_fp16_is_restored(encoded, tmp_path):
-    config, path = dataclasses.replace(BRIEF, precision="fp16"), tmp_path / "checkpoint.safetensors"
-    train(model_of(), encoded, config, tmp_path, quiet=True)
-    model = model_of()
-    optimizer = adam(model)
-    progress = training.load_checkpoint(path, model, optimizer)
-    progress["scaler"]["scale"] = 128.0
-    training.save_checkpoint(path, model, optimizer, progress)
-    assert training.begin(model_of(seed=2), config, tmp_path, resume=True).scaler.get_scale() == 128.0
+    config = dataclasses.replace(BRIEF, precision="fp16")
+    train(model_of(), encoded, config, tmp_path)
+    model, scaler = model_of(seed=2), loss_scaler(torch.device("cpu"), "fp16")
+    state = {**scaler.state_dict(), "scale": 128.0}
+    change_progress(tmp_path / "checkpoint.safetensors", scaler=state)
+    progress.Run(model, adam(model), scaler, config, tmp_path, resume=True)
+    assert scaler.get_scale() == 128.0
 
 
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
     pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
     with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
-        training.check_pairs(pairs, 16)
+        check_pairs(pairs, 16)
 
 
 @pytest.mark.parametrize("name", ["patience", "save_minutes"])
@@ -596,8 +592,9 @@ def test_the_first_process_alone_says_whether_a_run_is_done(encoded, monkeypatch
         assert len(asked) < 6, "the first process has left, and this one waits for it"
         return int(len(asked) > 3)  # the first process: three updates are all, and the run is done
 
-    monkeypatch.setattr(training, "process_number", lambda: 1)
-    monkeypatch.setattr(training, "sum_over_processes", sum_as_told)
+    monkeypatch.setattr(distributed, "process_number", lambda: 1)
+    monkeypatch.setattr(progress, "process_number", lambda: 1)
+    monkeypatch.setattr(progress, "sum_over_processes", sum_as_told)
     config = dataclasses.replace(BRIEF, updates=20, patience=1, accumulate=2)  # the second of two batches is its own
-    assert train(interrupt_at_forward(model_of(), 3), encoded, config, quiet=True) == []
+    assert train(interrupt_at_forward(model_of(), 3), encoded, config) == []
     assert asked == [False, False, False, True, False]

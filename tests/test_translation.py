@@ -75,7 +75,7 @@ def experiment(files, folder, **changes):
 def finished(files, tmp_path_factory):
     """The folder of a finished run. Tests only read it."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    run_experiment(experiment(files, folder), f"transformer train --seed 2017 --folder {folder}", quiet=True)
+    run_experiment(experiment(files, folder), f"transformer train --seed 2017 --folder {folder}")
     return folder
 
 
@@ -143,7 +143,7 @@ def test_what_goes_through_the_disk(files, monkeypatch):
 def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(runs, "LARGE", 0)
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
-    run_experiment(experiment(files, tmp_path / "run"), "a test", quiet=True)
+    run_experiment(experiment(files, tmp_path / "run"), "a test")
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
     assert list((tmp_path / "downloads" / "encoded").iterdir())
     tokenizer, pairs = Tokenizer.load(finished / "tokenizer.json"), list(stream_pairs(Experiment(**files), "train"))
@@ -151,7 +151,7 @@ def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monke
     limit = sorted(lengths)[-1] - 1
     short = experiment(files, tmp_path / "short")
     short.model = dataclasses.replace(short.model, max_positions=limit)
-    run_experiment(short, "a test", quiet=True)
+    run_experiment(short, "a test")
     assert f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
 
 
@@ -213,7 +213,7 @@ def test_validation(finished, files):
 
 
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
-    run_experiment(experiment(files, tmp_path / "run"), "transformer train --seed 3", quiet=True)
+    run_experiment(experiment(files, tmp_path / "run"), "transformer train --seed 3")
     said = capsys.readouterr().out
     assert "59 sentence pairs, 300 types" in said and "plan: 6 updates" in said and str(tmp_path) not in said
     saved = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -278,7 +278,7 @@ def test_what_the_first_process_may_have_to_download(files, tmp_path, monkeypatc
     monkeypatch.setattr(runs, "first_goes_ahead", first_goes_ahead)
     monkeypatch.setattr(runs, "allow_tf32", None)
     e = experiment(files, tmp_path / "run")
-    assert run_experiment(e, "a test", quiet=True, task=runs.Task(validator=validator))
+    assert run_experiment(e, "a test", task=runs.Task(validator=validator))
 
 
 def test_a_run_from_before_there_was_a_direction(finished, tmp_path):
@@ -443,7 +443,7 @@ def test_europarl(tmp_path, monkeypatch, capsys):
     e = Experiment("europarl", folder=tmp_path / "run", device="cpu",
                    model=TransformerConfig(1000, **{**TINY, "max_positions": 256}),
                    training=dataclasses.replace(TRAINING, batch_tokens=2000))
-    run_experiment(e, "a test", count=5, quiet=True)
+    run_experiment(e, "a test", count=5)
     assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
     assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
 

@@ -35,7 +35,8 @@ from transformer.runs import (
     read_settings,
     run_experiment,
 )
-from transformer.training import Interrupted, TrainingConfig
+from transformer.training import TrainingConfig
+from transformer.interrupt import Interrupted
 from transformer.translation import evaluate, translate_all
 
 

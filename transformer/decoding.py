@@ -436,7 +436,7 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # encoded, tests = encode_pairs(tokenizer, pairs), pairs[2000:]
 # model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=80))
 # folder = tempfile.TemporaryDirectory()
-# train(model, encoded[:2000], TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.6, save_every=20), folder.name, quiet=True)
+# train(model, encoded[:2000], TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.6, save_every=20), folder.name)
 # source = pad([ids for ids, _ in encoded[2000:]], pad_id=0)
 # outputs = greedy_search(model, source)
 # print(pairs[2000][0], "->", tokenizer.decode(outputs[0]))

@@ -24,11 +24,9 @@ import os
 import re
 import time
 from contextlib import contextmanager, nullcontext
-from datetime import timedelta
 from pathlib import Path
 
 import torch
-from torch import distributed
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -397,66 +395,7 @@ def peak_memory(device):
 # each update. Torch does the same with one process a GPU, started by `torchrun`, which tells each process its number in
 # the environment (they talk through a library: NCCL between GPUs, Gloo between CPUs). All processes start from the same
 # weights and make the same updates, so the copies never differ.
-
-# %%
-def process_number():
-    """This process's number among those that train together, from 0; 0 where there is one."""
-    return distributed.get_rank() if distributed.is_initialized() else 0
-
-
-def process_count():
-    """How many processes train together."""
-    return distributed.get_world_size() if distributed.is_initialized() else 1
-
-
-# %%
-@contextmanager
-def processes(device):
-    """Inside this block processes started by torchrun know each other; yields this one's device. Without torchrun: nothing."""
-    if "LOCAL_RANK" not in os.environ:
-        yield device
-        return
-    if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(device)
-    # the first process may prepare a corpus for hours; one that dies is torchrun's business, not this limit's
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=1))
-    together = False
-    try:
-        yield device
-        distributed.barrier()  # leave together
-        together = True
-    finally:
-        if together or device.type != "cuda":  # NCCL would wait here for the others, and they for this one; so torchrun ends them
-            time.sleep(0.3)  # with torch 2.3 the next line could wait for ever: most likely for a Gloo thread that still holds a tensor
-            distributed.destroy_process_group()
-
-
-# %%
-def sum_over_processes(number, device):
-    """A number added up over all processes that train together; each gets the sum."""
-    if process_count() == 1:
-        return number
-    total = torch.tensor(float(number), dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-    distributed.all_reduce(total)
-    return total.item()
-
-
-# %%
-def copies_in_step(module):
-    """A module whose gradients are averaged over all processes after each backward pass; alone, the module itself."""
-    if process_count() == 1:
-        return module
-    # the only buffer, the table of sines, is the same everywhere
-    return torch.nn.parallel.DistributedDataParallel(module, broadcast_buffers=False, gradient_as_bucket_view=True)
-
-
-def without_exchange(module, more):
-    """Inside this block a backward pass keeps its gradients to itself where more are to come."""
-    return module.no_sync() if more and process_count() > 1 else nullcontext()
-
-
-# %% [markdown]
+#
 # Two processes on this computer, without any GPU (on several machines `torchrun` is started on each, with the address
 # of the first one, and a `--folder` on a disk that all of them see):
 #

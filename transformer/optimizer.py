@@ -21,6 +21,7 @@
 
 # %%
 import torch
+from torch import nn
 
 
 # %% [markdown]
@@ -30,7 +31,7 @@ import torch
 # from transformer import plotting
 # from transformer.model import Transformer, TransformerConfig
 #
-# torch.set_num_threads(1)                                      # the models below are so small that more only wait
+# torch.set_num_threads(1)  # the models below are so small that more only wait
 # torch.manual_seed(0);
 
 # %% [markdown]
@@ -45,33 +46,43 @@ import torch
 # $warmup = 4000$.
 
 # %%
-def learning_rate(step, d_model=512, warmup=4000, factor=1.0):
+def learning_rate(
+        step: int, d_model: int = 512, warmup: int = 4000, factor: float = 1.0
+) -> float:
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
 
-    step counts updates of the weights, from 1; factor is 1 in the paper. Raises ValueError for a
-    step, a width or a warmup below 1.
+    step counts updates of the weights, from 1; factor is 1 in the paper. Raises
+    ValueError for a step, a width or a warmup below 1.
     """
     if min(step, d_model, warmup) < 1:
-        raise ValueError(f"step, d_model and warmup must be at least 1, not {step}, {d_model} and {warmup}")
+        raise ValueError("step, d_model and warmup must be at least 1, "
+                         f"not {step}, {d_model} and {warmup}")
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
 # %% tags=["active-ipynb"]
-# steps, (left, right) = range(1, 30_001, 50), plotting.new_axes(5, 3.2, columns=2)
-# plotting.lines(steps, {f"warmup {w:,}": [learning_rate(s, warmup=w) for s in steps] for w in (4000, 2000, 8000)},
-#                "update", "learning rate", "d_model = 512", ax=left)
-# plotting.lines(steps, {f"d_model {d}": [learning_rate(s, d) for s in steps] for d in (512, 256, 1024)},
-#                "update", "learning rate", "warmup = 4,000", ax=right);
+# left, right = plotting.new_axes(5, 3.2, columns=2)
+# steps = range(1, 30_001, 50)
+# curves = {f"warmup {w:,}": [learning_rate(s, warmup=w) for s in steps]
+#           for w in (4000, 2000, 8000)}
+# plotting.lines(steps, curves, "update", "learning rate", "d_model = 512", ax=left)
+# curves = {f"d_model {d}": [learning_rate(s, d) for s in steps]
+#           for d in (512, 256, 1024)}
+# plotting.lines(steps, curves, "update", "learning rate", "warmup = 4,000", ax=right);
 
 # %% [markdown]
 # A longer warm-up has a lower peak, but all warm-ups end on the same falling curve. A wider model has a lower rate
 # throughout: twice the width divides it by $\sqrt 2$. At the peak both terms are equal, which gives a closed form:
 
 # %%
-def peak_rate(d_model=512, warmup=4000, factor=1.0):
-    """The largest `learning_rate`, reached at step = warmup: factor * (d_model * warmup)^-0.5. ValueError for sizes below 1."""
+def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> float:
+    """The largest `learning_rate`, at step = warmup: factor * (d_model * warmup)^-0.5.
+
+    ValueError for sizes below 1.
+    """
     if min(d_model, warmup) < 1:
-        raise ValueError(f"d_model and warmup must be at least 1, not {d_model} and {warmup}")
+        raise ValueError(
+            f"d_model and warmup must be at least 1, not {d_model} and {warmup}")
     return factor * (d_model * warmup) ** -0.5
 
 
@@ -79,7 +90,8 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # # NBVAL_CHECK_OUTPUT
 # print(f"base {peak_rate():.6f}, big {peak_rate(1024):.6f}")
 # rates = [learning_rate(step) for step in range(1, 100_001)]
-# assert rates.index(max(rates)) + 1 == 4000 and abs(max(rates) - peak_rate()) < 1e-12
+# assert rates.index(max(rates)) + 1 == 4000
+# assert abs(max(rates) - peak_rate()) < 1e-12
 
 # %% [markdown]
 # ## The schedule counts updates, not batches
@@ -90,7 +102,8 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
 # for update in (500, 4000, 16_000):
-#     print(f"update {update:6,}: right {learning_rate(update):.6f}, wrong {learning_rate(4 * update):.6f}")
+#     right, wrong = learning_rate(update), learning_rate(4 * update)
+#     print(f"update {update:6,}: right {right:.6f}, wrong {wrong:.6f}")
 
 # %% [markdown]
 # Early on the wrong rate is four times too high, later it is half of what it should be.
@@ -111,12 +124,13 @@ def peak_rate(d_model=512, warmup=4000, factor=1.0):
 # The paper takes $\beta_1 = 0.9$, as most do, but $\beta_2 = 0.98$ (usual is 0.999) and $\epsilon = 10^{-9}$ (usual is $10^{-8}$). What these two do is asked below.
 
 # %%
-def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9):
-    """One update of Adam, written out (Kingma and Ba, 2015), with the paper's settings (Section 5.3).
+def adam_update(p, gradient, m, v, step, rate, betas=(0.9, 0.98), epsilon=1e-9):
+    """One update of Adam (Kingma and Ba, 2015) with the paper's settings (Section 5.3).
 
-    p, gradient, m, v: numbers, or tensors of one shape; m and v are 0 before step 1. Returns the
-    new p, m and v. Training uses `adam`, torch's own, which computes the same.
+    p, gradient, m, v: numbers, or tensors of one shape; m and v are 0 before step 1.
+    Returns the new p, m and v. Training uses `adam`, torch's own, with the same result.
     """
+    beta_1, beta_2 = betas
     m = beta_1 * m + (1 - beta_1) * gradient
     v = beta_2 * v + (1 - beta_2) * gradient**2
     m_hat = m / (1 - beta_1**step)
@@ -130,11 +144,14 @@ def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=
 
 # %% tags=["active-ipynb"]
 # theirs = torch.zeros(5, dtype=torch.float64, requires_grad=True)
-# torchs, p, m, v = torch.optim.Adam([theirs], lr=0.1, betas=(0.9, 0.98), eps=1e-9), theirs.detach().clone(), 0, 0
+# torchs = torch.optim.Adam([theirs], lr=0.1, betas=(0.9, 0.98), eps=1e-9)
+# p, m, v = theirs.detach().clone(), 0, 0
 # for step in range(1, 11):
-#     gradient = 4 * (p - torch.arange(5)) ** 3                 # by hand
+#     gradient = 4 * (p - torch.arange(5)) ** 3  # by hand
 #     p, m, v = adam_update(p, gradient, m, v, step, rate=0.1)
-#     torchs.zero_grad(), ((theirs - torch.arange(5)) ** 4).sum().backward(), torchs.step()
+#     torchs.zero_grad()
+#     ((theirs - torch.arange(5)) ** 4).sum().backward()
+#     torchs.step()
 # print(f"largest difference {(p - theirs).abs().max():.0e}")
 # assert torch.allclose(p, theirs, rtol=0, atol=1e-9)
 
@@ -142,21 +159,16 @@ def adam_update(p, gradient, m, v, step, rate, beta_1=0.9, beta_2=0.98, epsilon=
 # In training, torch does it for all weights at once. The rate is set before each update, so it starts at zero here.
 
 # %%
-def adam(model):
-    """Adam with the paper's beta_1 = 0.9, beta_2 = 0.98, epsilon = 1e-9, for a model on its device; the loop sets its learning rate."""
-    parameters = list(model.parameters())
-    try:
-        optimizer = torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    except (RuntimeError, ValueError):  # no fused kernel for this device in this torch
-        optimizer = torch.optim.Adam(parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9)
-    for p in parameters:
-        if p.device.type == "cpu":  # made now, side by side: made in the first update they would lie scattered in memory
-            optimizer.state[p] = {"step": torch.zeros((), dtype=torch.float32), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-    return optimizer
+ADAM = dict(lr=0.0, betas=(0.9, 0.98), eps=1e-9)  # Section 5.3; the loop sets the rate
+
+
+def adam(model: nn.Module) -> torch.optim.Optimizer:
+    """Adam with the paper's settings for the parameters of a model."""
+    return torch.optim.Adam(model.parameters(), **ADAM)
 
 
 # %%
-def set_learning_rate(optimizer, rate):
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Give every group of parameters this learning rate."""
     for group in optimizer.param_groups:
         group["lr"] = rate
@@ -170,12 +182,14 @@ def set_learning_rate(optimizer, rate):
 # they shrink to a tenth after 300 updates:
 
 # %%
-def step_lengths(gradients, beta_2=0.98, epsilon=1e-9):
-    """How far Adam moves one weight under a list of gradients, update by update, in units of the rate."""
+def step_lengths(
+        gradients: list[float], beta_2: float = 0.98, epsilon: float = 1e-9
+) -> list[float]:
+    """How far Adam moves a weight under gradients, each time, as a part of the rate."""
     p = m = v = 0.0
     lengths = []
     for step, gradient in enumerate(gradients, 1):
-        new, m, v = adam_update(p, gradient, m, v, step, rate=1.0, beta_2=beta_2, epsilon=epsilon)
+        new, m, v = adam_update(p, gradient, m, v, step, 1.0, (0.9, beta_2), epsilon)
         lengths.append(p - new)
         p = new
     return lengths
@@ -183,9 +197,11 @@ def step_lengths(gradients, beta_2=0.98, epsilon=1e-9):
 
 # %% tags=["active-ipynb"]
 # shrinking = [1.0] * 300 + [0.1] * 600
-# lengths = {f"beta_2 = {beta_2}": step_lengths(shrinking, beta_2) for beta_2 in (0.98, 0.999)}
+# lengths = {f"beta_2 = {beta_2}": step_lengths(shrinking, beta_2)
+#            for beta_2 in (0.98, 0.999)}
 # plotting.lines(range(1, 901), lengths, "update", "length of the step / rate")
-# assert lengths["beta_2 = 0.98"][-1] > 0.9 and lengths["beta_2 = 0.999"][-1] < 0.5
+# assert lengths["beta_2 = 0.98"][-1] > 0.9
+# assert lengths["beta_2 = 0.999"][-1] < 0.5
 
 # %% [markdown]
 # $m$ forgets the large gradients within some ten updates, $v$ later; until then a small $m$ is divided by the root of a large $v$. With 0.98 the steps are nearly at full length again some 300 updates later; with 0.999 they are still short at the end. A
@@ -205,8 +221,11 @@ def step_lengths(gradients, beta_2=0.98, epsilon=1e-9):
 # To find out, a loop that does nothing but follow a list of rates. The real one is in notebook 14.
 
 # %%
-def train_with_rates(model, loss_of, rates):
-    """One update for each rate; loss_of(model) is the loss on a fresh batch. Returns the losses."""
+def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[float]:
+    """One update for each rate; loss_of(model) is the loss on a fresh batch.
+
+    Returns the losses.
+    """
     optimizer, losses = adam(model), []
     model.train()
     for rate in rates:
@@ -226,23 +245,32 @@ def train_with_rates(model, loss_of, rates):
 # %% tags=["active-ipynb"]
 # def copying_loss(model):
 #     digits = torch.randint(3, 13, (32, 6))
-#     return torch.nn.functional.cross_entropy(model.output(model.encode(digits)).flatten(0, 1), digits.flatten())
+#     logits = model.output(model.encode(digits))
+#     return nn.functional.cross_entropy(logits.flatten(0, 1), digits.flatten())
 #
 # runs, sizes = {}, dict(vocab_size=13, d_model=32, d_ff=64, N=6, h=4, P_drop=0.0)
+# kinds = ("post-norm, warm-up", 1), ("post-norm, no rise", 50), ("pre-norm, no rise", 50)
 # for factor in (1 / 16, 1.0):
-#     for name, first in (("post-norm, warm-up", 1), ("post-norm, no rise", 50), ("pre-norm, no rise", 50)):
+#     for name, first in kinds:
 #         torch.manual_seed(0)
-#         model = Transformer(TransformerConfig(**sizes, norm_first=name.startswith("pre")))
-#         schedule = [learning_rate(max(step, first), 32, 50, factor) for step in range(1, 101)]
+#         config = TransformerConfig(**sizes, norm_first=name.startswith("pre"))
+#         schedule = [learning_rate(max(step, first), 32, 50, factor)
+#                     for step in range(1, 101)]
+#         model = Transformer(config)
 #         runs[factor, name] = train_with_rates(model, copying_loss, schedule)
 
 # %% tags=["active-ipynb"]
-# for ax, factor in zip(plotting.new_axes(5, 3.2, columns=2, sharey=True), (1 / 16, 1.0)):
+# axes = plotting.new_axes(5, 3.2, columns=2, sharey=True)
+# for ax, factor in zip(axes, (1 / 16, 1.0)):
 #     curves = {name: run for (f, name), run in runs.items() if f == factor}
-#     plotting.lines(range(1, 101), curves, "update", "loss, nats", f"peak rate {peak_rate(32, 50, factor):.4f}", ax=ax)
+#     title = f"peak rate {peak_rate(32, 50, factor):.4f}"
+#     plotting.lines(range(1, 101), curves, "update", "loss, nats", title, ax=ax)
+
+# %% tags=["active-ipynb"]
 # last = {key: sum(run[-10:]) / 10 for key, run in runs.items()}
-# assert last[1.0, "post-norm, no rise"] > 2 > 0.5 > max(last[1.0, "post-norm, warm-up"], last[1.0, "pre-norm, no rise"])
-# assert max(last[1 / 16, name] for _, name in runs) < 0.5
+# assert last[1.0, "post-norm, no rise"] > 2
+# assert max(last[1.0, "post-norm, warm-up"], last[1.0, "pre-norm, no rise"]) < 0.5
+# assert max(last[1 / 16, name] for name, _ in kinds) < 0.5
 
 # %% [markdown]
 # Left, at the low rate, all three learn, and the rise only costs time. Right, at the high one, the post-norm model
@@ -268,7 +296,8 @@ def train_with_rates(model, loss_of, rates):
 #
 # for warmup in (1000, 4000):
 #     if (update := back_to_a_tenth(warmup)) is not ...:
-#         assert update > warmup and abs(learning_rate(update, 512, warmup) / peak_rate(512, warmup) - 0.1) < 1e-9
+#         share = learning_rate(update, 512, warmup) / peak_rate(512, warmup)
+#         assert update > warmup and abs(share - 0.1) < 1e-9
 
 # %% [markdown]
 # <details><summary>Solution</summary>

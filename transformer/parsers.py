@@ -17,8 +17,7 @@ from transformer.parsing import (
     untagged,
     write_trees,
 )
-from transformer.runs import Task, check_part
-from transformer.training import validation_loss
+from transformer.runs import Task, check_part, held_out_loss
 from transformer.trees import leaves_of
 
 LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41 or more": math.inf}  # words
@@ -123,7 +122,7 @@ def tree_validator(e, tokenizer, count=200, watch=None):
             watch(e.folder)
         report = evaluate_parser(model, tokenizer, pairs, beam=1, what=None)
         figures = {name: report[name] for name in ("f1", "valid_trees")}
-        return {**validation_loss(model, encoded), **figures}
+        return {**held_out_loss(model, encoded), **figures}
 
     return validate
 

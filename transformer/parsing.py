@@ -398,7 +398,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 #                                P_drop=0.0)
 #     model = Transformer(config)
 #     with tempfile.TemporaryDirectory() as folder:
-#         train(model, encode_pairs(tokenizer, training), settings, folder, quiet=True)
+#         train(model, encode_pairs(tokenizer, training), settings, folder)
 #     reports = {}
 #     sets = {"new sentences": pairs[:300], "deeper ones": deeper}
 #     for what, sentences in sets.items():

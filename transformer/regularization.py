@@ -21,6 +21,8 @@
 
 # %%
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -32,7 +34,6 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.fast.loss import projected_loss
 # from transformer.model import Transformer, TransformerConfig
 #
 # torch.manual_seed(0);
@@ -48,11 +49,11 @@ from torch import nn
 # The paper takes $P_{drop} = 0.1$ for the base model, 0.3 for the big one. In its Table 3 (D) no dropout makes perplexity 5.77 in place of 4.92, and BLEU 24.6 in place of 25.8.
 
 # %%
-def dropout(x, P_drop):
-    """Zero each number with probability P_drop and divide the rest by 1 - P_drop, so that the mean stays.
+def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
+    """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
 
-    Layers use `nn.Dropout`, which does this while training and nothing in evaluation. Raises
-    ValueError for a P_drop below 0, or of 1 and more.
+    So the mean stays. Layers use `nn.Dropout`, which does this while training and
+    nothing in evaluation. Raises ValueError for a P_drop below 0, or of 1 and more.
     """
     if not 0 <= P_drop < 1:
         raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
@@ -64,10 +65,12 @@ def dropout(x, P_drop):
 # print(dropout(torch.ones(2, 10), P_drop=0.3))
 # x = torch.randn(1_000_000, dtype=torch.float64) + 2
 # ours, theirs = dropout(x, 0.3), F.dropout(x, 0.3)
-# print(f"mean {x.mean():.2f}, with dropout {ours.mean():.2f} (torch {theirs.mean():.2f})")
+# print(f"mean {x.mean():.2f}, with dropout {ours.mean():.2f}, torch {theirs.mean():.2f}")
 
 # %% tags=["active-ipynb"]
-# assert all(abs((y == 0).double().mean() - 0.3) < 0.003 and abs(y.mean() - x.mean()) < 0.01 for y in (ours, theirs))
+# for y in (ours, theirs):
+#     assert abs((y == 0).double().mean() - 0.3) < 0.003
+#     assert abs(y.mean() - x.mean()) < 0.01
 # assert torch.allclose(ours[ours != 0], x[ours != 0] / 0.7, atol=1e-12)
 
 # %% [markdown]
@@ -80,14 +83,15 @@ def dropout(x, P_drop):
 # embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so we can ask a model.
 
 # %%
-def dropouts(model):
+def dropouts(model: nn.Module) -> dict[str, nn.Dropout]:
     """{name: module} of every dropout in a model."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, nn.Dropout)}
+    return {name: module for name, module in model.named_modules()
+            if isinstance(module, nn.Dropout)}
 
 
 # %%
-def set_dropout(model, P_drop):
-    """Give every dropout of a model this probability; ValueError below 0, or of 1 and more."""
+def set_dropout(model: nn.Module, P_drop: float) -> None:
+    """Give every dropout of a model this probability; ValueError outside [0, 1)."""
     if not 0 <= P_drop < 1:
         raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
     for module in dropouts(model).values():
@@ -95,13 +99,14 @@ def set_dropout(model, P_drop):
 
 
 # %% tags=["active-ipynb"]
-# with torch.device("meta"):                                    # the base model's structure, without its numbers
+# with torch.device("meta"):  # the base model's structure, without its numbers
 #     base = Transformer(TransformerConfig.preset("base", vocab_size=37_000))
 # names = list(dropouts(base))
 # print(len(names), "in all:", ", ".join(names[:3]), "...", names[-1])
 
 # %% tags=["active-ipynb"]
-# assert len(names) == 1 + 6 * 2 + 6 * 3 and not any("attention" in name or "feed_forward" in name for name in names)
+# assert len(names) == 1 + 6 * 2 + 6 * 3
+# assert not any("attention" in name or "feed_forward" in name for name in names)
 
 # %% [markdown]
 # One for the sums of embedding and position (used for source and target), two in each encoder layer, three in each
@@ -110,12 +115,19 @@ def set_dropout(model, P_drop):
 # same output whether they train or not:
 
 # %% tags=["active-ipynb"]
-# model, x = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.5)), torch.randn(3, 4, 16)
+# sizes = dict(d_model=16, d_ff=32, N=1, h=2, P_drop=0.5)
+# model, x = Transformer(TransformerConfig(20, **sizes)), torch.randn(3, 4, 16)
 # layer = model.encoder.layers[0]
-# training = layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)         # a new model is in training mode
-# evaluation = layer.eval().self_attention(x, x, x), layer.feed_forward(x), layer(x)
-# assert torch.equal(training[0], evaluation[0]) and torch.equal(training[1], evaluation[1])
-# assert not torch.allclose(training[2], evaluation[2])         # the layer around them does drop
+#
+# def outputs():
+#     return layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)
+#
+# training = outputs()  # a new model is in training mode
+# layer.eval()
+# evaluation = outputs()
+# assert torch.equal(training[0], evaluation[0])
+# assert torch.equal(training[1], evaluation[1])
+# assert not torch.allclose(training[2], evaluation[2])  # the layer around them does drop
 
 # %% [markdown]
 # In evaluation nothing is dropped, and nothing is left to chance; in training two calls differ:
@@ -137,8 +149,11 @@ def set_dropout(model, P_drop):
 # where the bracket is 1 for the gold type and 0 for all others.
 
 # %%
-def smoothed_targets(gold, V, epsilon):
-    """(1 - epsilon) on the gold type plus epsilon / V on every type (Szegedy et al., 2015): (...) ids -> (..., V)."""
+def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor:
+    """(1 - epsilon) on the gold type plus epsilon / V on every type (Szegedy, 2015).
+
+    Ids (...) -> (..., V).
+    """
     return (1 - epsilon) * F.one_hot(gold, V) + epsilon / V
 
 
@@ -147,8 +162,12 @@ def smoothed_targets(gold, V, epsilon):
 # $\epsilon / (V - 2)$. For comparison:
 
 # %%
-def smoothed_without_padding(gold, V, epsilon, pad_id=0):
-    """What some implementations do instead: 1 - epsilon on gold, 0 on padding, epsilon / (V - 2) on the others."""
+def smoothed_without_padding(
+        gold: torch.Tensor, V: int, epsilon: float, pad_id: int = 0) -> torch.Tensor:
+    """What some implementations do instead: nothing on padding, ids (...) -> (..., V).
+
+    1 - epsilon on gold, and epsilon / (V - 2) on the others.
+    """
     targets = torch.full((*gold.shape, V), epsilon / (V - 2))
     targets[..., pad_id] = 0.0
     return targets.scatter(-1, gold[..., None], 1 - epsilon)
@@ -156,8 +175,10 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 
 # %% tags=["active-ipynb"]
 # gold = torch.tensor(3)
-# rows = torch.stack([*(smoothed_targets(gold, 8, e) for e in (0.0, 0.1)), smoothed_without_padding(gold, 8, 0.1)])
-# plotting.heatmap(rows, range(8), ["no smoothing", "ε / V", "ε / (V - 2)"], values=True, largest=1.0)
+# rows = torch.stack([smoothed_targets(gold, 8, 0.0), smoothed_targets(gold, 8, 0.1),
+#                     smoothed_without_padding(gold, 8, 0.1)])
+# names = ["no smoothing", "ε / V", "ε / (V - 2)"]
+# plotting.heatmap(rows, range(8), names, values=True, largest=1.0)
 # assert torch.allclose(rows.sum(dim=1), torch.ones(3))
 
 # %% [markdown]
@@ -167,32 +188,58 @@ def smoothed_without_padding(gold, V, epsilon, pad_id=0):
 # is left out, and "mean" is a mean over real tokens.
 
 # %%
-def label_smoothing_loss(logits, gold, epsilon=0.1, pad_id=0, reduction="mean"):
+def label_smoothing_loss(
+        logits: torch.Tensor, gold: torch.Tensor, epsilon: float = 0.1, pad_id: int = 0,
+        reduction: str = "mean") -> torch.Tensor:
     """Cross-entropy with smoothed targets over the real tokens (Section 5.4), in nats.
 
-    logits: (B, T, V), gold: (B, T) ids. Where gold is pad_id, nothing is counted and the gradient is
-    zero. reduction: "mean" is per real token, "sum" their total, "none" (B * T,) losses.
+    logits: (B, T, V), gold: (B, T) ids. Where gold is pad_id, nothing is counted and
+    the gradient is zero. reduction: "mean" is per real token, "sum" their total, "none"
+    (B * T,) losses.
     """
     return F.cross_entropy(logits.flatten(0, 1), gold.flatten(), ignore_index=pad_id,
                            label_smoothing=epsilon, reduction=reduction)
 
 
 # %% [markdown]
+# In training (notebook 14) a model hands its loss three things: the layer that maps states to logits, the decoder's states, and
+# the gold tokens. So another loss can take its place, also one that never holds all logits at once
+# (`transformer.fast`).
+
+# %%
+@dataclass(frozen=True)
+class SmoothedLoss:
+    """`label_smoothing_loss` of a model's states, summed over the real tokens, in nats.
+
+    output: states (B, T, d_model) -> logits (B, T, V); x: the states; gold: (B, T) ids.
+    """
+
+    epsilon: float = 0.1
+    pad_id: int = 0
+
+    def __call__(self, output: Callable, x: torch.Tensor, gold: torch.Tensor):
+        logits = output(x).to(x.dtype)  # in bf16 the product is short, the loss is not
+        return label_smoothing_loss(logits, gold, self.epsilon, self.pad_id, "sum")
+
+
+# %% [markdown]
 # The same, written out, for any targets. We compare with it, and with the variant:
 
 # %%
-def cross_entropy_with_targets(logits, targets):
-    """-sum_k q(k) ln p(k) for each token, the loss by definition: logits and targets (..., V) -> (...)."""
+def cross_entropy_with_targets(
+        logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """-sum_k q(k) ln p(k) for each token, the definition: both (..., V) -> (...)."""
     return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
 
 
 # %% tags=["active-ipynb"]
 # logits = torch.randn(4, 6, 8, dtype=torch.float64, requires_grad=True)
-# gold = torch.tensor([[3, 5, 1, 7, 2, 6], [4, 2, 0, 0, 0, 0]]).repeat(2, 1)         # 0 is padding
+# gold = torch.tensor([[3, 5, 1, 7, 2, 6], [4, 2, 0, 0, 0, 0]]).repeat(2, 1)  # 0 pads
 # loss, real = label_smoothing_loss(logits, gold), gold != 0
 # by_formula = cross_entropy_with_targets(logits, smoothed_targets(gold, 8, 0.1))[real]
-# variant = cross_entropy_with_targets(logits, smoothed_without_padding(gold, 8, 0.1))[real]
-# print(f"loss {loss:.4f}, formula {by_formula.mean():.4f}, with V - 2 {variant.mean():.4f}")
+# others = smoothed_without_padding(gold, 8, 0.1)
+# variant = cross_entropy_with_targets(logits, others)[real]
+# print(f"loss {loss:.4f}, formula {by_formula.mean():.4f}, V - 2 {variant.mean():.4f}")
 
 # %% [markdown]
 # The first two agree. The third is another loss. The section "Checks" holds this to six digits.
@@ -204,8 +251,8 @@ def cross_entropy_with_targets(logits, targets):
 # targets' entropy: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ for the others.
 
 # %%
-def lowest_loss(V, epsilon):
-    """The smallest loss with smoothed targets, in nats: their entropy -sum_k q(k) ln q(k).
+def lowest_loss(V: int, epsilon: float) -> float:
+    """The smallest loss with smoothed targets: their entropy, -sum q(k) ln q(k), nats.
 
     q is 1 - epsilon + epsilon / V on the gold type and epsilon / V on the V - 1 others.
     """
@@ -219,25 +266,33 @@ def lowest_loss(V, epsilon):
 # Let a model give the gold token the probability $p$ and share the rest evenly. How does the loss depend on $p$?
 
 # %%
-def confident_logits(p, V):
-    """Logits (len(p), 1, V) that give type 1 each of the probabilities p, and all others an equal share."""
+def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
+    """Logits (len(p), 1, V) that give type 1 each of the probabilities p.
+
+    All others have an equal share.
+    """
     logits = torch.log((1 - p) / (V - 1))[:, None].repeat(1, V)
     logits[:, 1] = p.log()
     return logits[:, None]
 
 # %% tags=["active-ipynb"]
-# p, one = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64), torch.ones(1000, 1, dtype=torch.long)
-# curves = {f"ε = {e}": label_smoothing_loss(confident_logits(p, 1000), one, e, reduction="none") for e in (0.0, 0.1, 0.2)}
-# plotting.lines(p, curves, "probability of the gold token", "loss (V = 1,000)")
-# for e, curve in zip((0.1, 0.2), list(curves.values())[1:]):
-#     assert abs(curve.min() - lowest_loss(1000, e)) < 1e-5 and abs(p[curve.argmin()] - (1 - e + e / 1000)) < 1e-3
+# p = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64)
+# logits_of_p, ones = confident_logits(p, 1000), torch.ones(1000, 1, dtype=torch.long)
+# curves = {e: label_smoothing_loss(logits_of_p, ones, e, reduction="none")
+#           for e in (0.0, 0.1, 0.2)}
+# plotting.lines(p, {f"ε = {e}": curve for e, curve in curves.items()},
+#                "probability of the gold token", "loss (V = 1,000)")
+# for e in (0.1, 0.2):
+#     assert abs(curves[e].min() - lowest_loss(1000, e)) < 1e-5
+#     assert abs(p[curves[e].argmin()] - (1 - e + e / 1000)) < 1e-3
 
 # %% [markdown]
 # Without smoothing, more confidence always pays. With it there is a best confidence, $1 - \epsilon + \epsilon / V$, and
 # going beyond costs. With the paper's vocabulary no training loss can fall below this:
 
 # %% tags=["active-ipynb"]
-# print(f"{lowest_loss(37_000, 0.1):.3f} nats, of which {-0.9 * math.log(0.9):.3f} from the gold token")
+# of_gold = -0.9 * math.log(0.9)
+# print(f"{lowest_loss(37_000, 0.1):.3f} nats, {of_gold:.3f} of them from the gold token")
 
 # %% [markdown]
 # The rest comes from the other types: together they get only 0.1, but each costs $-\ln q = 12.8$.
@@ -264,17 +319,18 @@ def confident_logits(p, V):
 # gradient flows, everywhere else it does.
 
 # %% tags=["active-ipynb"]
-# assert abs(loss - by_formula.mean()) < 1e-6 and abs(variant.mean() - by_formula.mean()) > 1e-3
-# assert abs(label_smoothing_loss(logits, gold, reduction="sum") - by_formula.sum()) < 1e-5
+# total = label_smoothing_loss(logits, gold, reduction="sum")
+# assert abs(loss - by_formula.mean()) < 1e-6
+# assert abs(variant.mean() - by_formula.mean()) > 1e-3
+# assert abs(total - by_formula.sum()) < 1e-5
 # loss.backward()
 # assert logits.grad[~real].eq(0).all() and logits.grad[real].ne(0).all()
 
 # %% [markdown]
-# **The loop's loss is the same.** To save memory and time, training takes a loss that never holds all logits at once
-# ([notebook 11](11_hardware.ipynb)). It multiplies vectors by an output matrix itself. With the identity as that matrix the vectors are the logits, and both losses must agree:
+# **The loop's loss is the same.** With a layer that changes nothing, states are logits:
 
 # %% tags=["active-ipynb"]
-# assert abs(projected_loss(logits, torch.eye(8).double(), gold) - label_smoothing_loss(logits, gold, reduction="sum")) < 1e-9
+# assert torch.equal(SmoothedLoss()(nn.Identity(), logits, gold), total)
 
 # %% [markdown]
 # ## Exercises
@@ -287,7 +343,9 @@ def confident_logits(p, V):
 # %% tags=["active-ipynb"]
 # your_answer = ...
 # if your_answer is not ...:
-#     assert abs(label_smoothing_loss(torch.zeros(1, 1, 37_000), torch.ones(1, 1, dtype=torch.long)) - your_answer) < 1e-3
+#     gold = torch.ones(1, 1, dtype=torch.long)
+#     found = label_smoothing_loss(torch.zeros(1, 1, 37_000), gold)
+#     assert abs(found - your_answer) < 1e-3
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -13,7 +13,7 @@ import torch
 from torch import distributed
 
 from transformer.corpora import corpus_paths, stream_corpus, stream_parallel
-from transformer.corpora.encoded import prepare
+from transformer.corpora.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
 from transformer.scores import bleu
@@ -21,15 +21,19 @@ from transformer.search import translate
 from transformer.files import data_folder, git_commit, prepare_folder, processor, write_file, write_json
 from transformer.hardware import (
     UTILISATION, allow_tf32, choose_device, choose_precision, matmul_rate,
-    precision_hint, process_count, process_number, processes, training_flops,
+    precision_hint, training_flops,
 )
-from transformer.fast import build_fast
+from transformer.distributed import process_count, process_number, processes
+from transformer.fast import build_fast, fast_training
+from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.model import TransformerConfig
 from transformer.weights import count_parameters, load_parameters
 from transformer.pretrained import load_tokenizer, parameters_of
 from transformer.recipes import RECIPES
-from transformer.training import Interrupted, TrainingConfig, check_pairs, merit, train, validation_loss
+from transformer.training import TrainingConfig, train, validation_loss
+from transformer.progress import merit
+from transformer.interrupt import Interrupted
 
 
 @dataclass
@@ -276,6 +280,11 @@ def plan_of(e, encoded, device):
     return plan_run(e.model, e.training, source, target - 1, len(encoded), rate)
 
 
+def held_out_loss(model, encoded):
+    """`validation_loss`, by the fast parts."""
+    return validation_loss(model, encoded, criterion=ChunkedLoss(0.0, model.config.pad_id))
+
+
 def validator(e, tokenizer, count=200, watch=None):
     """validate(model) for `train`: cross-entropy and greedy BLEU on the first `count` validation pairs.
 
@@ -289,7 +298,7 @@ def validator(e, tokenizer, count=200, watch=None):
         if watch is not None:
             watch(e.folder)
         outputs = translate(model, tokenizer, sources, beam=1)
-        return {**validation_loss(model, encoded), "bleu": bleu(outputs, references).score}
+        return {**held_out_loss(model, encoded), "bleu": bleu(outputs, references).score}
 
     return validate
 
@@ -301,10 +310,11 @@ def new_model(e, device):
     return compile_stacks(model) if e.compile else model
 
 
-def fit(model, e, encoded, validate, quiet=False):
-    """Train the model of an experiment; a stop says how to go on. See `train`."""
+def fit(model, e, encoded, validate):
+    """Train the model of an experiment by the fast parts; a stop says how to go on. See `train`."""
+    parts = fast_training(e.training, e.model)
     try:
-        return train(model, encoded, e.training, e.folder, validate, e.resume, quiet)
+        return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}") from None
@@ -330,7 +340,7 @@ class Task:
     new_model: Callable = new_model  # new_model(e, device)
 
 
-def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
+def run_experiment(e, command, count=200, watch=None, task=Task()):
     """Vocabulary, plan, training (validated on `count` pairs), average: leaves a model in e.folder.
 
     command: the words that started it, for run.json. Started by torchrun, each process calls it. Returns True in the
@@ -349,7 +359,7 @@ def run_experiment(e, command, count=200, watch=None, quiet=False, task=Task()):
             if hint := precision_hint(device, e.training.precision):
                 print(hint, flush=True)
         try:
-            fit(model, e, encoded, validate, quiet)
+            fit(model, e, encoded, validate)
         except Interrupted:
             note_resumed(e, command, device)
             raise

@@ -1,6 +1,6 @@
-"""Checks that configurations of models share: what cannot work is refused with one sentence."""
+"""Checks that configurations share: what cannot work is refused with one sentence."""
 
-import dataclasses
+from dataclasses import fields
 
 
 def check_sequence_sizes(config):
@@ -28,7 +28,7 @@ def named_sizes(presets: dict, name: str) -> dict:
 
 def check_sizes(c):
     """ValueError where the fields of a `TransformerConfig` cannot make a model."""
-    for field in dataclasses.fields(c):
+    for field in fields(c):
         name, value = field.name, getattr(c, field.name)
         if isinstance(field.default, bool) and not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, not {value!r}")
@@ -46,3 +46,24 @@ def check_sizes(c):
     if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
         raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
                          f"{c.vocab_size} types")
+
+
+def given(config, names: str) -> dict:
+    """{name: value} of some fields (names in one string); None is left out where it is a default."""
+    optional = {field.name for field in fields(config) if field.default is None}
+    values = {name: getattr(config, name) for name in names.split()}
+    return {name: v for name, v in values.items() if v is not None or name not in optional}
+
+
+def check_counts(config, names: str) -> None:
+    """ValueError where one of these fields is no whole number of at least 1."""
+    for name, value in given(config, names).items():
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def check_positive(config, names: str) -> None:
+    """ValueError where one of these fields is no number above 0."""
+    for name, value in given(config, names).items():
+        if type(value) not in (int, float) or not value > 0:
+            raise ValueError(f"{name} must be above 0, not {value!r}")

@@ -202,7 +202,7 @@ from transformer.runs import (
 
 # %% tags=["active-ipynb"]
 # shown = display("the curves come with the first validation", display_id=True)
-# run_experiment(e, "notebook 16", count=20 if device.type == "cpu" else 200, watch=draw, quiet=True)
+# run_experiment(e, "notebook 16", count=20 if device.type == "cpu" else 200, watch=draw)
 # draw(e.folder)
 
 # %% [markdown]

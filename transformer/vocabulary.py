@@ -441,7 +441,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #     def validate(model):
 #         return validation_loss(model, valid)
 #
-#     log = train(model, encoded, loop, validate=validate, quiet=True)
+#     log = train(model, encoded, loop, validate=validate)
 #     answered = sum(len(target) - 1 for _, target in valid) / len(valid)  # in a sentence
 #     return model, [row["validation_loss"] * answered for row in log]
 

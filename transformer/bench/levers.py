@@ -7,10 +7,10 @@ import torch
 from transformer.bench.harness import under, updates_of
 from transformer.bench.peers import EPSILON, Plain
 from transformer.fast import FAST
+from transformer.fast.loss import ChunkedLoss
+from transformer.fast.optimizer import fused_adam
 from transformer.model import Parts, TransformerConfig
-from transformer.optimizer import adam
 from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
-from transformer.training import Objective
 
 LEVERS = ("similar lengths", "loss in chunks", "attention", "fused Adam")
 
@@ -25,13 +25,13 @@ class Levered(Plain):
     def prepare(self):
         super().prepare("bf16" if "bf16" in self.pulled else "fp32")
         if "fused Adam" in self.pulled:
-            self.optimizer = adam(self.model)
+            self.optimizer = fused_adam(self.model)
         return self
 
     def loss(self, batch):
         if "loss in chunks" not in self.pulled:
             return super().loss(batch)
-        return Objective(self.model, EPSILON)(batch)
+        return self.model.loss(batch, ChunkedLoss(EPSILON))
 
 
 def lever_sets() -> dict[str, tuple[str, ...]]:

@@ -20,10 +20,12 @@ from transformer.attention import causal_mask
 from transformer.decoding import beam_search, greedy_search
 from transformer.export import export_ctranslate2
 from transformer.fast import FAST
+from transformer.fast.loss import ChunkedLoss
+from transformer.fast.optimizer import fused_adam
 from transformer.fast.packed import compile_stacks
 from transformer.hardware import autocast, loss_scaler
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.optimizer import adam, set_learning_rate
+from transformer.optimizer import set_learning_rate
 from transformer.positions import SinusoidalPositions
 from transformer.speed import SEED, real_tokens
 from transformer.training import Objective, update_weights
@@ -87,8 +89,8 @@ class Fast(Plain):
         super().__init__(c, FAST)
 
     def prepare(self, precision="fp32"):
-        self.objective = Objective(self.model, EPSILON, precision)
-        self.optimizer = adam(self.model)
+        self.objective = Objective(self.model, ChunkedLoss(EPSILON), precision)
+        self.optimizer = fused_adam(self.model)
         self.scaler = loss_scaler(next(self.parameters()).device, precision)
         return self.train()
 
@@ -163,7 +165,7 @@ class Tuned(Torch):
 
     def prepare(self, precision="fp32"):
         super().prepare(precision)
-        self.optimizer = adam(self)
+        self.optimizer = fused_adam(self)
         return self
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from transformer.corpora import corpus_paths, stream_corpus
 from transformer.corpora.download import download_folder, sha256_of
-from transformer.data import encode_pairs
+from transformer.data import encode_pairs, lengths_of
 
 PART = 10_000  # pairs encoded, and held in memory, at a time
 ENCODED_FILES = ("tokens.bin", "offsets.bin")
@@ -164,3 +164,18 @@ def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
     pairs = stream_corpus(name, split, reverse)
     settings = (name, split, reverse, longest)
     return prepare(tokenizer, pairs, corpus_paths(name, split), f"{name}-{split}", *settings)
+
+
+def check_pairs(encoded, max_positions: int) -> None:
+    """ValueError where there is no pair, or, naming it, where one is too long for the model."""
+    if not len(encoded):
+        raise ValueError("no sentence pairs to train on")
+    for start in range(0, len(encoded), 100_000):
+        rows = range(start, min(start + 100_000, len(encoded)))
+        source, target = lengths_of(encoded, rows)
+        longest = np.maximum(source, target - 1)  # the decoder never reads the end mark
+        number = int((longest > max_positions).argmax())
+        if longest[number] > max_positions:
+            raise ValueError(f"sentence pair {start + number + 1} has {longest[number]} tokens, "
+                             f"more than the model's {max_positions} positions: shorten or remove "
+                             "it, or train with a larger max_positions")

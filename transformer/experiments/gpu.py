@@ -50,11 +50,12 @@ from transformer.hardware import (
     peak_memory,
     training_flops,
 )
-from transformer.fast import build_fast
+from transformer.fast import build_fast, fast_training
 from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
 from transformer.runs import Experiment
-from transformer.training import Interrupted, train
+from transformer.training import train
+from transformer.interrupt import Interrupted
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 BENCH = {"bench-base": ("base",), "bench-big": ("big",), "bench-decoding": ("T3", "T4"),  # parts of `transformer bench`
@@ -97,7 +98,8 @@ def measured(c, training, encoded, device) -> dict:
     warm-up.
     """
     torch.manual_seed(training.seed)
-    log = train(build_fast(c).to(device), encoded, training)
+    model = build_fast(c).to(device)
+    log = train(model, encoded, training, **fast_training(training, c))
     first, last = log[0], log[-1]
     updates, seconds = last["update"] - first["update"], max(1e-9, last["seconds"] - first["seconds"])
     return {"seconds_per_update": round(seconds / updates, 6),

@@ -30,7 +30,8 @@ from transformer.experiments.rows import public, row_of
 from transformer.files import git_commit, prepare_folder, write_json
 from transformer.hardware import choose_device
 from transformer.runs import Experiment, Task, adopt, hardware_in_words, run_experiment
-from transformer.training import Diverged, Interrupted, catch_interrupt
+from transformer.progress import Diverged
+from transformer.interrupt import Interrupted, catch_interrupt
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, 
     elif not (folder / "model.safetensors").is_file():
         remove_weights(folder)  # of a run that was killed before its first checkpoint
     with redirect_stdout(None):
-        run_experiment(e, command, quiet=True, task=task)
+        run_experiment(e, command, task=task)
     trained = time.monotonic()
     row = row_of(folder, score(e, choose_device(device)))
     row["minutes"] = round(row["minutes"] + (time.monotonic() - trained) / 60, 2)

@@ -39,9 +39,9 @@ from transformer.optimizer import peak_rate
 from transformer.pretrained import load, parameters_of
 from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig
-from transformer.runs import Experiment, Task, read_log, stream_pairs
+from transformer.runs import Experiment, Task, held_out_loss, read_log, stream_pairs
 from transformer.translation import score_report
-from transformer.training import TrainingConfig, validation_loss
+from transformer.training import TrainingConfig
 
 STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length
 COMMAND = "python -m transformer.experiments.table2"
@@ -123,7 +123,7 @@ def timed_validator(e, tokenizer, count=200, watch=None):
 
     def validate(model):
         wall, cpu = time.monotonic() - before[0], time.process_time() - before[1]
-        row = {**validation_loss(model, encoded), "wall_seconds": wall, "cpu_seconds": cpu}
+        row = {**held_out_loss(model, encoded), "wall_seconds": wall, "cpu_seconds": cpu}
         before[:] = time.monotonic(), time.process_time()
         return row
 

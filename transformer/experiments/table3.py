@@ -17,8 +17,8 @@ from transformer.scores import bleu
 from transformer.search import translate
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
 from transformer.weights import load_parameters, load_weights
-from transformer.runs import Task, files_of, stream_pairs
-from transformer.training import Diverged, validation_loss
+from transformer.runs import Task, files_of, held_out_loss, stream_pairs
+from transformer.progress import Diverged
 from transformer.variations import LARGE, PAPER, QUESTIONS, SMALL, TABLE_3, Row, Trial, model_of, scaled, with_changes
 
 
@@ -68,7 +68,7 @@ def loss_validator(e, tokenizer, count=200, watch=None):
     which is quick.
     """
     encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), count)))
-    return lambda model: validation_loss(model, encoded)
+    return lambda model: held_out_loss(model, encoded)
 
 
 TASK = Task(sample, loss_validator, model_of)
@@ -79,7 +79,7 @@ def figures_of(model, tokenizer, pairs) -> dict:
     loss.
     """
     sources, references = zip(*pairs)
-    loss = validation_loss(model, encode_pairs(tokenizer, pairs))["validation_loss"]
+    loss = held_out_loss(model, encode_pairs(tokenizer, pairs))["validation_loss"]
     if not math.isfinite(loss):
         raise Diverged(f"after training the validation loss is {loss}")
     found = bleu(translate(model, tokenizer, sources, beam=1), references)

@@ -1,15 +1,54 @@
-"""A loss that never holds the whole table of logits."""
+"""The loss of notebook 13 without the table of logits.
+
+For 25,000 target tokens and 37,000 types the logits z = x E^T (decoder's states times output
+matrix) are 3.7 GB in fp32, their gradient as much again. Yet each row is needed for a moment only:
+for one number, the loss, and for its gradient, softmax(z) - q, where q are the smoothed targets. So
+some rows of x at a time get their logits, loss and gradient at once; dloss/dx and the sum of
+dloss/dE are kept, and the logits forgotten.
+"""
+
+from dataclasses import dataclass
 
 import torch
 
 from transformer.hardware import autocast_off
 
 
-def chunk_gradient(z, gold, epsilon):
-    """Loss of logits z (n, V), summed, and its gradient (n, V).
+@dataclass(frozen=True)
+class ChunkedLoss:
+    """`SmoothedLoss` of notebook 13, some rows of logits at a time; the output layer has no bias."""
 
-    Targets: 1 - epsilon on gold (n,), and epsilon / V on every type (the label smoothing of notebook 13).
+    epsilon: float = 0.1
+    pad_id: int = 0
+
+    def __call__(self, output, x, gold):
+        return projected_loss(x, output.weight, gold, self.epsilon, self.pad_id)
+
+
+def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
+    """Label-smoothed cross-entropy of the logits x E^T, summed over real tokens, logits not kept.
+
+    x: (B, T, d_model), E: (V, d_model), gold: (B, T) ids -> a number, in nats; equal to
+    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included. ValueError for
+    an epsilon outside 0 to 1.
     """
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be between 0 and 1, not {epsilon}")
+    real, wanted = gold != pad_id, torch.is_grad_enabled()
+    return Chunks.apply(x[real], E, gold[real], epsilon, chunk_rows(E), wanted)
+
+
+def chunk_rows(E):
+    """Rows of logits over the types of E that are computed at once.
+
+    8 MiB of them on a CPU (they stay in its cache), else 512 MiB.
+    """
+    space = 8 * 2**20 if E.device.type == "cpu" else 512 * 2**20
+    return max(1, space // (4 * len(E)))
+
+
+def chunk_gradient(z, gold, epsilon):
+    """Loss of logits z (n, V), summed, and its gradient (n, V), for gold (n,)."""
     at_gold, mean, top = z.gather(1, gold[:, None])[:, 0], z.mean(dim=1), z.amax(dim=1)
     p = z.softmax(dim=1)
     log_sum = top - p.amax(dim=1).log()  # log of the sum of exponentials, from the largest entry
@@ -19,8 +58,8 @@ def chunk_gradient(z, gold, epsilon):
     return loss, p
 
 
-class ChunkedLoss(torch.autograd.Function):
-    """The summed loss of x (n, d_model) projected by E (V, d_model), some rows at a time; see `projected_loss`."""
+class Chunks(torch.autograd.Function):
+    """The summed loss of x (n, d_model) projected by E (V, d_model); see `projected_loss`."""
 
     @staticmethod
     def forward(ctx, x, E, gold, epsilon, rows, wanted):
@@ -30,7 +69,8 @@ class ChunkedLoss(torch.autograd.Function):
             weight = E.to(short)
             for i in range(0, len(x), rows):
                 part = x[i:i + rows].to(short)
-                loss, gradient = chunk_gradient((part @ weight.T).to(x.dtype), gold[i:i + rows], epsilon)
+                z = (part @ weight.T).to(x.dtype)
+                loss, gradient = chunk_gradient(z, gold[i:i + rows], epsilon)
                 total = total + loss
                 if not wanted:  # only the loss
                     continue
@@ -47,24 +87,3 @@ class ChunkedLoss(torch.autograd.Function):
     def backward(ctx, gradient):
         to_x, to_E = ctx.saved_tensors
         return gradient * to_x, gradient * to_E, None, None, None, None
-
-
-def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
-    """Label-smoothed cross-entropy of the logits x E^T, summed over real tokens, without keeping the logits.
-
-    x: (B, T, d_model), E: (V, d_model), gold: (B, T) ids -> a number, in nats; equal to
-    `label_smoothing_loss` of notebook 13 with reduction="sum", gradients included. ValueError for an epsilon outside 0 to 1.
-    """
-    if not 0 <= epsilon <= 1:
-        raise ValueError(f"epsilon must be between 0 and 1, not {epsilon}")
-    real = gold != pad_id
-    return ChunkedLoss.apply(x[real], E, gold[real], epsilon, chunk_rows(E), torch.is_grad_enabled())
-
-
-def chunk_rows(E):
-    """Rows of logits over the types of E that are computed at once.
-
-    8 MiB of them on a CPU, where they stay in its cache, else 512 MiB.
-    """
-    space = 8 * 2**20 if E.device.type == "cpu" else 512 * 2**20
-    return max(1, space // (4 * len(E)))

@@ -1,0 +1,96 @@
+"""A run's files: the checkpoint to go on from, the weights of its last validations, its log."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from transformer.files import write_file
+from transformer.weights import load_parameters, load_weights, save_weights
+
+
+def save_checkpoint(
+        path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict) -> None:
+    """What the next update depends on besides settings and corpus, in the safetensors format.
+
+    That is the weights, the optimizer's state of each, and `progress`, plain numbers and lists
+    that are kept as JSON (the place in the data among them). The model's configuration goes with
+    it: some differ without any weight having another shape.
+    """
+    tensors = {}
+    for name, p in model.named_parameters():
+        tensors[f"model.{name}"] = p
+        for key, value in optimizer.state[p].items():
+            if value is not None:
+                tensors[f"optimizer.{key}.{name}"] = torch.as_tensor(value)
+    metadata = {"progress": json.dumps(progress), "config": json.dumps(asdict(model.config))}
+    save_weights(tensors, path, metadata)
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict:
+    """Put model and optimizer back as `save_checkpoint` found them; return its progress.
+
+    Raises ValueError for a file that is cut off, of another configuration, or without a training
+    state, FileNotFoundError where there is none.
+    """
+    tensors, metadata = load_weights(path)
+    if "progress" not in metadata:
+        raise ValueError(f"{path} holds weights but no training state: resume needs the "
+                         "checkpoint.safetensors of a run")
+    check_config(path, json.loads(metadata["config"]), asdict(model.config))
+    names = [name for name, _ in model.named_parameters()]
+    weights, state = {}, {name: {} for name in names}  # no state before the first update
+    for full_name, tensor in tensors.items():
+        kind, _, name = full_name.partition(".")
+        if kind == "model":
+            weights[name] = tensor
+        else:
+            key, _, name = name.partition(".")
+            state.setdefault(name, {})[key] = tensor
+    load_parameters(model, weights, path)
+    numbered = {number: state[name] for number, name in enumerate(names)}
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+    return json.loads(metadata["progress"])
+
+
+def check_config(path: Path, saved: dict, config: dict) -> None:
+    """ValueError, naming what differs, where a model of another configuration wrote it."""
+    differ = [f"{name} is {saved.get(name)} there and {value} here"
+              for name, value in config.items() if saved.get(name) != value]
+    if differ:
+        raise ValueError(f"{path} is of another configuration ({', '.join(differ)}): resume with "
+                         "the settings the run began with")
+
+
+def check_folder(folder: Path | None, resume: bool) -> None:
+    """ValueError where a run would be mixed with another one, or has nothing to go on from."""
+    if folder is None:
+        if resume:
+            raise ValueError("resume=True needs the folder of the run to go on with")
+    elif not resume and (Path(folder) / "checkpoint.safetensors").is_file():
+        raise ValueError(f"{folder} already holds a run: go on with it (resume=True), "
+                         "or name another folder")
+
+
+def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
+    """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
+    path = folder / "weights" / f"{update:08d}.safetensors"
+    save_weights(dict(model.named_parameters()), path)
+    for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
+        old.unlink()
+
+
+def save_state(
+        folder: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict,
+        keep: int = 0) -> None:
+    """Write a run's log, its checkpoint, and with keep > 0 the weights; nothing without a folder."""
+    if folder is None:
+        return
+    log = "".join(json.dumps(row) + "\n" for row in progress["log"])
+    write_file(Path(folder) / "log.jsonl",
+               lambda temporary: temporary.write_text(log, encoding="utf8"))
+    if keep:
+        keep_weights(Path(folder), model, progress["update"], keep)
+    save_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer, progress)

@@ -1,0 +1,36 @@
+"""Ctrl-C and SIGTERM: the first leaves a note, so that an update is finished and saved."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Interrupted(Exception):
+    """Training was stopped by Ctrl-C or SIGTERM; what was done is saved."""
+
+
+@contextmanager
+def catch_interrupt() -> Iterator[list[str]]:
+    """Inside the block the first Ctrl-C or SIGTERM only adds to the list that is yielded.
+
+    A second raises KeyboardInterrupt. (Otherwise Python raises it wherever it happens to be,
+    perhaps with half of the weights updated. Clusters send SIGTERM before they take a machine
+    away.) In another thread than the main one, which alone gets signals, nothing is caught.
+    """
+    notes = []
+
+    def note(number, _):
+        if notes:
+            raise KeyboardInterrupt
+        notes.append("Ctrl-C" if number == signal.SIGINT else "SIGTERM")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield notes
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield notes
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,208 @@
+"""Beside the loop of notebook 14: what a run counts, logs, saves and shows; when it stops."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from multiprocessing import parent_process
+from pathlib import Path
+
+from tqdm import tqdm
+
+from transformer.checkpoint import check_folder, load_checkpoint, save_state
+from transformer.distributed import (
+    check_share,
+    process_count,
+    process_number,
+    sum_over_processes,
+)
+from transformer.hardware import Meter, choose_precision, matmul_rate, peak_memory
+from transformer.interrupt import Interrupted, catch_interrupt
+
+MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
+
+
+class Diverged(ValueError):
+    """Losses or gradients that are no numbers any more."""
+
+
+def merit(row: dict) -> float:
+    """What makes a row of the log better than another: BLEU where it was measured, or a low loss."""
+    found = row.get("bleu", -row.get("validation_loss", row["loss"]))
+    return -math.inf if math.isnan(found) else found
+
+
+def mean(values: list[float]) -> float:
+    """nan where there are none."""
+    return sum(values) / len(values) if values else math.nan
+
+
+@dataclass
+class Progress:
+    """How far a run has come: numbers and lists only, because checkpoints keep it as JSON."""
+
+    update: int = 0  # updates that are done, skipped ones included
+    epoch: int = 0  # place in the data: the epoch,
+    index: int = 0  # and how many of its batches are done
+    tokens: int = 0  # real target tokens seen
+    seconds: float = 0.0
+    skipped: int = 0  # updates whose gradient was not a number
+    skipped_in_a_row: int = 0
+    scaler: dict = field(default_factory=dict)  # the state of the scale for losses in fp16
+    losses: list = field(default_factory=list)  # since the last row of the log
+    norms: list = field(default_factory=list)
+    best: float | None = None  # the highest `merit` so far
+    since_best: int = 0  # validations since then
+    log: list = field(default_factory=list)
+
+    def finished(self, config) -> bool:
+        """True when the updates, the minutes or the patience are used up."""
+        late = config.minutes is not None and self.seconds >= 60 * config.minutes
+        waited = config.patience is not None and self.since_best >= config.patience
+        return self.update >= config.updates or late or waited
+
+    def count(self, loss: float, norm: float) -> None:
+        """Note an update's loss and norm, or that it was skipped; `Diverged` after too many."""
+        self.update += 1
+        if math.isfinite(norm):
+            self.losses.append(loss)
+            self.norms.append(norm)
+            self.skipped_in_a_row = 0
+            return
+        self.skipped += 1
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row >= MOST_SKIPPED:
+            raise Diverged(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th "
+                           "update in a row: training has diverged. What was saved is from before; "
+                           "start again with a smaller factor, a longer warmup, or a clip of 1")
+
+    def row(self, rate: float, speed: dict) -> dict:
+        """A row for the log: loss (nats a target token) and norm are means since the last one."""
+        return {"update": self.update, "epoch": self.epoch, "tokens": self.tokens, "rate": rate,
+                "seconds": round(self.seconds, 3), **speed, "skipped": self.skipped,
+                "loss": mean(self.losses), "norm": mean(self.norms)}
+
+    def add(self, row: dict) -> None:
+        """Put a finished row into the log."""
+        self.since_best += 1
+        if self.best is None or merit(row) > self.best:
+            self.best = merit(row)
+            self.since_best = 0
+        self.losses, self.norms = [], []
+        self.log.append(row)
+
+
+class Run:
+    """A run in memory, begun anew or brought back to where a checkpoint found it.
+
+    Of several processes the first one validates, logs and saves, and the others wait for it.
+    """
+
+    def __init__(self, model, optimizer, scaler, config, folder=None, validate=None, resume=False):
+        check_share(config.accumulate)
+        check_folder(folder, resume)
+        self.model, self.optimizer, self.scaler = model, optimizer, scaler
+        self.config, self.folder, self.validate = config, folder, validate
+        self.device = next(model.parameters()).device
+        self.progress = Progress()
+        if resume:
+            path = Path(folder) / "checkpoint.safetensors"
+            self.progress = Progress(**load_checkpoint(path, model, optimizer))
+        if self.progress.scaler:
+            scaler.load_state_dict(self.progress.scaler)
+        rate = matmul_rate(self.device, choose_precision(self.device, config.precision))
+        self.meter = Meter(model.config, rate * process_count())
+        self.first = process_number() == 0
+        self.started = time.monotonic() - self.progress.seconds
+        self.saved = time.monotonic()
+
+    def place(self) -> tuple[int, int]:
+        """Where in the data it goes on: the epoch, and how many of its batches are done."""
+        return self.progress.epoch, self.progress.index
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Inside the block Ctrl-C waits for the end of an update; a terminal shows a bar."""
+        watched = self.first and parent_process() is None and sys.stderr.isatty()
+        bar = tqdm(total=self.config.updates, initial=self.progress.update, unit="update",
+                   disable=not watched)
+        with catch_interrupt() as self.notes, bar as self.bar:
+            yield
+
+    def goes_on(self) -> bool:
+        """False when all is done, or somebody wants to stop: then for all processes alike."""
+        done = self.first and self.progress.finished(self.config)
+        return not sum_over_processes(bool(self.notes) or done, self.device)
+
+    def count(self, place: tuple, pairs: list, loss: float, norm: float) -> None:
+        """Note an update: its last batch's place (epoch, index, ...), the pairs of all processes,
+        this one's part of the loss, and the norm of the gradient.
+        """
+        progress = self.progress
+        progress.count(sum_over_processes(loss, self.device), norm)
+        progress.epoch, progress.index = place[0], place[1] + 1
+        tokens = sum(len(target) - 1 for _, target in pairs)
+        progress.tokens += tokens
+        progress.seconds = time.monotonic() - self.started
+        progress.scaler = self.scaler.state_dict()
+        self.meter.add(len(pairs), sum(len(source) for source, _ in pairs), tokens)
+        self.bar.update()
+
+    def record(self, rate: float) -> None:
+        """Log, validate and save if it is time to: every save_every updates, and at the end.
+
+        Every save_minutes it is time to save only.
+        """
+        progress, config = self.progress, self.config
+        if not self.first:
+            return
+        if progress.finished(config) or progress.update % config.save_every == 0:
+            row = progress.row(rate, self.meter.read())
+            if self.validate is not None:
+                self.model.eval()
+                row.update(self.validate(self.model))
+            progress.add(row)
+            self.show(row)
+            write_events(self.folder, row)
+            # With patience, the weights before that many validations are the best
+            self.save(config.keep + (progress.since_best if config.patience else 0))
+            self.meter.restart()
+        elif time.monotonic() - self.saved > 60 * config.save_minutes:
+            self.save()
+
+    def save(self, keep: int = 0) -> None:
+        """See `save_state`."""
+        save_state(self.folder, self.model, self.optimizer, asdict(self.progress), keep)
+        self.saved = time.monotonic()
+
+    def show(self, row: dict) -> None:
+        """A row's figures beside the bar."""
+        names = "loss", "validation_loss", "bleu", "tokens_per_second", "utilisation", "skipped"
+        shown = {name: row[name] for name in names if row.get(name)}
+        self.bar.set_postfix({**shown, "GiB": round(peak_memory(self.device), 1)})
+
+    def close(self) -> list[dict]:
+        """The log; where the run is not finished all is saved, and Interrupted says so."""
+        done = self.first and self.progress.finished(self.config)
+        if not sum_over_processes(done, self.device):  # the first alone knows of patience and time
+            if self.first:
+                self.save()
+            # Wait: when one process leaves, torchrun stops the others, saving or not
+            sum_over_processes(0, self.device)
+            place = f", all saved in {self.folder}" if self.folder else ""
+            raise Interrupted(f"stopped after update {self.progress.update}{place}")
+        return self.progress.log
+
+
+def write_events(folder: Path | None, row: dict) -> None:
+    """Add a row's figures to folder/tensorboard, where there is a folder and TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return
+    if folder is not None:
+        with SummaryWriter(Path(folder) / "tensorboard") as writer:
+            for name, value in row.items():
+                writer.add_scalar(name, value, row["update"])
