@@ -347,8 +347,8 @@ class DotProductScore(nn.Module):
 class ConvolutionalDecoderLayer(nn.Module):
     """A causal block that looks at the source: x, g (B, T, d_model) -> the same.
 
-    memory (B, S, 2 d_model): keys and values; mask (B, 1, S), True = may be looked at; own
-    is a `Cache` of the block's last k - 1 inputs.
+    memory (B, S, 2 d_model): keys and values; mask (B, 1, S), True = may be looked at;
+    own is a `Cache` of the block's last k - 1 inputs.
     """
 
     def __init__(self, config):
@@ -415,8 +415,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
     def states(self, target, memory, source_mask, caches=None, start=0):
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
-        source_mask: (B, 1, 1, S), or None where every token is real. With caches the target
-        holds new tokens only, from position start on.
+        source_mask: (B, 1, 1, S), or None where every token is real. With caches the
+        target holds new tokens only, from position start on.
         """
         x = self.dropout(self.positions(self.embed(target), start))
         mask = None if source_mask is None else source_mask[:, 0]

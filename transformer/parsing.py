@@ -585,8 +585,8 @@ def closing_looks(model, tokenizer, pairs):
 # for _, run in results.iterrows():
 #     for way, path in ways.items():
 #         here = f"here, {run['parameters'] / 1e6:.1f} M, {way}"
-#         found = [run[f"{path}.{figure}"] for figure in figures]
-#         rows.append((here, f"{run['corpus']}, test", *found))
+#         numbers = [run[f"{path}.{figure}"] for figure in figures]
+#         rows.append((here, f"{run['corpus']}, test", *numbers))
 # columns = ["parser", "text", "F1", "precision", "recall", "valid trees, %"]
 # pd.DataFrame(rows, columns=columns).round(1).fillna("-").set_index("parser")
 

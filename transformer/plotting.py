@@ -135,7 +135,8 @@ def paint(weights, columns=None, rows=None, title="", ax=None, values=False, lar
               vmin=-top if two_sided else 0.0, vmax=top, aspect="auto")
     ax.set_title(title, fontsize=10)
     ax.set(xlabel=labels[0], ylabel=labels[1])
-    tick_labels(ax.xaxis, columns, C, rotation=90)
+    longest = max((len(str(name)) for name in columns), default=0) if columns is not None else 0
+    tick_labels(ax.xaxis, columns, C, rotation=90 if longest > 2 else 0)
     tick_labels(ax.yaxis, rows, R)
     if values:
         write_values(ax, weights, top, two_sided)
@@ -158,7 +159,9 @@ def write_values(ax, weights, top, two_sided):
 
 def add_colour_bar(ax, beside=None):
     """What the colours of a heat map mean, right of it (or of the axes beside)."""
-    bar = ax.figure.colorbar(ax.images[0], ax=ax if beside is None else list(beside))
+    slim = 8 * ax.figure.get_figheight()  # an eighth of an inch wide
+    bar = ax.figure.colorbar(ax.images[0], ax=ax if beside is None else list(beside), aspect=slim,
+                             pad=0.02)
     bar.ax.tick_params(labelsize=8)
     bar.ax.set_label("")  # nothing to say: `describe` names the range
 

@@ -399,7 +399,7 @@ class SequenceToSequence(nn.Module):
         return self.output(self.states(target, memory, self.mask(source)))
 
     def loss(self, batch, criterion):
-        """criterion(output, states, gold) of a `Batch` (10): what training (14) makes small."""
+        """criterion(output, states, gold) of a `Batch` (10): what training makes small."""
         memory = self.encode(batch.source)
         x = self.states(batch.decoder_input, memory, self.mask(batch.source))
         return criterion(self.output, x, batch.gold)
@@ -412,8 +412,9 @@ class SequenceToSequence(nn.Module):
         return State(self.new_caches(), self.mask(source), self.encode(source))
 
     def step(self, tokens, state):
-        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
-        x = self.states(tokens, state.memory, state.source_mask, state.caches, state.length)
+        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of the next."""
+        x = self.states(tokens, state.memory, state.source_mask, state.caches,
+                        state.length)
         state.length += tokens.shape[1]
         return self.output(x[:, -1])
 
@@ -568,7 +569,7 @@ class Cache:
         self.tensors = ()
 
     def select(self, rows):
-        """Keep these rows, in this order: hypotheses are dropped, repeated, reordered."""
+        """Keep these rows, in this order: hypotheses go, repeat, change places."""
         self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
 
 
@@ -599,8 +600,8 @@ def go_on(layers, x, state):
 class RecurrentDecoder(nn.Module):
     """Writes: x (B, T, d_model) over memory (B, S, d_model) -> (B, T, d_model).
 
-    mask: (B, 1, S), True = may be looked at. own and cross are `Cache`s: states, and the
-    keys of the memory.
+    mask: (B, 1, S), True = may be looked at. own and cross are `Cache`s: states, and
+    the keys of the memory.
     """
 
     def __init__(self, config):
@@ -615,7 +616,8 @@ class RecurrentDecoder(nn.Module):
     def first_state(self, memory):
         """(B, N, d_model), once for a GRU, twice for an LSTM."""
         start = torch.tanh(self.start(memory[:, 0]))
-        return start.unflatten(-1, (self.vectors, self.layers.num_layers, -1)).unbind(dim=1)
+        start = start.unflatten(-1, (self.vectors, self.layers.num_layers, -1))
+        return start.unbind(dim=1)
 
     def look(self, y, memory, mask, cross):
         """The context of each state: y (B, T, d_model) -> (B, T, d_model)."""
@@ -659,8 +661,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
     def states(self, target, memory, source_mask, caches=None, start=0):
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
-        source_mask: (B, 1, 1, S), or None where every token is real. With caches the target
-        holds new tokens only, from position start on.
+        source_mask: (B, 1, 1, S), or None where every token is real. With caches the
+        target holds new tokens only, from position start on.
         """
         own, cross = (caches or self.new_caches())[0]
         mask = None if source_mask is None else source_mask[:, 0]
