@@ -1,14 +1,12 @@
-"""Table 1's layers: restricted attention equals the masked full form, dilation torch's; what counts; what measures."""
+"""Table 1's layers: restricted attention equals the masked full form, dilation torch's; what counts."""
 
 import math
-import time
 from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers import assert_close, random
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
@@ -32,7 +30,7 @@ from transformer.complexity import (
     windows,
 )
 from transformer.convolution import Convolution, GatedBlock
-from transformer.measuring import TensorMemory, measure, peak_memory, turns, work
+from transformer.measuring import TensorMemory
 
 pytestmark = pytest.mark.usefixtures("seed")
 PLAIN = [kind for kind in KINDS if "fused" not in kind]
@@ -234,93 +232,6 @@ def test_exponents_of_flops_and_of_what_was_measured():
     other = {"self-attention": {"seconds": [n**1.1 for n in sizes], "bytes": [n**1.3 for n in sizes]}}
     flops, *rest = exponents("self-attention", sizes, 8, run, other)
     assert 1.99 < flops < 2 and rest == pytest.approx([1.5, 1.1, 1.3])
-
-
-def test_memory_of_what_is_held_at_once():
-    x = torch.randn(500, 500)
-    with TensorMemory() as memory:
-        y = (x @ x + 1).t().relu_()
-        x.mul_(2)
-        z = y[:250] * 2
-        parts = x.split(250)
-    assert (memory.peak, memory.held) == (2_000_000, 1_500_000)
-    del y, z, parts
-    assert memory.held == 0
-
-
-def test_memory_of_the_backward_pass():
-    x = torch.randn(1000, requires_grad=True)
-    with TensorMemory() as memory:
-        gradient, = torch.autograd.grad(x.exp().sum(), x)
-    assert memory.held == 4000 and 8000 <= memory.peak <= 16_100
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_work_takes_all_gradients_only_when_training(training):
-    seen = []
-    layer = nn.Linear(4, 4)
-    layer.weight.register_hook(lambda gradient: seen.append("weight"))
-    x = torch.randn(1, 3, 4, requires_grad=training)
-    x.requires_grad and x.register_hook(lambda gradient: seen.append("x"))
-    work(layer, x, training)
-    assert sorted(seen) == (["weight", "x"] if training else []) and layer.weight.grad is None
-
-
-def test_the_forward_pass_alone_keeps_nothing_for_a_gradient():
-    chain = nn.Sequential(*[nn.Linear(100, 100) for _ in range(5)])
-    with TensorMemory() as memory:
-        work(chain, torch.randn(100, 100))
-    assert memory.peak < 3 * 40_000 + 1000
-
-
-class Slow(nn.Module):
-    """Doubles x, in no less than `least(number of the call)` seconds; `calls` are the shapes that it saw."""
-
-    def __init__(self, least=lambda call: 0.003):
-        super().__init__()
-        self.least, self.calls = least, []
-
-    def forward(self, x):
-        end = time.thread_time() + self.least(len(self.calls))
-        self.calls.append(tuple(x.shape))
-        while time.thread_time() < end:
-            pass
-        return x * 2
-
-
-class Quick(nn.Module):
-    def forward(self, x):
-        return x + torch.cat([x, x])[:len(x)]
-
-
-def test_layers_take_turns():
-    layers, x = {"slow": Slow(), "quick": Quick()}, torch.randn(3, 8, 5)
-    assert peak_memory(layers, x) == {"slow": 480, "quick": 3 * 480}
-    times = turns(layers, x)
-    assert len(times["slow"]) == len(times["quick"]) == 1 and len(layers["slow"].calls) == 2
-    assert times["slow"][0] > 2 * times["quick"][0] > 0
-    assert len(turns(layers, x, seconds=0.05)["quick"]) > 1
-
-
-def test_measures_each_layer_at_each_size():
-    slow, heard = Slow(), []
-    found = measure({"slow": slow, "quick": Quick()}, [8, 16], 5, passes=3, seconds=0.0,
-                    tell=lambda number, mode, n, times: heard.append((number, mode, n, list(times))))
-    modes = ["forward", "training"]
-    assert slow.calls == [(1, 8, 5), (1, 16, 5)] * 2 * 4  # in both modes, once for memory, three times for the clock
-    assert heard == [(i, mode, n, ["slow", "quick"]) for i in (1, 2, 3) for mode in modes for n in (8, 16)]
-    for mode in modes:
-        assert min(found[mode]["slow"]["seconds"]) > 2 * max(found[mode]["quick"]["seconds"]) > 0
-    assert found["forward"]["slow"]["bytes"] == [160, 320] and found["forward"]["quick"]["bytes"] == [480, 960]
-    assert all(a > b for a, b in zip(found["training"]["slow"]["bytes"], [160, 320]))
-
-
-@pytest.mark.parametrize("first", range(4, 14))
-def test_a_bad_minute_spoils_no_size(first):
-    """Of the calls, four are for memory and four for each of three passes; three in a row are slow."""
-    layer = Slow(lambda call: 0.02 if first <= call < first + 3 else 0.0)
-    found = measure({"slow": layer}, [8, 16], 5, passes=3, seconds=0.0)
-    assert all(max(found[mode]["slow"]["seconds"]) < 0.01 for mode in found)
 
 
 def test_a_row_a_layer_and_size(tmp_path, monkeypatch, one_thread):
