@@ -1,6 +1,5 @@
 """The comparison of speeds: every system does the same work, and the figures mean what they say."""
 
-import json
 import math
 import os
 import time
@@ -14,6 +13,7 @@ from transformer.bench import Bench, learning, levers, parts, run, run_bench
 from transformer.bench.harness import in_a_process, rows_of, under
 from transformer.bench.peers import EXTRA, OURS, TRAINED, available, make_systems
 from transformer.bench.settings import QUICK
+from transformer.experiments.records import read_rows
 from transformer.hardware import training_flops
 from transformer.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
@@ -181,9 +181,10 @@ def test_the_fastest_fp32_class_product_is_the_peak():
     products = [{"gflops_per_second": 50.0, "fp32_class": True}, {"gflops_per_second": 80.0, "fp32_class": True},
                 {"gflops_per_second": 200.0, "fp32_class": False}]
     row = {"system": "fast", "matmul": "highest", "gflops_per_second": 20.0}
-    found = {"products": products, "T1": {"dropout": {"rows": [row]}}}
-    assert run.fraction_of_peak(found) == {"dropout": {"fast highest": 0.25}}
-    assert run.fraction_of_peak({"products": products}) == {}
+    rows = [*run.long_rows("products", products), *run.long_rows("T1", {"rows": [row]})]
+    run.note_fraction_of_peak(rows)
+    assert rows[-1]["fraction_of_peak"] == 0.25 and "fraction_of_peak" not in rows[0]
+    run.note_fraction_of_peak(rows[-1:])  # nothing to compare with
 
 
 def test_the_first_round_of_a_product_does_not_count_and_its_error_is_taken_in_double(monkeypatch):
@@ -266,7 +267,7 @@ def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, cap
     monkeypatch.setattr(run, "measure", measure)
     path = tmp_path / "bench.json"
     run_bench(Bench(("T1", "products"), quick=True, device="cpu", record=path))
-    assert list(json.loads(path.read_text())["parts"]) == ["products"]
+    assert [row["part"] for row in read_rows(path)] == ["products"]
     assert "T1 is left out: it does not fit into this GPU's memory" in capsys.readouterr().out
 
 
@@ -277,19 +278,17 @@ def test_what_is_written(tmp_path, monkeypatch):
     path = tmp_path / "new" / "bench.json"
     asked = ("T1", "T3", "T4", "levers", "memory", "products")
     run_bench(Bench(asked, quick=True, device="cpu", clock="cpu", record=path), "the command")
-    written = json.loads(path.read_text())
+    rows = read_rows(path)
     for name in ("command", "commit", "hardware", "threads", "torch", "clock", "seed", "rounds", "minutes"):
-        assert name in written, name
-    assert list(written["parts"]) == list(asked) and written["command"] == "the command"
+        assert all(name in row for row in rows), name
+    assert tuple(dict.fromkeys(row["part"] for row in rows)) == asked and rows[0]["command"] == "the command"
     for part in ("T1", "T3", "T4"):
-        figures = written["parts"][part]
-        rows = (figures["dropout"] if part == "T1" else figures)["rows"]
-        rates = [row["tokens_per_second"] for row in rows]
+        rates = [row["tokens_per_second"] for row in rows if row["part"] == part]
         assert len(rates) > 5 and all(math.isfinite(rate) and rate > 0 for rate in rates)
-    routes = {row["route"]: row for row in written["parts"]["products"]}
+    routes = {row["route"]: row for row in rows if row["part"] == "products"}
     assert routes["torch"]["fp32_class"] and not routes["bf16"]["fp32_class"]
     assert routes["torch"]["error"] < 1e-5 < 1e-4 < routes["bf16"]["error"]
-    assert len(written["fraction_of_peak"]["dropout"]) >= 4
+    assert sum("fraction_of_peak" in row for row in rows) >= 4
 
 
 @pytest.mark.parametrize("wrong, message", [

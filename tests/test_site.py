@@ -166,12 +166,7 @@ def test_readers_questions_lead_to_their_cells(site):
 
 def test_results_show_every_file(site):
     text = (site / "results.html").read_text(encoding="utf8")
-    for path in [ROOT / "data" / "models" / "bundled" / "card.json", *(ROOT / "data" / "runs").glob("*.json")]:
-        content = json.loads(path.read_text(encoding="utf8"))
-        assert path.relative_to(ROOT).as_posix() in text
-        for command in content.get("commands", [content.get("command", "")]):
-            assert html.escape(command, quote=False).split()[0] in text
-        assert str(content.get("commit") or "") in text
+    assert all(path.name in text for path in (ROOT / "data" / "runs").glob("*.json"))
     assert "97.99" in text and "40.12" in text                     # BLEU of the bundled model, of Multi30k
 
 
@@ -319,32 +314,3 @@ def test_links_of_the_repository(root):
                     "[h](http://x) `[c](d)`")
     assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
         "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)")
-
-
-@pytest.mark.parametrize("content", [
-    {}, {"a": None}, {"content": [1, [2, {"b": 3}]]}, {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}},
-    {"text": "a | b <script> `x` $y$\nz"}, {"log": []}, {"log": [1, 2]}, {"log": [{"update": 1}]}, {"commands": []},
-    {"rows": [{"a": 1}, {"b": [1, 2]}]}, {"what": 3, "command": 4, "scores": {"test": {"bleu": None}}}, {"bleu": {}},
-    {"log": {"a": {"b": 1}}}, {"numbers": list(range(20)), "nan": float("nan"), "empty": {}}])
-def test_any_result_file_can_be_shown(content, tmp_path):
-    """Each table has as many cells in each row, and nothing of the content becomes Markdown or HTML."""
-    text = "\n\n".join(filter(None, book.result("a_b", ROOT / "data" / "runs" / "a.json", content, tmp_path, "url")))
-    for block in re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE):
-        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
-    assert "<script" not in text.replace("\\<script", "")
-    list(book.scores(content))
-
-
-def test_scores_of_every_kind_of_file():
-    assert list(book.scores({"test": {"bleu": 97.5}, "hard": {"bleu": 88}})) == [("test", 97.5), ("hard", 88)]
-    report = {"test": {"bleu": {"score": 41.2, "margin": 1.0}, "chrf": {"score": 60}},
-              "test.average-1": {"bleu": {"score": 40}}}
-    assert list(book.scores({"scores": report})) == [("test", 41.2), ("test.average-1", 40)]
-
-
-def test_a_run_is_drawn(tmp_path):
-    log = [{"update": u, "loss": 5.0 / u, "validation_loss": 6.0 / u, "bleu": 10.0 * u} for u in (1, 2, 3)]
-    text = book.curves("run", log, tmp_path)
-    assert text.startswith("![The run run. Curves: nats a token over update from 1 to 3. training falls from 5 to 1.67")
-    assert (tmp_path / "run.png").stat().st_size > 5000
-    assert book.curves("run", [{"update": 1}], tmp_path) == ""

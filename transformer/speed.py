@@ -35,7 +35,6 @@ from transformer.hardware import wait_for
 
 # %% tags=["active-ipynb"]
 # import importlib.util
-# import json
 # import tempfile
 # from pathlib import Path
 #
@@ -49,6 +48,7 @@ from transformer.hardware import wait_for
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.search import translate
+# from transformer.experiments.records import read_rows
 # from transformer.export import export_ctranslate2, translate_there, type_names
 # from transformer.files import data_folder
 # from transformer.model import TransformerConfig
@@ -186,7 +186,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # works = {(name, "highest"): updates_of(system.prepare(), batches, count=2)
 #          for name, system in contest.items()}
 # live = rows_of(in_turns(works, 5, cpu))
-# print(shown("live", {"rows": live}))
+# print(shown("live", live))
 
 # %% [markdown]
 # "x torch" is the median of the ratios of single rounds, not the ratio of the two medians beside it. That
@@ -320,17 +320,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # cells above: there bf16 is faster than fp32.
 
 # %% tags=["active-ipynb"]
-# files = sorted((data_folder() / "runs").glob("*bench*.json"))
-# for path in files:
-#     bench = json.loads(path.read_text(encoding="utf8"))
-#     print(f"{path.name}: {bench['command']}\n{bench['hardware']}, "
-#           f"{bench['minutes']} minutes, commit {bench['commit']}\n")
-#     print("\n".join(shown(part, figures) for part, figures in bench["parts"].items()))
-#     for kind, fractions in bench["fraction_of_peak"].items():
-#         found = ", ".join(f"{name} {value:.0%}" for name, value in fractions.items())
-#         print(f"T1 {kind}, part of the fastest fp32 route: {found}")
-# if not files:
-#     print("not measured yet: transformer bench --record data/runs/bench.json")
+# for path in sorted((data_folder() / "runs").glob("*bench*.json")):
+#     rows = read_rows(path)
+#     print(f"{path.name}: {rows[0]['command']}\n{rows[0]['hardware']}, "
+#           f"{rows[0]['minutes']} minutes, commit {rows[0]['commit']}\n")
+#     for part in dict.fromkeys(row["part"] for row in rows):
+#         print(shown(part, [row for row in rows if row["part"] == part]))
 
 # %% [markdown]
 # Was it worth it? On the two threads of `bench.json`, with dropout, and each system at whichever of "highest" and "medium" was faster for it:

@@ -3,7 +3,7 @@
 Nothing is executed.
 
 What Sphinx reads is put together in <folder>/source: the notebooks, the README in two pages,
-RESULTS.md with the records of data/runs/, DEVIATIONS.md, CONTRIBUTING.md, the readers' questions, a
+RESULTS.md, DEVIATIONS.md, CONTRIBUTING.md, the readers' questions, a
 page for each module. The site is then in <folder>/html, or site/html.
 """
 
@@ -40,7 +40,6 @@ PARTS = {
 PAGES = {"README.md": "index.md", "RESULTS.md": "results.md", "DEVIATIONS.md": "deviations.md",
          "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("attention.png", "results.png")
-ABOUT = ("commit", "hardware", "torch", "threads", "seed", "minutes", "minutes_of_training")
 QUESTION = re.compile(r"question-(\d\d)")
 
 
@@ -204,173 +203,6 @@ def api_pages():
     return pages | {"api/index": f"{PACKAGE}\n{listed}"}
 
 
-# Results
-
-def shown(value):
-    """A value of a result file as one line of Markdown."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        if 10_000 <= abs(value) < 1e7:
-            return f"{value:,.0f}"
-        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.3g}"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, list):
-        if len(value) > 8 and all(isinstance(v, int | float) for v in value):
-            return f"{len(value)} numbers, {shown(value[0])} to {shown(value[-1])}"
-        return ", ".join(map(shown, value)) or "-"
-    if isinstance(value, dict):
-        return "; ".join(f"{escaped(name)} {shown(inner)}"
-                         for name, inner in value.items()) or "-"
-    return escaped(value)
-
-
-def escaped(text):
-    """A text as Markdown that shows it letter by letter, in one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", " ".join(str(text).split()))
-
-
-def table(columns, rows):
-    """A Markdown table of cells that are Markdown already."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines) + "\n"
-
-
-def is_flat(value):
-    """True for a dict that holds no other."""
-    return isinstance(value, dict) and not any(isinstance(inner, dict) for inner in value.values())
-
-
-def is_table(value):
-    """True for a list of dicts, or a dict of dicts, whose values are all short: rows of a table."""
-    rows = value if isinstance(value, list) else []
-    if isinstance(value, dict):
-        rows = list(value.values())
-    return bool(rows) and all(row and is_flat(row) for row in rows)
-
-
-def generic(value, depth=4):
-    """Any content of a result file, as tables below headings."""
-    if is_table(value):
-        named = isinstance(value, dict)
-        rows = list(value.values()) if named else value
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        cells = [[shown(row.get(key)) for key in columns] for row in rows]
-        if named:
-            cells = [[escaped(name), *row] for name, row in zip(value, cells)]
-        return table([""] * named + list(map(escaped, columns)), cells)
-    if not isinstance(value, dict):
-        value = {"": value}
-    plain = {key: inner for key, inner in value.items()
-             if is_flat(inner) or not isinstance(inner, dict | list)
-             or isinstance(inner, list) and not is_table(inner)}
-    rows = [[escaped(key), shown(inner)] for key, inner in plain.items()]
-    parts = [table(["", ""], rows)] if rows else []
-    for key, inner in value.items():
-        if key not in plain:
-            heading = f"{'#' * depth} {escaped(key)}" if depth < 6 else f"**{escaped(key)}**"
-            parts += [f"{heading}\n", generic(inner, depth + 1)]
-    return "\n".join(parts)
-
-
-def scores(content, path=()):
-    """(where it stands, BLEU) of every score in a result file."""
-    if not isinstance(content, dict):
-        return
-    for key, value in content.items():
-        if key == "bleu" and isinstance(value, dict | float | int):
-            value = value.get("score") if isinstance(value, dict) else value
-            if value is not None:
-                yield " ".join(part for part in path if part != "scores") or "test", value
-        else:
-            yield from scores(value, (*path, key))
-
-
-def numbers(log, key):
-    """A figure of each row of a run's log; None where a row lacks it."""
-    values = [row.get(key) for row in log]
-    return values if all(isinstance(value, int | float) for value in values) else None
-
-
-def curves(name, log, folder):
-    """Draw a run's log into folder; the Markdown that shows it, empty where the log has no figures
-    to draw."""
-    from transformer import plotting
-
-    panels = {"nats a token": {"training": numbers(log, "loss"),
-                               "validation": numbers(log, "validation_loss")},
-              "validation BLEU, greedy": {"BLEU": numbers(log, "bleu")}}
-    panels = {label: {key: some for key, some in found.items() if some}
-              for label, found in panels.items()}
-    panels = {label: found for label, found in panels.items() if found}
-    updates = numbers(log, "update")
-    if not panels or not updates:
-        return ""
-    axes = plotting.new_axes(4.8, 3.2, columns=len(panels), squeeze=False).flatten()
-    for ax, (label, found) in zip(axes, panels.items()):
-        plotting.lines(updates, found, "update", label, ax=ax)
-    text = plotting.describe(axes[0].figure)
-    folder.mkdir(parents=True, exist_ok=True)
-    plotting.save(axes[0], folder / f"{name}.png")
-    return f"![{escaped(f'The run {name}. {text}')}](pictures/{name}.png)"
-
-
-def result_files():
-    """{name: (path, content)}: the card of the bundled model, then data/runs in the order of
-    names."""
-    paths = {"bundled model": ROOT / "data" / "models" / "bundled" / "card.json"}
-    paths |= {path.stem: path for path in sorted((ROOT / "data" / "runs").glob("*.json"))}
-    contents = {name: json.loads(path.read_text(encoding="utf8")) for name, path in paths.items()}
-    return {name: (paths[name], content if isinstance(content, dict) else {"content": content})
-            for name, content in contents.items()}
-
-
-def result(name, path, content, folder, url):
-    """What one result file holds; a picture of its log goes to folder."""
-    place = path.relative_to(ROOT).as_posix()
-    parts = [f"({slug(name)})=\n### {escaped(name)}", f"[`{place}`]({url}/blob/main/{place})"]
-    if isinstance(content.get("what"), str):
-        parts.append(f"{escaped(content['what'][:1].upper() + content['what'][1:])}.")
-    made = content.get("commands") or [content.get("command")]
-    if all(isinstance(command, str) for command in made):
-        parts.append("```none\n" + "\n".join(made) + "\n```")
-    about = {key: content[key] for key in ABOUT if key in content}
-    shown_apart = (*ABOUT, "what", "command", "commands", "log")
-    rest = {key: value for key, value in content.items() if key not in shown_apart}
-    parts.append(generic(about | rest))
-    if is_table(log := content.get("log")):
-        parts.append(curves(path.stem, log, folder) if isinstance(log, list) else "")
-        heading = f"<details><summary>The log: {len(log)} rows</summary>"
-        parts.append(f"{heading}\n\n{generic(log)}\n</details>")
-    return parts
-
-
-def results_page(folder, url):
-    """RESULTS.md, then all result files: an overview, and what each holds."""
-    files = result_files()
-    overview = [[f"[{escaped(name)}](#{slug(name)})",
-                 shown(content.get("commit")), shown(content.get("hardware")),
-                 shown(content.get("minutes", content.get("minutes_of_training"))),
-                 "<br>".join(f"{escaped(where)}: {score:.2f}"
-                             for where, score in scores(content)) or "-"]
-                for name, (_, content) in files.items()]
-    parts = [
-        document("RESULTS.md", url), "## The files",
-        "One file a run or measurement; what each holds stands below. BLEU is sacreBLEU, cased.",
-        table(["file", "commit", "hardware", "minutes", "BLEU"], overview)
-    ]
-    for name, (path, content) in files.items():
-        parts += result(name, path, content, folder, url)
-    return "\n\n".join(part for part in parts if part)
-
-
-def slug(name):
-    return "run-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
 # Hooks of conf.py
 
 def notebook_for_site(source, folder, url):
@@ -417,7 +249,7 @@ def stage(source):
              "use": "# Three ways to use it\n\n" + relink(use, "", url),
              "deviations": document("DEVIATIONS.md", url),
              "contributing": document("CONTRIBUTING.md", url),
-             "results": results_page(source / "pictures", url)}
+             "results": document("RESULTS.md", url)}
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf8", newline="\n")
     for notebook in pairs.notebooks():

@@ -21,7 +21,8 @@ from transformer.bench.parts import (
 from transformer.bench.peers import EPSILON, NEEDS, available
 from transformer.bench.settings import DECODING, ON_A_GPU, PARTS, Bench
 from transformer.bench.tables import WORDS, shown
-from transformer.files import git_commit, prepare_folder, write_json
+from transformer.experiments.records import flatten, write_rows
+from transformer.files import git_commit, prepare_folder
 from transformer.hardware import allow_tf32, choose_device
 from transformer.model import TransformerConfig
 from transformer.speed import SEED
@@ -44,7 +45,7 @@ def measure(b: Bench, part: str):
     if part == "products":
         sizes, tokens, _ = b.sizes("T1")
         return measure_products(TransformerConfig(**sizes), tokens, device, b.seconds)
-    return {"dropout": measure_training(b, part)}
+    return {"kind": "dropout", **measure_training(b, part)}
 
 
 def asked_for(b: Bench, device) -> list[str]:
@@ -53,25 +54,29 @@ def asked_for(b: Bench, device) -> list[str]:
                              and (part not in ON_A_GPU or device.type == "cuda")]
 
 
-def fraction_of_peak(parts: dict) -> dict:
-    """The part of the fastest fp32-class route of `products` that T1 reaches, by system; or {}."""
-    if "T1" not in parts or "products" not in parts:
-        return {}
-    peak = max(row["gflops_per_second"] for row in parts["products"] if row["fp32_class"])
-    fractions = {}
-    for kind, figure in parts["T1"].items():
-        rates = {f"{row['system']} {row['matmul']}": row["gflops_per_second"] for row in figure["rows"]}
-        fractions[kind] = {name: round(rate / peak, 3) for name, rate in rates.items()}
-    return fractions
+def long_rows(part: str, figures) -> list[dict]:
+    """A part's figures as rows of a record, with the settings that they share."""
+    if isinstance(figures, list):
+        return [{"part": part, **row} for row in figures if row]
+    shared = flatten({name: value for name, value in figures.items() if name != "rows"})
+    return [{"part": part, **shared, **row} for row in figures["rows"]]
 
 
-def run_bench(b: Bench, command: str = "") -> dict:
-    """Measure the parts that a `Bench` names, printing as they come; everything for the JSON,
+def note_fraction_of_peak(rows: list[dict]) -> None:
+    """Into each row of T1: its part of the fastest fp32-class route of `products`."""
+    peak = max((row["gflops_per_second"] for row in rows if row.get("fp32_class")), default=None)
+    for row in rows:
+        if peak and row["part"] == "T1":
+            row["fraction_of_peak"] = round(row["gflops_per_second"] / peak, 3)
+
+
+def run_bench(b: Bench, command: str = "") -> list[dict]:
+    """Measure the parts that a `Bench` names, printing as they come; the rows of the record,
     written where it says.
     """
     # nn.Transformer's encoder uses them
     warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")
-    device, started, parts = choose_device(b.device), time.monotonic(), {}
+    device, started, measured = choose_device(b.device), time.monotonic(), []
     if b.record is not None:
         prepare_folder(b.record.parent, "--record")
     if device.type == "cuda":
@@ -81,20 +86,22 @@ def run_bench(b: Bench, command: str = "") -> dict:
             print(f"{WORDS[name]} is left out: pip install {NEEDS[name]} brings it\n")
     for part in asked_for(b, device):
         try:
-            parts[part] = measure(b, part)
-            print(shown(part, parts[part]), flush=True)
+            rows = long_rows(part, measure(b, part))
+            measured += rows
+            print(shown(part, rows), flush=True)
         except torch.cuda.OutOfMemoryError:
             print(f"{part} is left out: it does not fit into this GPU's memory\n", flush=True)
         if device.type == "cuda":
             torch.cuda.empty_cache()  # "memory" and "attention" are processes of their own
-        of_peak = fraction_of_peak(parts) if device.type == "cpu" else {}  # a GPU trains in bf16
-        result = {"command": command, **circumstances(b, device), "parts": parts,
-                  "fraction_of_peak": of_peak,
-                  "minutes": round((time.monotonic() - started) / 60, 1)}
-        if b.record is not None:  # after every part: a run that is stopped keeps what it has
-            write_json(b.record, result)
-    print(f"{result['hardware']}; {result['minutes']} minutes")
-    return result
+        if device.type == "cpu":  # a GPU trains in bf16
+            note_fraction_of_peak(measured)
+        about = {"command": command, **circumstances(b, device),
+                 "minutes": round((time.monotonic() - started) / 60, 1)}
+        rows = [{**about, **row} for row in measured]
+        if b.record is not None and rows:  # after every part: a run that is stopped keeps what it has
+            write_rows(b.record, rows)
+    print(f"{about['hardware']}; {about['minutes']} minutes")
+    return rows
 
 
 def circumstances(b: Bench, device) -> dict:

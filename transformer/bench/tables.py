@@ -6,9 +6,15 @@ WORDS = {"plain": "this package, plain", "fast": "this package, as it runs",
          "ctranslate2 int8": "CTranslate2, 8 bits"}
 
 
+COLUMNS = {"learning": ["way", "validation_loss", "deviation", "minus_plain"],
+           "levers": ["lever", "tokens_per_second", "over_plain"],
+           "memory": ["system", "peak_gib", "above_start_gib"],
+           "attention": ["form", "n", "seconds", "above_start_gib"],
+           "products": ["route", "gflops_per_second", "error", "fp32_class"]}
+
+
 def table(title: str, rows: list[dict]) -> str:
     """Rows of dicts as lines of text; lists are left out."""
-    rows = [row for row in rows if row]
     names = [name for name, value in rows[0].items() if not isinstance(value, list)] if rows else []
     cells = [names, *([str(row.get(name, "")) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
@@ -18,15 +24,15 @@ def table(title: str, rows: list[dict]) -> str:
     return "\n  ".join([title, *lines]) + "\n"
 
 
-def shown(part: str, figures) -> str:
-    """A part's tables; "x torch" is how many times as fast as torch.nn.Transformer, "m." its run at
-    medium.
+def shown(part: str, rows: list[dict]) -> str:
+    """A part's rows as text; "x torch" is how many times as fast as torch.nn.Transformer, "m." its
+    run at medium.
     """
-    if isinstance(figures, list):
-        return table(part, figures)
-    kinds = {"": figures} if "rows" in figures else figures  # "dropout"; old records have more
-    return "\n".join(table(f"{part} {kind}".strip(), [short(row) for row in figure["rows"]])
-                     for kind, figure in kinds.items())
+    if part in COLUMNS:
+        return table(part, [{name: row[name] for name in COLUMNS[part] if name in row} for row in rows])
+    kinds = dict.fromkeys(row.get("kind", "") for row in rows)  # older: with dropout, without, ...
+    return "\n".join(table(f"{part} {kind}".strip(), [short(row) for row in rows if row.get("kind", "") == kind])
+                     for kind in kinds)
 
 
 def short(row: dict) -> dict:
@@ -37,4 +43,6 @@ def short(row: dict) -> dict:
         if name.startswith("over_"):
             peer = name.removeprefix("over_").replace("_highest", "").replace("_medium", " m.")
             found[f"x {peer}"] = f"{value:.2f}"
+    if "fraction_of_peak" in row:
+        found["of the fastest fp32 route"] = f"{row['fraction_of_peak']:.0%}"
     return found

@@ -1,8 +1,9 @@
 """The length penalty for a corpus, chosen on its validation sentences: kept in
 data/runs/<corpus>-alpha.json.
 
-    python -m transformer.experiments.alpha --folder runs/multi30k-en-de-1   # a finished run of
-    `transformer train`
+    python -m transformer.experiments.alpha --folder runs/multi30k-en-de-1
+
+The folder is that of a finished run of `transformer train`.
 
 Greedy search, then beam 4 (the paper's) with every alpha. Each is scored by BLEU;
 "validation.length" is words written over words in the references. No test sentence is touched.

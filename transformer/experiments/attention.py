@@ -1,8 +1,7 @@
 """What a trained Multi30k model's attention does, for notebook 19: kept in
 data/runs/multi30k-attention.json.
 
-    python -m transformer.experiments.attention --folder runs/multi30k-en-de-1   # a finished run of
-    `transformer train`
+    python -m transformer.experiments.attention --folder runs/multi30k-en-de-1
 
 The sentences are the project's own (data/aligned.tsv: English, German, alignment by hand). Their
 first half chooses the cross-attention head, the second half scores it. What a head costs is counted

@@ -1,27 +1,30 @@
 """What somebody with a GPU for an hour can measure: prepared stages of at most ten minutes, the
 most important first.
 
-    python -m transformer.experiments.gpu                 every stage that has no result yet (make
-    gpu); again: go on
-    python -m transformer.experiments.gpu base big        only these
-    python -m transformer.experiments.gpu --list          what there is, and what has a result
-    python -m transformer.experiments.gpu --small         a rehearsal with tiny models: some minutes
-    on a CPU
-    python -m transformer.experiments.gpu estimate        the one stage that needs no GPU
+    python -m transformer.experiments.gpu             stages that have no result yet; again: go on
+    python -m transformer.experiments.gpu base big    only these
+    python -m transformer.experiments.gpu --list      what there is, and what has a result
+    python -m transformer.experiments.gpu --small     a rehearsal with tiny models, minutes on a CPU
+    python -m transformer.experiments.gpu estimate    the one stage that needs no GPU
 
 1. Multi30k: English-German with three seeds, German-English, the ablations: trained and scored.
+
 2. The paper's base and big at its full batch size, 200 updates each: tokens a second, utilisation,
-memory, and from
-   them the hours and the cost of the whole runs. The token ids are random, with lengths drawn like
-   WMT's.
+   memory, and from them the hours and the cost of the whole runs. The token ids are random, with
+   lengths drawn like WMT's.
+
 3. Tatoeba.
+
 4. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where
-transformers is there). 5. Table 3 with a larger base than on a CPU, three seeds: hours, so it takes
-several calls. 6. What base and big would take on several GPUs, estimated from the count of FLOPs.
+   transformers is there).
+
+5. Table 3 with a larger base than on a CPU, three seeds: hours, so it takes several calls.
+
+6. What base and big would take on several GPUs, estimated from the count of FLOPs.
 
 Each stage is a list of jobs, and leaves data/runs/gpu-<stage>.json. What runs into the limit is
-stopped, saved, and goes on the next time. --workers 4 trains four models at a time (their minutes
-are then not those of one alone).
+stopped, saved, and goes on the next time. With more workers several models train at a time (their
+minutes are then not those of one alone).
 """
 
 import gc

@@ -18,20 +18,17 @@ Written by `make results` from the files in [data/runs](data/runs): change a rec
 Each file names its command, commit, hardware, seed and minutes; machines were shared, so minutes of
 equal runs differ.
 
-- **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a
-translation shares with the
-  reference. It is **cased** (capitals count) where nothing else is said; the literature on Multi30k
-  counts lower-cased, tokenised text, which gives other numbers. BLEU of different corpora or
-  languages does not compare.
+- **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a translation
+  shares with the reference. It is **cased** (capitals count) where nothing else is said; the
+  literature on Multi30k counts lower-cased, tokenised text, which gives other numbers. BLEU of
+  different corpora or languages does not compare.
 - **alpha** is the length penalty of beam search: more of it makes translations longer. The paper's
-is 0.6; Multi30k's
-  1.6 was chosen on validation sentences.
+  is 0.6; Multi30k's 1.6 was chosen on validation sentences.
 - **±** after a score is its 95% margin, by drawing the test sentences again (another thousand
-sentences would give
-  another score); after a mean over seeds it is the standard deviation of one run, and after a
-  difference the standard error of the mean difference.
+  sentences would give another score); after a mean over seeds it is the standard deviation of one
+  run, and after a difference the standard error of the mean difference.
 - Whatever is chosen (a rate, a head, alpha) is chosen on validation sentences and scored on test
-sentences.
+  sentences.
 """
 
 
@@ -63,7 +60,9 @@ def margins(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
 def demo() -> str:
     """The demo and the bundled model."""
     card = json.loads((data_folder() / "models" / "bundled" / "card.json").read_text(encoding="utf8"))
-    rows = pd.concat([table("demo").assign(model="demo"), pd.json_normalize(card).assign(model="bundled model")])
+    rows = pd.concat([
+        table("demo").assign(model="demo"), pd.json_normalize(card).assign(model="bundled model"),
+        table("word-for-word").assign(model="each word by itself, no model")])
     scores = cells(rows, {
         "model": ("model", "{}"), "BLEU, test": ("test.bleu", "{:.1f}"), "exact, test": ("test.exact_match", "{:.1%}"),
         "BLEU, harder": ("hard.bleu", "{:.1f}"), "exact, harder": ("hard.exact_match", "{:.1%}"),
@@ -202,6 +201,39 @@ def scale() -> str:
                        "padding": ("padding", "{:.2%}")}))
 
 
+def bench() -> str:
+    """Speed and memory beside others."""
+    rows, found = table("bench", "gpu-bench*"), []
+    speeds = rows[rows["tokens_per_second"].notna() & rows["system"].notna()]
+    for (part, kind), own in speeds.groupby(["part", speeds["kind"].fillna("")], sort=False):
+        best = own.loc[own.groupby("system")["tokens_per_second"].idxmax()].set_index("system")
+        ours = best.loc["fast"]
+        over = {f"over {peer}": ours[f"over_{peer}_{best.loc[peer, 'matmul']}"]
+                for peer in ("torch", "marian", "ctranslate2") if peer in best.index}
+        found.append({"part": f"{part} {kind}".strip(), "tokens": ours["tokens_per_second"], **over})
+    memory = rows[rows["part"] == "memory"]
+    return section("Speed", f"{rows['hardware'][0]}; target tokens a second, each system at whichever precision of products "
+                   "is faster for it, medians over rounds. T1 is the paper's base with 8,000 types, T2 has N = 3 and d_model = "
+                   "256, small N = 4 and d_model = 128; T3 and T4 decode with T1, greedily and with a beam of 4. Then the "
+                   "peak of memory in training T1. Rounds of one system often differ by a third.",
+                   cells(pd.DataFrame(found), {
+                       "part": ("part", "{}"), "tokens a second": ("tokens", "{:,.0f}"),
+                       "times `nn.Transformer`": ("over torch", "{:.2f}"), "times Marian": ("over marian", "{:.2f}"),
+                       "times CTranslate2": ("over ctranslate2", "{:.2f}")}),
+                   cells(memory, {"system": ("system", "{}"), "peak above the start, GiB": ("above_start_gib", "{:.2f}")}))
+
+
+def files() -> str:
+    """Where every figure comes from."""
+    rows = table().groupby(["file", "command"], as_index=False, sort=False).agg(
+        hardware=("hardware", "first"), commit=("commit", lambda own: ", ".join(sorted(set(own)))))
+    return section("The files", "Every file of [data/runs](data/runs), the command that wrote it (older records name commands "
+                   "that have moved since: `python tools/families.py` is `python -m transformer.experiments.table2`), and "
+                   "the code it ran.", cells(rows, {
+                       "file": ("file", "{}.json"), "command": ("command", "`{}`"), "commit": ("commit", "{}"),
+                       "hardware": ("hardware", "{}")}))
+
+
 def estimate() -> str:
     """The paper's runs on several GPUs."""
     return section("What the paper's runs would take", "**An estimate from the count of FLOPs, not a measurement.** The paper: 12 "
@@ -214,7 +246,7 @@ def estimate() -> str:
 def results() -> str:
     """The whole page."""
     parts = [demo(), multi30k(), tatoeba(), alpha(), table_2(), table_3(), parsing(), attention(), complexity(), scale(),
-             estimate()]
+             bench(), estimate(), files()]
     return "\n\n".join([INTRODUCTION.strip(), *parts]) + "\n"
 
 

@@ -1,8 +1,7 @@
 """Does memory grow with the corpus? Generate pairs, prepare them on disk, walk through one epoch,
 and measure.
 
-    python -m transformer.experiments.scale                       0.45 and 4.5 million pairs:
-    data/runs/scale.json
+    python -m transformer.experiments.scale                   0.45 and 4.5 million pairs
     python -m transformer.experiments.scale --pairs 2000 20000 --record quick.json
 
 A line joins one to three random sentence pairs that the grammar of the bundled corpus drew, so that

@@ -2,9 +2,7 @@
 for notebook 16.
 
     python -m transformer.experiments.table2
-    data/runs/families-bundled.json
-    python -m transformer.experiments.table2 --corpus multi30k --seeds 1       the same for
-    Multi30k, with one seed
+    python -m transformer.experiments.table2 --corpus multi30k --seeds 1
 
 All four have the same corpus, vocabulary, batches, updates (so tokens seen), loss, schedule,
 clipping, dropout and averaging, and within 10% as many parameters. Only the schedule's peak is each
