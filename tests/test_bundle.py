@@ -5,11 +5,10 @@ import json
 import pytest
 
 from transformer.corpora import read_bundled
-from transformer.data import Tokenizer
 from transformer.search import translate
 from transformer.scores import exact_match
 from transformer.files import data_folder
-from transformer.model import Transformer
+from transformer.pretrained import load
 
 FOLDER = data_folder() / "models" / "bundled"
 CARD = json.loads((FOLDER / "card.json").read_text(encoding="utf8"))
@@ -20,7 +19,7 @@ def test_it_is_small():
 
 
 def test_it_does_what_its_card_says():
-    model, tokenizer = Transformer.from_pretrained(FOLDER), Tokenizer.load(FOLDER / "tokenizer.json")
+    model, tokenizer = load(FOLDER)
     examples = read_bundled("test")[::10]
     outputs = translate(model, tokenizer, [e.source for e in examples], beam=1)
     # a hundred sentences instead of a thousand, greedily: within three standard errors of what the card says

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-import transformer.__main__ as command_line
+import transformer.cli as command_line
 from transformer.corpora import read_corpus
 from transformer.experiments import alpha, gpu, results, table2, translators
 from transformer.experiments.records import flatten, read_rows, table
@@ -157,7 +157,7 @@ def test_kept_families_compare_like_with_like():
 def test_a_run_its_command_and_its_record_agree(name):
     e = translators.experiment_of(name)
     train, last, evaluate = ([*line.split()] for line in translators.commands_of(name))
-    parsed = command_line.parse(train[1:])
+    parsed = command_line.experiment_of(command_line.parse(train[1:]))
     for field in ("corpus", "reverse", "model", "training"):
         assert getattr(parsed, field) == getattr(e, field), field
     assert name == "tatoeba-en-de" or dict(model=e.model, training=e.training) != recipe(e.corpus)

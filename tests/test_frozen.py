@@ -24,7 +24,7 @@ import pytest
 import torch
 
 # What may move: a later commit may edit this block, down to the next line, and nothing below
-import transformer.__main__ as command_line
+import transformer.cli as command_line
 from transformer import (
     TrainingConfig,
     Transformer,

@@ -1,7 +1,6 @@
 """The whole model: configuration, what it must never do, torch's nn.Transformer, parameters, to a folder and back."""
 
 import dataclasses
-import json
 
 import pytest
 import torch
@@ -10,7 +9,6 @@ from torch import nn
 from transformer.attention import causal_mask, padding_mask
 from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
-from transformer.files import write_file
 from transformer.model import (
     PRESETS,
     Parts,
@@ -22,9 +20,6 @@ from transformer.positions import LearnedPositions
 from transformer.stacks import LayerNorm, Residual
 from transformer.weights import (
     count_parameters,
-    load_parameters,
-    load_weights,
-    save_weights,
 )
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
@@ -398,128 +393,6 @@ def test_batches_of_different_sizes(B_source, B_target):
         build()(tokens(B_source, 4), tokens(B_target, 4))
 
 
-# To a folder and back
-
-@each_variant
-def test_a_saved_model_comes_back_exactly(changes, tmp_path):
-    model = build(**changes)
-    model.save_pretrained(tmp_path / "new" / "folder")
-    again = Transformer.from_pretrained(tmp_path / "new" / "folder")
-    assert again.config == model.config and not again.training and isinstance(again, Transformer)
-    assert torch.equal(again(tokens(2, 6), tokens(2, 5)), model(tokens(2, 6), tokens(2, 5)))
-    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["config.json", "model.safetensors"]
-
-
-def test_a_tied_matrix_is_saved_once(tmp_path):
-    build().save_pretrained(tmp_path)
-    tensors, _ = load_weights(tmp_path / "model.safetensors")
-    assert set(tensors) == set(dict(build().named_parameters()))
-    assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(build())
-
-
-def test_a_tokenizer_is_saved_beside_the_model(tmp_path):
-    class Tokenizer:
-        def save(self, path):
-            path.write_text("types", encoding="utf8")
-
-    build().save_pretrained(str(tmp_path), Tokenizer())
-    assert (tmp_path / "tokenizer.json").read_text(encoding="utf8") == "types"
-
-
-def test_config_json_can_be_read(tmp_path):
-    model = build(positions="learned")
-    model.save_pretrained(tmp_path)
-    assert TransformerConfig(**json.loads((tmp_path / "config.json").read_text(encoding="utf8"))) == model.config
-
-
-@pytest.mark.parametrize("keep", [0, 3, 100, -1])
-def test_a_truncated_weight_file(keep, tmp_path):
-    build().save_pretrained(tmp_path)
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"model.safetensors is not a whole safetensors file .*copy it again"):
-        Transformer.from_pretrained(tmp_path)
-
-
-def test_a_file_that_is_not_safetensors(tmp_path):
-    model = build()
-    model.save_pretrained(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match="model.safetensors is not a whole safetensors file"):
-        Transformer.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("changes, message", [
-    (dict(d_ff=64), r"feed_forward.W_1.bias is \(32,\) in the file and \(64,\) in the model"),
-    (dict(N=1), r"layers.1.* in the file and nothing in the model"),
-    (dict(N=3), r"layers.2.* is nothing in the file and"),
-    (dict(positions="learned"), r"positions.table is nothing in the file and \(40, 16\) in the model"),
-])
-def test_weights_of_another_configuration(changes, message, tmp_path):
-    model = build()
-    model.save_pretrained(tmp_path)
-    other = json.dumps(dataclasses.asdict(dataclasses.replace(model.config, **changes)))
-    (tmp_path / "config.json").write_text(other, encoding="utf8")
-    with pytest.raises(ValueError, match=f"and the model do not fit: .*{message}"):
-        Transformer.from_pretrained(tmp_path)
-
-
-def test_nothing_is_copied_where_something_does_not_fit():
-    model, other = build(), {name: torch.zeros_like(p) for name, p in build().named_parameters()}
-    del other[sorted(other)[-1]]
-    before = [p.clone() for p in model.parameters()]
-    with pytest.raises(ValueError, match="here and the model do not fit"):
-        load_parameters(model, other, "here")
-    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
-
-
-@pytest.mark.parametrize("text", ["", "{", "{}", "[1, 2]", "3", '{"vocab_size": 50, "colour": "red"}',
-                                  '{"vocab_size": "many"}', '{"vocab_size": -1}'])
-def test_a_damaged_configuration(text, tmp_path):
-    build().save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(text, encoding="utf8")
-    with pytest.raises(ValueError, match=r"config.json is not a model's configuration"):
-        Transformer.from_pretrained(tmp_path)
-
-
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
-def test_a_missing_file(missing, tmp_path):
-    build().save_pretrained(tmp_path)
-    (tmp_path / missing).unlink()
-    with pytest.raises(FileNotFoundError, match=f"no file .*{missing}"):
-        Transformer.from_pretrained(tmp_path)
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    def fail(temporary):
-        temporary.write_text("half of the")
-        raise OSError("no space left on device")
-
-    path = tmp_path / "file"
-    write_file(path, lambda temporary: temporary.write_text("old"))
-    with pytest.raises(OSError, match="no space left"):
-        write_file(path, fail)
-    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_write_replaces_the_old_file_at_once(tmp_path):
-    path = tmp_path / "new" / "file"
-    write_file(path, lambda temporary: temporary.write_text("old"))
-
-    def write(temporary):
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-
-    write_file(path, write)
-    assert path.read_text() == "new" and [p.name for p in path.parent.iterdir()] == ["file"]
-
-
-def test_metadata_travels_with_weights(tmp_path):
-    save_weights({"a": torch.arange(6.0).view(2, 3).T}, tmp_path / "a.safetensors", {"note": "here"})
-    tensors, metadata = load_weights(tmp_path / "a.safetensors")
-    assert torch.equal(tensors["a"], torch.arange(6.0).view(2, 3).T) and metadata == {"note": "here"}
-
-
 @pytest.mark.parametrize("changes, message", [
     (dict(vocab_size=50.5), "vocab_size must be a whole number, not 50.5"),
     (dict(d_model=None), "d_model must be a whole number, not None"),
@@ -565,11 +438,6 @@ def test_masks_lie_where_the_ids_do():
         model = Transformer(TransformerConfig(**SMALL))
     ids = torch.ones(2, 4, dtype=torch.long, device="meta")
     assert model(ids[:, :3], ids).shape == (2, 4, 50)
-
-
-def test_weights_without_metadata(tmp_path):
-    save_weights({"a": torch.zeros(1)}, tmp_path / "a")
-    assert load_weights(tmp_path / "a")[1] == {}
 
 
 @each_variant

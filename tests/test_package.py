@@ -64,7 +64,7 @@ def test_help_takes_little_longer_than_torch():
     show = """
         import sys
         sys.argv = ["transformer", "--help"]
-        from transformer.__main__ import main
+        from transformer.cli import main
         try:
             main()
         except SystemExit:

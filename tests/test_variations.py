@@ -13,7 +13,7 @@ from transformer.decoding import beam_search, greedy_search
 from transformer.experiments import table3
 from transformer.experiments.table3 import base_of, choose, job_of, sample
 from transformer.model import Transformer, TransformerConfig
-from transformer.pretrained import parameters_of
+from transformer.pretrained import parameters_of, save
 from transformer.search import translate
 from transformer.variations import (
     LARGE,
@@ -230,7 +230,7 @@ def test_short_and_long_sentences_are_scored_apart(tmp_path, monkeypatch):
     pairs = [("a b", "c"), ("a b c d e f g h i j k l m", "n"), ("o", "p q")]
     tokenizer = Tokenizer.train([text for pair in pairs for text in pair], 300)
     c = TransformerConfig(tokenizer.vocab_size, d_model=16, d_ff=32, N=1, h=2, max_positions=40)
-    Transformer(c).save_pretrained(tmp_path, tokenizer)
+    save(Transformer(c), tmp_path, tokenizer)
     monkeypatch.setattr(table3, "stream_pairs", lambda e, split: iter(pairs))
     found = table3.score(Trial(folder=tmp_path, model=c, longest=12), CPU)["validation"]
     assert found["sentences"] == 3 and found["perplexity"] > 1 and 0 <= found["bleu"]["score"] <= 100

@@ -16,7 +16,6 @@ from transformer.attention import MultiHeadAttention, record_attention, scaled_d
 from transformer.corpora import Example, Pronoun, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.experiments.attention import read_aligned
-from transformer.files import data_folder
 from transformer.maps import (
     AttentionMaps,
     all_maps,
@@ -27,6 +26,7 @@ from transformer.maps import (
     words_and_groups,
 )
 from transformer.pages import View, as_thousandths, from_thousandths, view, view_page
+from transformer.pretrained import load
 from transformer.visualization import (
     alignment_error_rate,
     attention_rollout,
@@ -480,8 +480,7 @@ LONG = ("The old teacher gave the young gardener near the small school a red boo
 @pytest.fixture(scope="module")
 def bundled():
     """The model that comes with the package, and its tokenizer."""
-    folder = data_folder() / "models" / "bundled"
-    return Transformer.from_pretrained(folder), Tokenizer.load(folder / "tokenizer.json")
+    return load()
 
 
 @pytest.fixture

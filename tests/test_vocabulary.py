@@ -16,6 +16,7 @@ from transformer import vocabulary
 from transformer.corpora import read_corpus
 from transformer.data import WORD, encode_pairs
 from transformer.model import Transformer, TransformerConfig
+from transformer.pretrained import save
 from transformer.search import translate
 from transformer.training import TrainingConfig, train
 from transformer.vocabulary import (
@@ -225,7 +226,7 @@ def test_silence_ends(capfd):
 def test_a_folder_keeps_them(kind, tokenizers, sentences, tmp_path):
     tokenizer, load = tokenizers[kind], {"words": load_words, "pieces": load_pieces}[kind]
     model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=8, d_ff=8, N=1, h=1))
-    model.save_pretrained(tmp_path, tokenizer)
+    save(model, tmp_path, tokenizer)
     again = load(tmp_path / "tokenizer.json")
     assert type(again) is type(tokenizer) in (Words, Pieces)
     for name in ("vocab_size", "pad_id", "bos_id", "eos_id", "unk_id"):

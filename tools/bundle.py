@@ -12,13 +12,13 @@ from pathlib import Path
 import pairs
 import torch
 
-from transformer.__main__ import Train, train_command
 from transformer.corpora import read_bundled
+from transformer.files import write_json
+from transformer.pretrained import load, save
+from transformer.recipes import RECIPES
+from transformer.runs import Experiment, run_experiment
 from transformer.scores import bleu, exact_match
 from transformer.search import translate
-from transformer.files import write_json
-from transformer.pretrained import load
-from transformer.recipes import RECIPES
 from transformer.visualization import score_attention
 from transformer.weights import save_weights
 
@@ -27,14 +27,15 @@ def train_longer(run, times=2):
     """Train the demo's recipe with `times` as many updates; returns the minutes it took."""
     recipe = RECIPES["bundled"]["training"]
     training = dataclasses.replace(recipe, updates=times * recipe.updates, minutes=None)
-    train_command(Train(folder=run, model=RECIPES["bundled"]["model"], training=training))
+    e = Experiment(folder=run, model=RECIPES["bundled"]["model"], training=training)
+    run_experiment(e, "python tools/bundle.py")
     return json.loads((run / "log.jsonl").read_text(encoding="utf8").splitlines()[-1])["seconds"] / 60
 
 
 def halve(run, folder):
     """Copy a trained model to folder with weights in half precision: half the bytes."""
     model, tokenizer = load(run)
-    model.save_pretrained(folder, tokenizer)
+    save(model, folder, tokenizer)
     save_weights({name: p.half() for name, p in model.named_parameters()}, folder / "model.safetensors")
 
 

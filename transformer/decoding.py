@@ -50,7 +50,6 @@ from transformer.weights import load_weights
 # from transformer.search import translate, translate_n_best
 # from transformer.state import State
 # from transformer.corpora import read_bundled
-# from transformer.files import data_folder
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.training import TrainingConfig, train
 #
@@ -509,8 +508,9 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # The model that comes with the package translates English to German. Its four best for one sentence:
 
 # %% tags=["active-ipynb"]
-# folder_of_bundled = data_folder() / "models" / "bundled"
-# bundled, bundled_tokenizer = Transformer.from_pretrained(folder_of_bundled), Tokenizer.load(folder_of_bundled / "tokenizer.json")
+# from transformer import load
+#
+# bundled, bundled_tokenizer = load()
 # entries = translate_n_best(bundled, bundled_tokenizer, ["The old cat behind the school lost its ball."])[0]
 # for entry in entries:
 #     print(f"{entry.score:7.3f}  {entry.text}")

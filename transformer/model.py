@@ -20,12 +20,9 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from torch import nn
@@ -34,12 +31,10 @@ from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.checks import check_ids, check_sides
 from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
-from transformer.files import write_file
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.settings import check_sizes
 from transformer.state import State
-from transformer.weights import load_parameters, load_weights, save_weights
 
 
 # %% [markdown]
@@ -47,7 +42,6 @@ from transformer.weights import load_parameters, load_weights, save_weights
 
 # %% tags=["active-ipynb"]
 # import math
-# import tempfile
 #
 # import torch
 # import torch.nn.functional as F
@@ -298,25 +292,6 @@ class Transformer(nn.Module):
         x = self.decoder(x, mask, None, state.source_mask, state.caches)
         return self.output(x[:, -1])
 
-    def save_pretrained(self, folder, tokenizer=None):
-        """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json."""
-        folder = Path(folder)
-        config = json.dumps(dataclasses.asdict(self.config), indent=2) + "\n"
-        save_weights(dict(self.named_parameters()), folder / "model.safetensors")
-        if tokenizer is not None:
-            write_file(folder / "tokenizer.json", tokenizer.save)
-        write_file(folder / "config.json",
-                   lambda temporary: temporary.write_text(config, encoding="utf8"))
-
-    @classmethod
-    def from_pretrained(cls, folder):
-        """The model that `save_pretrained` wrote to folder, in evaluation mode."""
-        folder = Path(folder)
-        model = cls(load_config(folder / "config.json"))
-        weights = folder / "model.safetensors"
-        load_parameters(model, load_weights(weights)[0], weights)
-        return model.eval()
-
 
 # %% [markdown]
 # The decoder needs no mask for padding at the end of its own sentence: real tokens come first and never look ahead.
@@ -443,50 +418,7 @@ class Transformer(nn.Module):
 # all attention.
 
 # %% [markdown]
-# ## To a folder and back
-#
-# The rest of this section saves and loads; it can be skipped at a first reading. Weights go into the safetensors format
-# (`transformer.weights`): names, shapes and numbers, nothing else. (Torch's own files are pickles, and a pickle from a
-# stranger can run any code.) Every file gets a temporary name first, and takes the old one's place when it is complete, so
-# that a full disk loses nothing. Loading checks every name and every shape before the first number is copied.
-
-# %%
-def load_config(path):
-    """The TransformerConfig in a config.json; FileNotFoundError or ValueError where it is missing or damaged."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {path}: name the folder of a trained model")
-    try:
-        return TransformerConfig(**json.loads(Path(path).read_text(encoding="utf8")))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a model's configuration ({error}): copy it again from the trained model") from None
-
-
-# %% [markdown]
-# Saved and loaded, it is the same model, bit for bit (silence again):
-
-# %% tags=["active-ipynb"]
-# folder = Path(tempfile.mkdtemp())
-# model.save_pretrained(folder)
-# assert torch.equal(Transformer.from_pretrained(folder)(source, target), model(source, target))
-
-# %% [markdown]
-# And what if a file is damaged? Three accidents: a copy that stopped half way, a configuration from elsewhere, and a file
-# that is something else.
-
-# %% tags=["active-ipynb"]
-# weights, settings = (folder / "model.safetensors").read_bytes(), (folder / "config.json").read_text()
-# accidents = [(weights[:len(weights) // 2], settings), (weights, settings.replace('"d_ff": 128', '"d_ff": 256')), (b"not weights at all", settings)]
-# for damaged_weights, damaged_settings in accidents:
-#     (folder / "model.safetensors").write_bytes(damaged_weights)
-#     (folder / "config.json").write_text(damaged_settings)
-#     try:
-#         Transformer.from_pretrained(folder)
-#         raise AssertionError("a damaged model was loaded")
-#     except ValueError as error:
-#         print("-", str(error).replace(str(folder), "folder"))
-
-# %% [markdown]
-# Each names a file, and says what does not fit and what to do.
+# A model goes to a folder with `save` of `transformer.pretrained` and comes back with `load`, bit for bit.
 
 # %% [markdown]
 # ## It learns

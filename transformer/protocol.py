@@ -10,12 +10,11 @@ be trained, saved, loaded and translated with by everything else:
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 
-@runtime_checkable
 class SequenceConfig(Protocol):
     """What a model's configuration must have; its other fields are the model's own."""
 
@@ -26,7 +25,6 @@ class SequenceConfig(Protocol):
     eos_id: int
 
 
-@runtime_checkable
 class State(Protocol):
     """What a search keeps between two steps: all that the model has read and written."""
 
@@ -34,7 +32,6 @@ class State(Protocol):
         """Keep these rows (n,), in this order; one may come several times."""
 
 
-@runtime_checkable
 class SequenceModel(Protocol):
     """What reads a source and writes a target; also an `nn.Module`."""
 
@@ -55,6 +52,21 @@ class SequenceModel(Protocol):
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What travels with a model besides its configuration: `model.about`."""
+
+    source: str = "en"  # code of the language that it reads
+    target: str = "de"  # and of the one that it writes
+    beam: int = 4  # hypotheses kept alive, as chosen on validation; the paper's
+    alpha: float = 0.6  # length penalty, as chosen on validation; the paper's
+
+
+def about(model: Any) -> About:
+    """What is known about a model; the defaults where nobody has said anything."""
+    return getattr(model, "about", About())
 
 
 @dataclass(frozen=True)

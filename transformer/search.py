@@ -6,12 +6,21 @@ from transformer.checks import check_search
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
+from transformer.protocol import about
+
 
 def check_sentences(encoded, max_positions):
     """ValueError, naming it, for a sentence that is longer than the model's positions."""
     for number, ids in enumerate(encoded, 1):
         if len(ids) > max_positions:
-            raise ValueError(f"sentence {number} has {len(ids)} tokens, more than the model's {max_positions} positions: split it")
+            raise ValueError(f"sentence {number} has {len(ids)} tokens, more than the model's "
+                             f"{max_positions} positions: split it")
+
+
+def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
+    """(beam, alpha), where not given those that travel with the model."""
+    own = about(model)
+    return own.beam if beam is None else beam, own.alpha if alpha is None else alpha
 
 
 def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
@@ -34,13 +43,16 @@ def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, p
     return results
 
 
-def translate(model, tokenizer, sentences, beam=4, alpha=0.6, extra=50, batch_tokens=16_000, progress=lambda n: None):
+def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float | None = None,
+              extra=50, batch_tokens=16_000, progress=lambda n: None):
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
+    beam, alpha: where not given those that travel with the model (`model.about`).
     batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6 and d_model=512 one
     takes 25 kB in float32). progress(n) is called with the number of sentences done after each batch. Raises ValueError
     for a sentence longer than the model's positions, and for settings that `beam_search` refuses.
     """
+    beam, alpha = chosen(model, beam, alpha)
     check_search(beam, alpha, n_best=1)
 
     def search(model, source):
@@ -60,12 +72,14 @@ class Translation:
     score: float
 
 
-def translate_n_best(model, tokenizer, sentences, n_best=4, beam=4, alpha=0.6, extra=50, batch_tokens=16_000,
+def translate_n_best(model, tokenizer, sentences, n_best=4, beam: int | None = None,
+                     alpha: float | None = None, extra=50, batch_tokens=16_000,
                      progress=lambda n: None):
     """For each sentence a list of its n_best `Translation`s, best first; the rest as in `translate`.
 
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces differ.
     """
+    beam, alpha = chosen(model, beam, alpha)
     check_search(beam, alpha, n_best)
 
     def search(model, source):

@@ -20,20 +20,12 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import time
-from itertools import islice
-
 from tqdm import tqdm
 
-from transformer.corpora import languages_of, stream_corpus
+from transformer.protocol import about
+from transformer.runs import plan_run
 from transformer.scores import exact_match, scores
-from transformer.search import translate
-from transformer.files import write_json
-from transformer.pretrained import load
-from transformer.recipes import search_of
-from transformer.runs import (
-    average_last, last_update, load_run, plan_run,
-)
+from transformer.search import chosen, translate
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -56,12 +48,14 @@ from transformer.runs import (
 # from transformer.experiments.records import table
 # from transformer.experiments.rows import public, record
 # from transformer.experiments.translators import SEEDS, commands_of
+# from transformer.files import write_json
 # from transformer.hardware import choose_device, choose_precision, matmul_rate
 # from transformer.weights import load_weights
+# from transformer.pretrained import load
 # from transformer.recipes import RECIPES, recipe
 # from transformer.runs import (
-#     Experiment, hardware_in_words, plan_of, read_log, run_experiment, runs_folder,
-#     stream_pairs,
+#     Experiment, hardware_in_words, load_run, plan_of, read_log, run_experiment,
+#     runs_folder, stream_pairs,
 # )
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
@@ -248,29 +242,49 @@ SENTENCES = {
 NEWS = ("wmt14", "newstest2013", "newstest2014", "europarl")
 
 
-def score_report(outputs, references, language="de", corpus=None):
-    """{name: {"score", "margin", "signature"}} of translations, for a result file; the margin is 95%'s, or None."""
-    found = scores(outputs, references, language, resamples=1000 if len(outputs) >= 100 else 0)
+def score_report(outputs: list[str], references: list[str], language: str = "de",
+                 corpus: str | None = None) -> dict:
+    """{name: {"score", "margin", "signature"}} of translations, to be kept.
+
+    The margin is 95%'s; None where there are fewer than a hundred.
+    """
+    resamples = 1000 if len(outputs) >= 100 else 0
+    found = scores(outputs, references, language, resamples)
     if corpus not in NEWS:
         del found["bleu_compounds_split"]
-    return {name: {"score": round(s.score, 2), "margin": s.margin and round(s.margin, 2), "signature": s.signature}
-            for name, s in found.items()}
+    return {
+        name: {
+            "score": round(s.score, 2),
+            "margin": s.margin and round(s.margin, 2),
+            "signature": s.signature,
+        }
+        for name, s in found.items()
+    }
 
 
 # %%
-def translate_all(model, tokenizer, sentences, beam=4, alpha=0.6, what="test"):
-    """Translations of many sentences, with a progress bar that is named after what they are."""
+def translate_all(model, tokenizer, sentences: list[str], beam: int | None = None,
+                  alpha: float | None = None, what: str = "test") -> list[str]:
+    """Translations of many sentences; a progress bar is named after what they are."""
     with tqdm(total=len(sentences), desc=what, unit="sentence", mininterval=1.0) as bar:
         return translate(model, tokenizer, sentences, beam, alpha, progress=bar.update)
 
 
+# %% [markdown]
+# Beam, length penalty and language are those that travel with the model, where nobody names others.
+
 # %%
-def evaluate(model, tokenizer, pairs, beam=4, alpha=0.6, language="de", corpus=None, what="test"):
+def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = None,
+             alpha: float | None = None, language: str | None = None,
+             corpus: str | None = None, what: str = "test") -> dict:
     """Translate the sources of pairs and score the result; a dict for scores.json."""
+    beam, alpha = chosen(model, beam, alpha)
     sources, references = zip(*pairs)
     outputs = translate_all(model, tokenizer, sources, beam, alpha, what)
-    return {"sentences": len(pairs), "beam": beam, "alpha": alpha, **score_report(outputs, references, language, corpus),
-            "exact_match": round(exact_match(outputs, references), 4)}
+    report = score_report(outputs, references, language or about(model).target, corpus)
+    exact = round(exact_match(outputs, references), 4)
+    return {"sentences": len(pairs), "beam": beam, "alpha": alpha, **report,
+            "exact_match": exact}
 
 
 # %% tags=["active-ipynb"]
@@ -284,34 +298,15 @@ def evaluate(model, tokenizer, pairs, beam=4, alpha=0.6, language="de", corpus=N
 # a larger $\alpha$, as a picture below shows. Trees have theirs (notebook 18).
 
 # %% [markdown]
-# The command `transformer evaluate --folder runs/multi30k` scores a whole test set, and saves the scores beside the model.
-
-# %%
-def score_run(folder, device="cpu", average=None, most=None):
-    """Score a finished run on its corpus's test split (its first `most` pairs); saves scores.test.json in folder.
-
-    average: score the average of the last so many weights instead of the model; the file is scores.test.average-N.json.
-    """
-    e, (model, tokenizer), name = load_run(folder), load(folder, device), "test"
-    if e.source_file:
-        raise ValueError(f"the model in {folder} was trained on your own files: score it with transformer evaluate --source-file")
-    if average is not None:
-        average_last(model, folder, average, last_update(e))
-        name += f".average-{average}"
-    started, pairs = time.monotonic(), list(islice(stream_corpus(e.corpus, "test", e.reverse), most))
-    language = languages_of(e.corpus, e.reverse)[1]
-    report = evaluate(model, tokenizer, pairs, *search_of(e.corpus), language, e.corpus, name)
-    report["seconds"] = round(time.monotonic() - started, 1)
-    write_json(folder / f"scores.{name}.json", {"corpus": e.corpus, "split": "test", **report})
-    return report
-
-
-# %% [markdown]
 # On a CPU, fifty sentences of the test set are enough to see how far this page's run came; with a GPU it is scored on all of them, and stands in the tables below.
+# The command `transformer evaluate --folder runs/multi30k` does the same.
 
 # %% tags=["active-ipynb"]
-# scored = score_run(e.folder, device, most=50 if device.type == "cpu" else None)
-# print(f"this run, {e.corpus}, {scored['sentences']:,} test sentences: BLEU {scored['bleu']['score']}, chrF {scored['chrf']['score']}")
+# most = 50 if device.type == "cpu" else None
+# scored = evaluate(model, tokenizer, read_corpus(e.corpus, "test")[:most])
+# write_json(e.folder / "scores.test.json", scored)
+# print(f"this run, {e.corpus}, {scored['sentences']:,} test sentences:",
+#       f"BLEU {scored['bleu']['score']}, chrF {scored['chrf']['score']}")
 
 # %% [markdown]
 # ## Results that are kept

@@ -11,7 +11,7 @@ from functools import partial
 from transformer.experiments.runner import Job, settings_of, train_and_score
 from transformer.recipes import recipe
 from transformer.runs import Experiment
-from transformer.translation import score_run
+from transformer.scoring import score_run
 
 SEEDS = {f"multi30k-en-de-{seed}": dict(corpus="multi30k", seed=seed) for seed in (1, 2, 3)}
 ABLATIONS = {

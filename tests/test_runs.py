@@ -15,7 +15,7 @@ import pytest
 import torch
 from helpers import KILL, small_bundled
 
-import transformer.__main__ as command_line
+import transformer.cli as command_line
 from transformer import corpora, runs
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
@@ -42,13 +42,13 @@ from transformer.runs import (
     validator,
 )
 from transformer.scores import bleu, scores
+from transformer.scoring import score_run
 from transformer.search import translate
 from transformer.training import TrainingConfig
 from transformer.translation import (
     TABLE_2,
     products,
     score_report,
-    score_run,
     to_sacrebleu,
 )
 from transformer.weights import load_weights
@@ -381,11 +381,6 @@ def scored(finished, monkeypatch):
     for path in finished.glob("scores.*"):
         path.unlink()
     (finished / "run.json").write_text(json.dumps(saved))
-
-
-def test_a_run_on_own_files_is_not_scored_on_a_corpus(finished):
-    with pytest.raises(ValueError, match="was trained on your own files: score it with transformer evaluate"):
-        score_run(finished)
 
 
 def test_score_run_and_record(scored):

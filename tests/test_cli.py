@@ -1,10 +1,8 @@
 """The commands: what they make, and what they say when the input is wrong."""
 
 import contextlib
-import dataclasses
 import errno
 import importlib.util
-import inspect
 import io
 import json
 import os
@@ -23,11 +21,29 @@ import torch
 from helpers import small_bundled
 from matplotlib.image import imread
 
-import transformer.__main__ as command_line
-from transformer import Transformer, TransformerConfig, corpora, decoding, parsers, pretrained, runs, training
+import transformer.cli as command_line
+from transformer import (
+    Transformer,
+    TransformerConfig,
+    corpora,
+    decoding,
+    demo,
+    parsers,
+    pretrained,
+    protocol,
+    recipes,
+    runs,
+    scoring,
+    search,
+    training,
+)
+from transformer.convolution import ConvolutionConfig
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
-from transformer.experiments import records
+from transformer.experiments import rows
+from transformer.experiments.records import flatten, read_rows
+from transformer.options import meanings
+from transformer.recurrence import RecurrenceConfig
 from transformer.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
@@ -106,13 +122,13 @@ def test_train(trained):
             "weights"} == {path.name for path in trained.iterdir()}
     log = [json.loads(line) for line in (trained / "log.jsonl").read_text().splitlines()]
     assert [row["update"] for row in log] == [3, 6] and {"loss", "validation_loss", "bleu"} <= log[0].keys()
-    model, tokenizer = Transformer.from_pretrained(trained), Tokenizer.load(trained / "tokenizer.json")
+    model, tokenizer = pretrained.load(trained)
     assert model.config == TransformerConfig(300, 16, 32, 1, 2, max_positions=150) and tokenizer.vocab_size == 300
 
 
 def test_the_model_is_the_average_of_the_last_checkpoints(trained):
     average = decoding.average_checkpoints(sorted((trained / "weights").iterdir()))
-    for name, parameter in Transformer.from_pretrained(trained).named_parameters():
+    for name, parameter in pretrained.load_model(trained).named_parameters():
         assert torch.equal(parameter, average[name])
 
 
@@ -147,9 +163,9 @@ def test_a_run_remembers_how_it_went_on(run, files):
     assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True]
     assert all(again["hardware"] and again["commit"] for again in saved["resumed"])
     assert call("evaluate", "--folder", run, *files).status == 0
-    kept = records.record(run)
+    kept = rows.record(run)
     assert kept["updates"] == 9 and kept["corpus"] == "own.en"
-    assert kept["resumed"] == [{**again, "command": records.public(again["command"])} for again in saved["resumed"]]
+    assert kept["resumed"] == [{**again, "command": rows.public(again["command"])} for again in saved["resumed"]]
     assert str(run) in str(saved["resumed"]) and str(run) not in str(kept["resumed"])
 
 
@@ -178,16 +194,58 @@ def test_an_average_of_weights_that_were_not_kept(run, files, count):
     assert f"--average {count}: the run in " in said and "has kept " in said
 
 
-@pytest.mark.parametrize("corpus, options, expected", [
-    ("multi30k", [], (4, 1.6)), ("multi30k", ["--alpha", "0"], (4, 0.0)), ("tatoeba", ["--beam", "2"], (2, 0.6))])
-def test_translations_are_searched_as_suits_the_corpus(trained, tmp_path, monkeypatch, corpus, options, expected):
-    folder, asked = tmp_path / "run", []
-    shutil.copytree(trained, folder)
-    saved = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**saved, "corpus": corpus}))
-    monkeypatch.setattr(decoding, "translate", lambda model, tokenizer, lines, *search: asked.append(search) or lines)
-    assert call("translate", "Hello.", "--folder", folder, *options).out == "Hello.\n"
-    assert asked == [expected]
+@pytest.mark.parametrize("options, expected", [([], (3, 1.25)), (["--alpha", "0"], (3, 0.0)), (["--beam", "2"], (2, 1.25))])
+def test_beam_and_alpha_are_those_of_the_model(run, monkeypatch, options, expected):
+    """The same in Python, in the command line, with one text or in an n-best list."""
+    config, asked = json.loads((run / "config.json").read_text()), []
+    config["about"].update(beam=3, alpha=1.25)
+    (run / "config.json").write_text(json.dumps(config))
+    beam_search = search.beam_search
+    monkeypatch.setattr(search, "beam_search",
+                        lambda *arguments: asked.append(arguments[2:4]) or beam_search(*arguments))
+    line = call("translate", "Hello.", "--folder", run, *options).out
+    assert call("translate", "Hello.", "--folder", run, *options, "--n-best", "2").status == 0
+    assert asked == [expected, expected]
+    if not options:
+        model, tokenizer = pretrained.load(run)
+        assert line == " ".join(search.translate(model, tokenizer, ["Hello."])[0].splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("family, options", [
+    ("recurrence", ["--cell", "lstm"]), ("convolution", ["--k", "5"]), ("mine", ["--d-ff", "24"])])
+def test_every_kind_of_model_is_trained_alike(family, options, files, tmp_path, monkeypatch):
+    """Trained, interrupted, resumed, saved, loaded, translated with, evaluated; "mine" is a user's own."""
+    monkeypatch.setattr(protocol, "KINDS", dict(protocol.KINDS))
+
+    class Mine(TransformerConfig):
+        pass
+
+    protocol.register("mine", Transformer, Mine)
+    sizes = ["--vocab-size", "300", "--d-model", "16", "--N", "1", "--max-positions", "150"]
+    sizes += ["--h", "2"] * (family == "mine")
+    folder, arguments = tmp_path / "run", ["--family", family, *files, *sizes, *options, *SPEED]
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 4)
+        assert call("train", *arguments, "--folder", folder, "--target-language", "fr").status == 2
+    assert call("train", "--resume", "--folder", folder).status == 0
+    model, tokenizer = pretrained.load(folder)
+    assert protocol.kind_of(model) == family and model.about == protocol.About("en", "fr")
+    assert str(getattr(model.config, options[0].strip("-").replace("-", "_"))) == options[1]
+    line = call("translate", "The cat sleeps.", "--folder", folder).out
+    assert line == " ".join(search.translate(model, tokenizer, ["The cat sleeps."])[0].splitlines()) + "\n"
+    done = call("evaluate", "--folder", folder, *files)
+    assert done.status == 0 and json.loads(done.out)["language"] == "fr"
+
+
+def test_an_option_of_another_kind_of_model(files):
+    said = complaint("train", "--family", "recurrence", *files, "--h", "2")
+    assert said.startswith("--h is no option of --family recurrence: it has --N, --P-drop, --attention, ")
+    assert complaint("train", "--family", "lamp").startswith("unknown kind of model 'lamp': choose one of ")
+
+
+def test_a_run_is_not_resumed_with_another_kind_of_model(run):
+    said = complaint("train", "--resume", "--folder", run, "--family", "recurrence")
+    assert re.fullmatch("the run in .* has family transformer, not recurrence: resume it without .*", said)
 
 
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
@@ -198,7 +256,7 @@ def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
 def test_a_parser(monkeypatch, tmp_path):
     """A treebank's sentences go in, their linearised trees come out; scores are of brackets, with the paper's beam."""
     pairs = [(f"the {noun} sings", f"( (S (NP-SBJ (DT the) (NN {noun})) (VP (VBZ sings))) )") for noun in "abcdefgh"]
-    for module in (parsers, corpora):
+    for module in (parsers, scoring):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
     monkeypatch.setattr(parsers, "stream_corpus", lambda *_: iter(pairs))
     monkeypatch.setattr(runs, "corpus_paths", lambda *_: [])
@@ -210,8 +268,8 @@ def test_a_parser(monkeypatch, tmp_path):
     scores = json.loads((folder / "scores.test.json").read_text())
     assert (scores["corpus"], scores["beam"], scores["alpha"], scores["sentences"]) == ("treebank_nltk", 21, 0.3, 8)
     assert 0 <= scores["f1"] <= 100 and 0 <= scores["valid_trees"] <= 100 and "bleu" not in scores
-    kept = json.loads(result.read_text())
-    assert kept["scores"]["test"] == scores and "f1" in kept["log"][-1]
+    kept, = read_rows(result)
+    assert kept["test.f1"] == scores["f1"] and len(kept["log.f1"]) == 2
 
 
 def test_translate(trained):
@@ -223,7 +281,7 @@ def test_translate(trained):
 
 
 def test_translate_keeps_one_line_a_sentence(trained, monkeypatch):
-    monkeypatch.setattr(decoding, "translate", lambda *arguments: ["a\nb\r\nc", "d"])
+    monkeypatch.setattr(search, "translate", lambda *arguments: ["a\nb\r\nc", "d"])
     assert call("translate", "--folder", trained, stdin=b"one\ntwo\n").out == "a b c\nd\n"
 
 
@@ -254,16 +312,19 @@ def small_demo(monkeypatch):
     """The demo's recipe and corpus, cut down to seconds."""
     recipe = dict(model=TransformerConfig(300, 16, 32, 1, 2),
                   training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2))
-    monkeypatch.setitem(command_line.RECIPES, "bundled", recipe)
-    small_bundled(monkeypatch,
-                  lambda split: [e for e in read_bundled(split) if " its " in e.source][:12])
+    monkeypatch.setitem(recipes.RECIPES, "bundled", recipe)
+    small = {split: [e for e in read_bundled(split) if " its " in e.source][:12]
+             for split in ("train", "validation", "test", "hard")}
+    small_bundled(monkeypatch, small.get)
+    monkeypatch.setattr(demo, "read_bundled", small.get)
 
 
 def test_demo(small_demo, tmp_path):
     done = call("demo", "--folder", tmp_path / "demo", "--record", tmp_path / "data" / "demo.json")
     assert done.status == 0, done.err
     report = json.loads((tmp_path / "demo" / "demo.json").read_text())
-    assert json.loads((tmp_path / "data" / "demo.json").read_text()) == report
+    row, = read_rows(tmp_path / "data" / "demo.json")
+    assert row == flatten({"corpus": "bundled", **report})
     assert report["command"] == "transformer demo --record demo.json" and report["commit"] == runs.git_commit()
     assert (report["updates"], report["seed"]) == (4, 2017) and report["tokens"] > 0 and report["hardware"]
     pronoun, alignment = report["pronoun"], report["alignment"]
@@ -302,28 +363,16 @@ def test_help_of_the_program():
     assert done.returncode == 0 and all(name in done.stdout for name in command_line.COMMANDS), done.stderr
 
 
-def meanings(kind):
-    """What a dataclass's source says about each of its fields, by option."""
-    pattern = r'^    (\w+): [^\n]*(?:\n        [^\n]*)?(?:\n    """(.*?)"""$|  # (.*)$)'
-    return {name: below or beside for name, below, beside in re.findall(pattern, inspect.getsource(kind), re.MULTILINE)}
-
-
 @pytest.mark.parametrize("name", command_line.COMMANDS)
-def test_help_says_what_every_option_means(name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "90")
+def test_help_of_a_command(name):
     done = call(name, "--help")
     assert done.status == 0 and not done.err
-    said = re.sub(r"[\s│]+", " ", done.out)
-    kinds = [command_line.COMMANDS[name], *([TransformerConfig, TrainingConfig] if name == "train" else [])]
-    for kind in kinds:
-        fields = {f.name for f in dataclasses.fields(kind)} - {"model", "training"}
-        told = {}
-        for base in reversed(kind.__mro__[:-1]):
-            told |= meanings(base)
-        assert told.keys() == fields
-        for option, meaning in told.items():
-            assert re.sub(r"\s+", " ", meaning) in said, option
-            assert option in ("sentence", "parts") or f"--{option.replace('_', '-')}" in said
+
+
+@pytest.mark.parametrize("config", [TransformerConfig, RecurrenceConfig, ConvolutionConfig, TrainingConfig])
+def test_every_setting_has_a_meaning(config):
+    """The help takes it from the comments in the source."""
+    assert meanings(config).keys() == {f.name for f in dataclasses.fields(config)}
 
 
 @pytest.mark.parametrize("arguments", [
@@ -337,10 +386,10 @@ def test_a_command_line_that_cannot_be_read(arguments):
 # Wrong options
 
 def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path):
-    def full(*arguments):
+    def full(*arguments, **named):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 4 GiB")
 
-    monkeypatch.setattr(command_line, "train_command", full)
+    monkeypatch.setattr(command_line, "run_experiment", full)
     assert complaint("train", "--folder", tmp_path).startswith("the GPU's memory is too small for this: half of ")
 
 
@@ -470,7 +519,7 @@ def test_a_full_disk(run, files, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     before = contents(run)
-    monkeypatch.setattr(command_line, "write_json", full)
+    monkeypatch.setattr(scoring, "write_json", full)
     said = complaint_at_the_end(call("evaluate", "--folder", run, *files, "--beam", "1"))
     assert re.fullmatch(r"transformer: \S*scores.files.own\S* cannot be used \(.*\): see what is there, then .*", said)
     assert contents(run) == before
@@ -486,7 +535,7 @@ def test_interrupt_outside_the_loop(trained, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(decoding, "translate", interrupt)
+    monkeypatch.setattr(search, "translate", interrupt)
     assert complaint("translate", "Hello.", "--folder", trained).startswith("stopped by Ctrl-C")
 
 
@@ -494,7 +543,7 @@ def test_interrupt_outside_the_loop(trained, monkeypatch):
 
 def another_model(run, path):
     """What stands in path in a run of another size."""
-    Transformer(TransformerConfig(300, 32, 32, 1, 2)).save_pretrained(run / "other")
+    pretrained.save(Transformer(TransformerConfig(300, 32, 32, 1, 2)), run / "other")
     shutil.move(run / "other" / "model.safetensors", path)
     shutil.rmtree(run / "other")
 
@@ -616,7 +665,7 @@ def test_train_on_multi30k(multi30k, tmp_path):
     assert done.status == 0, done.err
     assert "29,000 sentence pairs, 300 types" in done.out
     assert json.loads((tmp_path / "run" / "run.json").read_text())["corpus"] == "multi30k"
-    assert Transformer.from_pretrained(tmp_path / "run").config.vocab_size == 300
+    assert pretrained.load_model(tmp_path / "run").config.vocab_size == 300
 
 
 def shingles(text, size=8):

@@ -1,0 +1,173 @@
+"""A model's folder: what is saved comes back, of every kind, and what is damaged is named."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from transformer.convolution import ConvolutionConfig
+from transformer.files import write_file
+from transformer.model import Transformer, TransformerConfig
+from transformer.pretrained import load, load_model, read_config, save
+from transformer.protocol import About, build, kind_of
+from transformer.recurrence import RecurrenceConfig
+from transformer.weights import (
+    count_parameters,
+    load_parameters,
+    load_weights,
+    save_weights,
+)
+
+SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)
+PAPER = TransformerConfig(d_ff=32, h=4, **SIZES)
+CONFIGS = {
+    "paper": PAPER, "pre-norm": dataclasses.replace(PAPER, norm_first=True),
+    "learned": dataclasses.replace(PAPER, positions="learned"),
+    "untied": dataclasses.replace(PAPER, tie_embeddings=False),
+    "free heads": dataclasses.replace(PAPER, d_k=3, d_v=5),
+    "recurrence": RecurrenceConfig(cell="lstm", **SIZES), "convolution": ConvolutionConfig(k=5, **SIZES),
+}
+
+
+def model_of(config=PAPER):
+    torch.manual_seed(1)
+    return build(config).eval()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_saved_model_comes_back_exactly(name, tmp_path):
+    model, folder = model_of(CONFIGS[name]), tmp_path / "new" / "folder"
+    model.about = About("de", "fr", 7, 1.25)
+    save(model, folder)
+    again = load_model(folder)
+    assert again.config == model.config and not again.training and type(again) is type(model)
+    assert again.about == model.about and kind_of(again) == kind_of(model)
+    source, target = torch.randint(8, 50, (2, 6)), torch.randint(8, 50, (2, 5))
+    assert torch.equal(again(source, target), model(source, target))
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_the_bundled_model_knows_its_languages_and_search():
+    model, tokenizer = load()
+    assert model.about == About("en", "de", 4, 0.6) and type(model) is Transformer
+    assert tokenizer.vocab_size == model.config.vocab_size
+
+
+def test_what_nobody_has_said_is_the_papers(tmp_path):
+    save(model_of(), tmp_path)
+    assert read_config(tmp_path / "config.json") == (PAPER, About("en", "de", 4, 0.6))
+
+
+def test_a_tied_matrix_is_saved_once(tmp_path):
+    save(model_of(), tmp_path)
+    tensors, _ = load_weights(tmp_path / "model.safetensors")
+    assert set(tensors) == set(dict(model_of().named_parameters()))
+    assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(model_of())
+
+
+def test_a_tokenizer_is_saved_beside_the_model(tmp_path):
+    class Tokenizer:
+        def save(self, path):
+            path.write_text("types", encoding="utf8")
+
+    save(model_of(), str(tmp_path), Tokenizer())
+    assert (tmp_path / "tokenizer.json").read_text(encoding="utf8") == "types"
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1])
+def test_a_truncated_weight_file(keep, tmp_path):
+    save(model_of(), tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=r"model.safetensors is not a whole safetensors file .*copy it again"):
+        load_model(tmp_path)
+
+
+def test_a_file_that_is_not_safetensors(tmp_path):
+    model = model_of()
+    save(model, tmp_path)
+    torch.save(model.state_dict(), tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="model.safetensors is not a whole safetensors file"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(d_ff=64), r"feed_forward.W_1.bias is \(32,\) in the file and \(64,\) in the model"),
+    (dict(N=1), r"layers.1.* in the file and nothing in the model"),
+    (dict(N=3), r"layers.2.* is nothing in the file and"),
+    (dict(positions="learned"), r"positions.table is nothing in the file and \(40, 16\) in the model"),
+])
+def test_weights_of_another_configuration(changes, message, tmp_path):
+    model = model_of()
+    save(model, tmp_path)
+    path = tmp_path / "config.json"
+    saved = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**saved, "config": {**saved["config"], **changes}}), encoding="utf8")
+    with pytest.raises(ValueError, match=f"and the model do not fit: .*{message}"):
+        load_model(tmp_path)
+
+
+def test_nothing_is_copied_where_something_does_not_fit():
+    model, other = model_of(), {name: torch.zeros_like(p) for name, p in model_of().named_parameters()}
+    del other[sorted(other)[-1]]
+    before = [p.clone() for p in model.parameters()]
+    with pytest.raises(ValueError, match="here and the model do not fit"):
+        load_parameters(model, other, "here")
+    assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
+
+
+@pytest.mark.parametrize("text", [
+    "", "{", "{}", "[1, 2]", "3", '{"vocab_size": 50}', '{"kind": "lamp", "config": {}, "about": {}}',
+    '{"kind": "transformer", "config": {"vocab_size": 50, "colour": "red"}, "about": {}}',
+    '{"kind": "transformer", "config": {"vocab_size": "many"}, "about": {}}',
+    '{"kind": "transformer", "config": {"vocab_size": -1}, "about": {}}',
+    '{"kind": "transformer", "config": {"vocab_size": 50}, "about": {"colour": "red"}}'])
+def test_a_damaged_configuration(text, tmp_path):
+    save(model_of(), tmp_path)
+    (tmp_path / "config.json").write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=r"config.json is not a model's configuration"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_a_missing_file(missing, tmp_path):
+    save(model_of(), tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(FileNotFoundError, match=f"no file .*{missing}"):
+        load_model(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    def fail(temporary):
+        temporary.write_text("half of the")
+        raise OSError("no space left on device")
+
+    path = tmp_path / "file"
+    write_file(path, lambda temporary: temporary.write_text("old"))
+    with pytest.raises(OSError, match="no space left"):
+        write_file(path, fail)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_replaces_the_old_file_at_once(tmp_path):
+    path = tmp_path / "new" / "file"
+    write_file(path, lambda temporary: temporary.write_text("old"))
+
+    def write(temporary):
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+
+    write_file(path, write)
+    assert path.read_text() == "new" and [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_metadata_travels_with_weights(tmp_path):
+    save_weights({"a": torch.arange(6.0).view(2, 3).T}, tmp_path / "a.safetensors", {"note": "here"})
+    tensors, metadata = load_weights(tmp_path / "a.safetensors")
+    assert torch.equal(tensors["a"], torch.arange(6.0).view(2, 3).T) and metadata == {"note": "here"}
+
+
+def test_weights_without_metadata(tmp_path):
+    save_weights({"a": torch.zeros(1)}, tmp_path / "a")
+    assert load_weights(tmp_path / "a")[1] == {}

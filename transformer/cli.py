@@ -1,0 +1,356 @@
+"""The command line: train, evaluate, translate, attend, variations, bench, export, demo."""
+
+import json
+import os
+import shlex
+import sys
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+import tyro
+
+from transformer.bench.settings import Bench
+from transformer.corpora import TREEBANKS
+from transformer.files import prepare_folder, write_file
+from transformer.hardware import choose_device
+from transformer.interrupt import Interrupted
+from transformer.options import changed, options_of
+from transformer.pretrained import load
+from transformer.protocol import KINDS, kind_named, kind_of
+from transformer.recipes import recipe, sized
+from transformer.runs import Experiment, Task, load_run, run_experiment
+from transformer.scoring import Scoring, score
+from transformer.training import TrainingConfig
+
+
+def words() -> str:
+    """The command as it was typed."""
+    return "transformer " + shlex.join(sys.argv[1:])
+
+
+@dataclass
+class Train:
+    """Train a model on sentence pairs and save it in a folder.
+
+    Without further options the recipe that suits the corpus is used; every option shown here
+    replaces one setting of it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
+    transformer train ...
+    """
+
+    corpus: str | None = None
+    """bundled (comes with the package, and is taken where none is given), multi30k, tatoeba,
+    europarl, wmt14, treebank_craft, treebank_nltk (downloaded)"""
+    reverse: bool = False
+    """translate the other way round"""
+    source_file: Path | None = None
+    """your own sentences, one a line, UTF-8, instead of a corpus"""
+    target_file: Path | None = None
+    """their translations, line by line"""
+    source_language: str | None = None
+    """code of your sentences' language (en where not given)"""
+    target_language: str | None = None
+    """code of their translations' language (de where not given)"""
+    folder: Path | None = None
+    """where the run is kept (runs/<corpus> where not given)"""
+    resume: bool = False
+    """go on with the run in the folder, with its own settings"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+    compile: bool = False
+    """let torch.compile write kernels for the model first (a minute; pays on GPUs)"""
+    family: str | None = None
+    """kind of model: transformer (where not given), recurrence, convolution"""
+    preset: str | None = None
+    """model size: tiny, small, base or big"""
+    model: Any = None
+    training: Any = None
+
+    def run(self) -> None:
+        e, task = experiment_of(self), Task()
+        if e.corpus in TREEBANKS and e.source_file is None:
+            from transformer.parsers import PARSING as task
+        if run_experiment(e, words(), task=task):
+            print(f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
+                  f"{shlex.quote(str(e.folder))}")
+
+
+def train_with_options() -> type:
+    """`Train` with the settings of all kinds of models, and of training, as options."""
+    model = options_of("Model", *(kind_named(kind).config for kind in KINDS))
+    training = options_of("Training", TrainingConfig)
+    return dataclass(type("Train", (Train,), {
+        "__doc__": Train.__doc__,
+        "__annotations__": {"model": tyro.conf.OmitArgPrefixes[model],
+                            "training": tyro.conf.OmitArgPrefixes[training]},
+        "model": field(default_factory=model), "training": field(default_factory=training)}))
+
+
+def experiment_of(t: Train) -> Experiment:
+    """The experiment: a corpus's recipe, or the resumed run, with what the options give."""
+    name = "files" if t.source_file or t.target_file else t.corpus or "bundled"
+    folder = t.folder or Path("runs", name)
+    if t.resume:
+        e = load_run(folder)
+        kind = t.family or kind_of(e.model)
+        if t.preset or kind != kind_of(e.model):
+            e.model = sized(e.model, kind, t.preset)
+    else:
+        e = Experiment(folder=folder, **recipe(name, t.preset, t.family or "transformer"))
+    names = ("corpus", "reverse", "source_file", "target_file", "source_language",
+             "target_language")
+    own = {name: getattr(t, name) for name in names if getattr(t, name)}
+    model = changed(e.model, t.model, f"--family {kind_of(e.model)}")
+    training = changed(e.training, t.training, "training")
+    return replace(e, **own, device=t.device, compile=t.compile, model=model, training=training)
+
+
+@dataclass
+class Evaluate(Scoring):
+    """Translate or parse a test set with beam search, print all scores with signatures, save them
+    beside your model."""
+
+    record: Path | None = None
+    """write the run's settings, log and all its scores into this file, for data/runs"""
+
+    def run(self) -> None:
+        if self.folder is None and self.record is not None:
+            raise ValueError("--average and --record need the --folder of a run")
+        print(json.dumps(score(self, {"trees": evaluate_trees}), indent=2))
+        if self.record is not None:
+            from transformer.experiments.records import write_rows
+            from transformer.experiments.rows import record
+
+            write_rows(self.record, [{"name": self.record.stem, **record(self.folder)}])
+
+
+def evaluate_trees(*arguments) -> dict:
+    """`evaluate_parser`, which needs nltk."""
+    from transformer.parsers import evaluate_parser
+
+    return evaluate_parser(*arguments)
+
+
+@dataclass
+class Translate:
+    """Translate a sentence given as an argument, or standard input line by line."""
+
+    sentence: tyro.conf.Positional[str | None] = None
+    """the sentence, in quotes; without it, lines are read from standard input"""
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    beam: int | None = None
+    """hypotheses kept alive; 1 is greedy (what travels with the model where not given)"""
+    alpha: float | None = None
+    """length penalty (what travels with the model where not given)"""
+    n_best: int = 1
+    """with more than 1: so many translations of each sentence, as lines of number, score, text"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+
+    def run(self) -> None:
+        from transformer.search import translate, translate_n_best
+
+        model, tokenizer = load(self.folder, choose_device(self.device))
+        lines = [self.sentence] if self.sentence is not None else read_standard_input()
+        if self.n_best > 1:
+            lists = translate_n_best(model, tokenizer, lines, self.n_best, self.beam, self.alpha)
+            texts = [f"{number}\t{entry.score:.4f}\t{' '.join(entry.text.split())}"
+                     for number, some in enumerate(lists, 1) for entry in some]
+        else:  # a bad model may write line ends; here one line in is one line out
+            outputs = translate(model, tokenizer, lines, self.beam, self.alpha)
+            texts = [" ".join(line.splitlines()) for line in outputs]
+        for text in texts:
+            print(text)
+
+
+def read_standard_input() -> list[str]:
+    """Lines of standard input; ValueError, with the line's number, where one is not UTF-8."""
+    lines = sys.stdin.buffer.read().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            lines[number - 1] = line.decode("utf8").removesuffix("\r")
+        except UnicodeDecodeError:
+            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for "
+                             "example with iconv -f latin1 -t utf8") from None
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+@dataclass
+class Attend:
+    """Translate a sentence and draw where every head looks, as PNG pictures or as a page to
+    explore."""
+
+    sentence: tyro.conf.Positional[str]
+    """the sentence, in quotes"""
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    output: Path = Path("attention")
+    """folder for the pictures"""
+    html: Path | None = None
+    """write one self-contained page of this name, for a browser, instead of pictures"""
+
+    def run(self) -> None:
+        from transformer.figures.heads import save_all
+        from transformer.maps import attention_maps
+        from transformer.pages import view
+        from transformer.search import translate
+
+        if self.html is None:
+            prepare_folder(self.output, "--output")
+        else:
+            prepare_folder(self.html.parent, "--html")
+        model, tokenizer = load(self.folder)
+        pair = self.sentence, translate(model, tokenizer, [self.sentence])[0]
+        print(pair[1])
+        if self.html is not None:
+            view(model, tokenizer, pair).save(self.html)
+            print(self.html)
+            return
+        for path in save_all(attention_maps(model, tokenizer, [pair])[0], self.output):
+            print(path)
+
+
+@dataclass
+class Demo:
+    """Train on the bundled corpus for a few minutes, then translate, score and draw."""
+
+    folder: Path = Path("runs/demo")
+    """where everything is saved"""
+    minutes: float = 3.6
+    """training stops after so many minutes, should the machine be slow"""
+    record: Path | None = None
+    """write what demo.json holds into this file, too, for data/runs"""
+
+    def run(self) -> None:
+        from transformer.demo import run_demo
+
+        report = run_demo(self.folder, self.minutes, words())
+        if self.record is not None:
+            from transformer.experiments.records import flatten, write_rows
+
+            write_rows(self.record, [flatten({"corpus": "bundled", **report})])
+
+
+@dataclass
+class Variations:
+    """Train every row of Table 3 in small, one change at a time, and compare.
+
+    Finished runs are skipped and interrupted ones go on, so the same command may be given as often
+    as needed.
+    """
+
+    corpus: str = "multi30k"
+    """multi30k, bundled, ...; on wmt14 the paper's own sizes"""
+    rows: tuple[str, ...] = ()
+    """groups (A B C D E big schedule data length depth simple) or single rows such as h=1 (Table 3
+    where not given)"""
+    seeds: tuple[int, ...] = (1, 2, 3)
+    """each row is trained once with each seed"""
+    folder: Path = Path("runs/variations")
+    """where the runs are kept"""
+    workers: int | None = None
+    """runs at the same time, each a process (one for each GPU where not given; on a CPU one, each
+    with one thread)"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"
+    """as in train"""
+    large: bool = False
+    """a larger base, for a GPU"""
+    record: Path | None = None
+    """the file of results, for data/runs (results.json in the folder where not given); runs that it
+    holds are not trained again"""
+
+    def run(self) -> None:
+        from transformer.experiments.runner import devices_for
+        from transformer.experiments.table3 import base_of, choose, run_variations
+
+        base = base_of(self.corpus, self.large, self.precision)
+        rows = choose(self.rows)
+        if not self.seeds:
+            raise ValueError("--seeds needs at least one number")
+        devices = devices_for(self.device, self.workers)
+        run_variations(base, rows, self.seeds, self.folder, devices, words(), self.record)
+
+
+@dataclass
+class Speed(Bench):
+    """Time this package beside torch.nn.Transformer, Marian and CTranslate2: same work, taking
+    turns, medians."""
+
+    parts: tyro.conf.Positional[tuple[str, ...]] = ()
+    """T1 T2 small T3 T4 levers learning memory attention products, on a GPU also base and big
+    (notebook 20); or all"""
+
+    def __post_init__(self):
+        """Nothing yet: `run` checks, so that a mistake is told like every other."""
+
+    def run(self) -> None:
+        from transformer.bench import run_bench
+
+        run_bench(Bench(**vars(self)), words())
+
+
+@dataclass
+class Export:
+    """Write a trained model for CTranslate2, which serves it on CPUs and GPUs without torch."""
+
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    output: Path = Path("exported")
+    """the new folder: CTranslate2's model, and the tokenizer"""
+
+    def run(self) -> None:
+        from transformer.export import export_ctranslate2, type_names
+
+        model, tokenizer = load(self.folder)
+        export_ctranslate2(model, type_names(tokenizer), self.output)
+        write_file(self.output / "tokenizer.json", tokenizer.save)
+        print(f"{self.output} holds the model for CTranslate2; notebook 20 shows how it is used "
+              "(`translate_there`)")
+
+
+COMMANDS = {
+    "train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend,
+    "variations": Variations, "bench": Speed, "export": Export, "demo": Demo,
+}
+
+
+def parse(arguments: list[str]) -> Any:
+    """The command that the arguments name, filled in."""
+    commands = {**COMMANDS, "train": train_with_options()}
+    kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in commands.items()]
+    return tyro.cli(reduce(or_, kinds), prog="transformer", description=__doc__, args=arguments,
+                    config=(tyro.conf.FlagCreatePairsOff,))
+
+
+def sentence_for(error: BaseException) -> str:
+    """One sentence for a mistake in the input, and what to do about it."""
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return ("the GPU's memory is too small for this: half of --batch-tokens and twice "
+                "--accumulate keep the updates as large")
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped by Ctrl-C; nothing that was saved is lost"
+    if isinstance(error, OSError) and error.strerror:  # the system's own; ours are sentences
+        return (f"{error.filename or 'a file'} cannot be used ({error.strerror}): see what is "
+                "there, then run the command again")
+    return str(error)
+
+
+def main() -> None:
+    """Run a command; a mistake in the input gives one sentence on standard error and status 2."""
+    if hasattr(sys.stdout, "reconfigure"):  # a file of translations can be read again, on Windows
+        sys.stdout.reconfigure(encoding="utf8")
+    try:
+        parse(sys.argv[1:]).run()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, Interrupted, ModuleNotFoundError, ValueError, KeyboardInterrupt,
+            torch.cuda.OutOfMemoryError) as error:
+        said = " ".join(sentence_for(error).splitlines())
+        print(f"transformer: {said}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,138 @@
+"""A trained model's scores on a split of a corpus or on own files, saved beside it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from transformer.checks import check_search
+from transformer.corpora import languages_of, read_corpus, read_parallel
+from transformer.files import prepare_folder, write_json
+from transformer.hardware import choose_device
+from transformer.pretrained import load
+from transformer.protocol import about
+from transformer.runs import Experiment, average_last, files_of, last_update, load_run
+from transformer.search import chosen
+from transformer.translation import evaluate
+
+
+@dataclass
+class Scoring:
+    """Which model to score, on what, and how it searches."""
+
+    folder: Path | None = None
+    """a trained model's folder (the bundled model where not given)"""
+    corpus: str | None = None
+    """bundled, multi30k, newstest2014, treebank_craft, ... (what the model was trained on where
+    not given)"""
+    split: str = "test"
+    """test, validation, or others that the corpus has"""
+    source_file: Path | None = None
+    """your own sentences, one a line, instead of a corpus"""
+    target_file: Path | None = None
+    """their translations, line by line"""
+    reverse: bool = False
+    """turn the corpus round (not needed where the model was trained so)"""
+    language: str | None = None
+    """code of the language translated into, for Moses' rules (the model's where not given)"""
+    beam: int | None = None
+    """hypotheses kept alive; 1 is greedy (what travels with the model where not given)"""
+    alpha: float | None = None
+    """length penalty (what travels with the model where not given)"""
+    average: int | None = None
+    """score the average of the last so many weights that the run kept, not the model that it left"""
+    device: str = "auto"
+    """cpu, cuda or mps; auto takes the fastest there is"""
+
+
+def run_in(folder: Path | None) -> Experiment | None:
+    """The run that left the model in folder; None where there is none."""
+    return load_run(folder) if folder is not None and (folder / "run.json").is_file() else None
+
+
+def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
+    """The corpus to score on; None for own files.
+
+    ValueError where the run was trained on files and none are named.
+    """
+    if s.source_file is not None:
+        return None
+    if s.corpus is None and run is not None and run.source_file:
+        raise ValueError(f"the model in {s.folder} was trained on your own files: name those to "
+                         "score it on with --source-file and --target-file")
+    return s.corpus or (run.corpus if run else "bundled")
+
+
+def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
+    """The name of a file of scores; a trial of another search leaves the run's scores alone."""
+    name = f"files.{s.source_file.stem}" if corpus is None else s.split
+    if corpus not in (None, own_corpus):
+        name = f"{corpus}.{name}"
+    if chosen(model, s.beam, s.alpha) != chosen(model, None, None):
+        beam, alpha = chosen(model, s.beam, s.alpha)
+        name += f".beam-{beam}-alpha-{alpha:g}"
+    return name if s.average is None else f"{name}.average-{s.average}"
+
+
+def take_average(model, s: Scoring) -> None:
+    """Give the model the average that `average` asks for; ValueError where it was not kept."""
+    kept = len(list(s.folder.glob("weights/*.safetensors")))
+    if not 1 <= s.average <= kept:
+        raise ValueError(f"--average {s.average}: the run in {s.folder} has kept {kept} weights")
+    average_last(model, s.folder, s.average, last_update(load_run(s.folder)))
+
+
+def pairs_of(s: Scoring, model, corpus: str | None) -> list[tuple[str, str]]:
+    """The sentence pairs to score on, in the direction that the model translates."""
+    if corpus is None:
+        return read_parallel(*files_of(s, s.split))
+    if s.target_file is not None:
+        files_of(s, s.split)  # refuses one file without the other
+    source, target = about(model).source, about(model).target
+    reverse = s.reverse or languages_of(corpus) == (target, source)
+    return read_corpus(corpus, s.split, reverse)
+
+
+def score(s: Scoring, evaluators: dict[str, Callable] = {}, most: int | None = None) -> dict:
+    """Translate (the first `most` sentences) and score; in a folder, save scores.<name>.json.
+
+    evaluators: other scores for other target languages ("trees"), each a function of (model,
+    tokenizer, pairs, beam, alpha, name). Raises ValueError or OSError for what cannot be scored.
+    """
+    run = run_in(s.folder)
+    corpus = corpus_of(s, run)
+    if s.folder is None and s.average is not None:
+        raise ValueError("--average and --record need the --folder of a run")
+    model, tokenizer = load(s.folder, choose_device(s.device))
+    beam, alpha = chosen(model, s.beam, s.alpha)
+    check_search(beam, alpha, 1)
+    if s.folder is not None:
+        prepare_folder(s.folder)
+    if s.average is not None:
+        take_average(model, s)
+    name = name_of(s, model, corpus, run.corpus if run else "bundled")
+    started = time.monotonic()
+    pairs = list(islice(pairs_of(s, model, corpus), most))
+    label = corpus or s.source_file.name
+    if about(model).target in evaluators:
+        report = evaluators[about(model).target](model, tokenizer, pairs, beam, alpha, name)
+    else:
+        language = s.language or about(model).target
+        report = {"language": language,
+                  **evaluate(model, tokenizer, pairs, beam, alpha, language, label, name)}
+    seconds = round(time.monotonic() - started, 1)
+    result = {"corpus": label, "split": name, **report, "seconds": seconds}
+    if s.folder is not None:
+        write_json(s.folder / f"scores.{name}.json", result)
+    return result
+
+
+def score_run(folder: Path, device="cpu", average: int | None = None,
+              most: int | None = None) -> dict:
+    """Score a finished run on the first `most` pairs of its corpus's test split.
+
+    average: score the average of the last so many weights instead of the model.
+    """
+    result = score(Scoring(folder=folder, device=str(device), average=average), most=most)
+    return {name: value for name, value in result.items() if name not in ("corpus", "split")}
