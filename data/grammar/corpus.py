@@ -59,15 +59,9 @@ def parse(line: str) -> Pair:
 
 def write_pair(sentence: Sentence, names: list[str]) -> Pair:
     """A tree in both languages."""
-    english, german = English().sentence(sentence), German().sentence(sentence)
-    return Pair(
-        text_of(english),
-        text_of(german),
-        align(english, german),
-        antecedents(english),
-        antecedents(german),
-        tuple(names),
-    )
+    sides = English().sentence(sentence), German().sentence(sentence)
+    texts, pronouns = map(text_of, sides), map(antecedents, sides)
+    return Pair(*texts, align(*sides), *pronouns, tuple(names))
 
 
 class Corpus:

@@ -219,13 +219,8 @@ def read_determiner(number, english, german, use):
     return Determiner(number, forms[0], german, forms[-1], use.split()[0])
 
 
-READERS = {
-    "noun": read_noun,
-    "name": read_name,
-    "city": read_city,
-    "pronoun": read_pronoun,
-    "adjective": read_adjective,
-    "verb": read_verb,
-    "preposition": read_preposition,
-    "determiner": read_determiner,
-}
+CHANGING = (
+    read_noun, read_name, read_city, read_pronoun, read_adjective, read_verb,
+    read_preposition, read_determiner,
+)
+READERS = {reader.__name__.removeprefix("read_"): reader for reader in CHANGING}
