@@ -399,7 +399,7 @@ class SequenceToSequence(nn.Module):
         return self.output(self.states(target, memory, self.mask(source)))
 
     def loss(self, batch, criterion):
-        """criterion(output, states, gold) of a `Batch` (10): what training makes small."""
+        """criterion(output, states, gold) of a `Batch` (10): what training lowers."""
         memory = self.encode(batch.source)
         x = self.states(batch.decoder_input, memory, self.mask(batch.source))
         return criterion(self.output, x, batch.gold)
@@ -412,7 +412,7 @@ class SequenceToSequence(nn.Module):
         return State(self.new_caches(), self.mask(source), self.encode(source))
 
     def step(self, tokens, state):
-        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of the next."""
+        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V)."""
         x = self.states(tokens, state.memory, state.source_mask, state.caches,
                         state.length)
         state.length += tokens.shape[1]
