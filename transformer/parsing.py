@@ -46,11 +46,8 @@ from transformer.trees import Tree, read_trees, walk
 # from transformer.experiments.records import table
 # from transformer.figures import trees
 # from transformer.model import Transformer, TransformerConfig
-# from transformer.parsers import evaluate_parser, spaced
-# from transformer.pretrained import load
-# from transformer.runs import runs_folder
+# from transformer.parsers import evaluate_parser
 # from transformer.training import TrainingConfig, train
-# from transformer.translation import SENTENCES
 # from transformer.trees import leaves_of
 #
 # torch.manual_seed(0)
@@ -230,7 +227,7 @@ def read_back(text: str, leaves) -> tuple:
 # for fault, output in faulty.items():
 #     repaired, repairs = read_back(output, leaves_of(tree))
 #     print(f"{fault}, repairs: {repairs}")
-#     repaired.pprint(margin=88, indent=4)
+#     repaired.pprint(margin=88)
 
 # %% tags=["active-ipynb"]
 # assert read_back(linearize(tree), leaves_of(tree)) == (tree, 0)
@@ -561,7 +558,7 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% [markdown]
 # Most often that head looks at "with" or at the end mark, wherever they stand, though few words are one of the two. "with" decides where its phrase hangs, the end mark
-# how far the sentence goes. (Whether the model decides by them, a weight does not tell. "of" decides as much, and is not among the first four.) On the left each `_PP` finds its `PP_`, the
+# how far the sentence goes. (Whether the model decides by them, a weight does not tell.) On the left each `_PP` finds its `PP_`, the
 # last `PP_` written. Most `_NP` spread their weight over several `NP_`. The longest `_NP`, `_VP` and `_S` look at nouns and articles, and not at their opening brackets.
 
 # %% [markdown]
@@ -574,21 +571,23 @@ def closing_looks(model, tokenizer, pairs):
 # - **NLTK's sample** of the Journal: 2,998, 451 and 465 sentences, split here by file. No result on it is kept here.
 
 # %% tags=["active-ipynb"]
-# rows = [("Vinyals et al. 2015", "WSJ, section 23", 88.3),
-#         ("Petrov et al. 2006", "WSJ, section 23", 90.4),
-#         ("Zhu et al. 2013", "WSJ, section 23", 90.4),
-#         ("Dyer et al. 2016", "WSJ, section 23", 91.7),
-#         ("Transformer, 4 layers", "WSJ, section 23", 91.3)]
+# rows = [
+#     ("Vinyals et al. 2015", "WSJ, section 23", "88.3", "-", "-", "-"),
+#     ("Petrov et al. 2006", "WSJ, section 23", "90.4", "-", "-", "-"),
+#     ("Zhu et al. 2013", "WSJ, section 23", "90.4", "-", "-", "-"),
+#     ("Dyer et al. 2016", "WSJ, section 23", "91.7", "-", "-", "-"),
+#     ("Transformer, 4 layers", "WSJ, section 23", "91.3", "-", "-", "-"),
+# ]
 # figures = ["f1", "precision", "recall", "valid_trees"]
 # ways = {"fewest repairs": "test", "likeliest output": "test.likeliest"}
 # results = table("parser-*", "gpu-parser*")
 # for _, run in results.iterrows():
 #     for way, path in ways.items():
 #         here = f"here, {run['parameters'] / 1e6:.1f} M, {way}"
-#         numbers = [run[f"{path}.{figure}"] for figure in figures]
+#         numbers = [f"{run[f'{path}.{figure}']:.1f}" for figure in figures]
 #         rows.append((here, f"{run['corpus']}, test", *numbers))
 # columns = ["parser", "text", "F1", "precision", "recall", "valid trees, %"]
-# pd.DataFrame(rows, columns=columns).round(1).fillna("-").set_index("parser")
+# pd.DataFrame(rows, columns=columns).set_index("parser")
 
 # %% [markdown]
 # (With more text, parsed by other parsers, the paper reaches 92.7.) Where a row begins with "here", a parser was trained in this project. It **does not compare** with the others: other text, other labels, half as many sentences, another test set, a much smaller
@@ -651,45 +650,27 @@ def closing_looks(model, tokenizer, pairs):
 #
 # ## That parser on sentences of our own
 #
-# If the first two commands have been run here, the next cell draws what that model makes of three such sentences.
+# `parse(model, tokenizer, [spaced(text)])`, with `load` and the `spaced` of `transformer/parsers.py`, parses plain text. Three sentences,
+# with the trees that this parser gave them:
 
 # %% tags=["active-ipynb"]
-# folder = runs_folder() / "treebank_craft"
-# trained_here = (folder / "model.safetensors").is_file()
-# if trained_here:
-#     craft, craft_tokenizer = load(folder)
-#     texts = [*SENTENCES["other"],
-#              "Mice that lack this gene sleep longer than their siblings.",
-#              "We found that old mice which eat less live longer than young mice."]
-#     some = [spaced(text) for text in texts]
-#     parsed = parse(craft, craft_tokenizer, some)
-#     for i in (2, 1, 4):
-#         trees.constituents(parsed[i][0], f"repairs: {parsed[i][1]}")
-# else:
-#     print("No parser here yet: transformer train --corpus treebank_craft makes one.")
+# given = {
+#     "(CAPTION (S (NP (NN Nobody)) (VP (VBZ is) (VP (VBG sitting) (PP (IN on) "
+#     "(NP (DT the) (NN bench))))) (. .)))": 0,
+#     "(CAPTION (S (NP (NN A)) (PP (IN man) (NP (DT in) (JJ a) (NN yellow) "
+#     "(NN raincoat))) (VP (VBZ repairs) (NP (NN his))) (. bicycle)) (XX .))": 1,
+#     "(S (NP (NP (NNS Mice)) (SBAR (WHNP (WDT that)) (S (VP (VBP lack) (NP (DT this) "
+#     "(NN gene) (NN sleep)) (ADVP (ADVP (RBR longer)) (PP (IN than) (NP (PRP$ their) "
+#     "(NNS siblings)))))))) (. .))": 0,
+# }
+# for text, repairs in given.items():
+#     trees.constituents(read_trees(text)[0], f"repairs: {repairs}")
 
 # %% [markdown]
-# In the saved output the first tree is right but for its top: in those articles, most short lines are headings or captions. In the second a word is left out at the start:
+# The first tree is right but for its top: in those articles, most short lines are headings or captions. In the second a word is left out at the start:
 # `NN IN DT JJ NN` fits "man in a yellow raincoat", but stands one word to the left. A noun too many brings the verb back to its place; then "his" is left out. So the output is one short, and the repair
 # hangs the full stop on the root, as `XX`: nothing was written for it. The third might stand in such an article. The model knows where the relative clause begins. But
 # "sleep" is taken for a noun, so the clause runs on to the end, and the sentence has no verb of its own. No repair was needed: valid does not mean right.
-
-# %% [markdown]
-# Where do the heads look when they close a bracket? Again the shares at which their largest weight lies on a place, now for four layers, in six sentences:
-
-# %% tags=["active-ipynb"]
-# if trained_here:
-#     pairs_here = [(text, linearize(t)) for text, (t, _) in zip(some, parsed)]
-#     looks, guess = closing_looks(craft, craft_tokenizer, pairs_here)
-#     plotting.heatmaps(panels_of(looks), across=3, width=3, height=2.8, values=True,
-#                       largest=1.0, labels=("head", "layer"))
-#     count = sum(len(closings(text.split(" "))) for _, text in pairs_here)
-#     print(f"{count} closing brackets; the opening bracket is the one written last "
-#           f"in {guess:.0%} of cases")
-
-# %% [markdown]
-# The best of these 16 heads, in the last layer, finds the opening bracket in 71% of cases; the guess has 37%. (Chosen and counted on the same few brackets, in trees that the model wrote: a hint.) In the small model no head did better than the guess. The three layers below
-# may be what helps, but this model is also wider, and was trained for much longer. The best heads for the next word look at it in two cases of three.
 
 # %% [markdown]
 # What differs from the paper: **a byte-pair vocabulary shared by words and symbols** (theirs has 16,000 types), **free treebanks**, **pre-norm** (notebook 03), **a lower rate at the end**, **the soundest output of the

@@ -126,8 +126,8 @@ def paint(weights, columns=None, rows=None, title="", ax=None, values=False, lar
     weights = [row.tolist() if hasattr(row, "tolist") else list(row) for row in weights]
     R, C = len(weights), len(weights[0])
     if ax is None:
-        cell = min(0.6 if values else 0.35, 9 / max(R, C))
-        ax = new_axes(max(2.5, 1.2 + cell * C), max(2.0, 1.0 + cell * R))
+        cell = 0.6 if values else 0.35
+        ax = new_axes(max(2.5, 1.2 + min(9, cell * C)), max(2.0, 1.0 + min(6, cell * R)))
     low, high = min(map(min, weights)), max(map(max, weights))
     top = largest or max(abs(low), abs(high)) or 1.0
     two_sided = low < 0
