@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.fast.optimizer import fused_adam
+from transformer.fast.training import fused_adam
 from transformer.optimizer import (
     adam,
     adam_update,

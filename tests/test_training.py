@@ -550,11 +550,9 @@ def test_time_goes_on_after_a_resume(encoded, tmp_path):
 def test_the_scale_of_fp16_is_restored(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, precision="fp16")
     train(model_of(), encoded, config, tmp_path)
-    model, scaler = model_of(seed=2), loss_scaler(torch.device("cpu"), "fp16")
-    state = {**scaler.state_dict(), "scale": 128.0}
-    change_progress(tmp_path / "checkpoint.safetensors", scaler=state)
-    progress.Run(model, adam(model), scaler, config, tmp_path, resume=True)
-    assert scaler.get_scale() == 128.0
+    model, state = model_of(seed=2), loss_scaler(torch.device("cpu"), "fp16").state_dict()
+    change_progress(tmp_path / "checkpoint.safetensors", scaler={**state, "scale": 128.0})
+    assert progress.Run(model, adam(model), config, tmp_path, resume=True).scaler.get_scale() == 128.0
 
 
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():

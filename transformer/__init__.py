@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Tokenizer", "TrainingConfig", "Transformer", "TransformerConfig", "beam_search", "bleu", "encode_pairs",
-    "evaluate", "greedy_search", "load", "read_corpus", "record_attention", "train", "translate", "translate_n_best",
-    "view",
+    "Tokenizer", "TrainingConfig", "Transformer", "TransformerConfig", "beam_search", "bleu",
+    "encode_pairs", "evaluate", "greedy_search", "load", "read_corpus", "record_attention",
+    "train", "translate", "translate_n_best", "view",
 ]
 HOMES = {
     "attention": ["record_attention"],

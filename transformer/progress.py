@@ -18,7 +18,13 @@ from transformer.distributed import (
     process_number,
     sum_over_processes,
 )
-from transformer.hardware import Meter, choose_precision, matmul_rate, peak_memory
+from transformer.hardware import (
+    Meter,
+    choose_precision,
+    loss_scaler,
+    matmul_rate,
+    peak_memory,
+)
 from transformer.interrupt import Interrupted, catch_interrupt
 
 MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
@@ -100,20 +106,22 @@ class Run:
     Of several processes the first one validates, logs and saves, and the others wait for it.
     """
 
-    def __init__(self, model, optimizer, scaler, config, folder=None, validate=None, resume=False):
+    def __init__(self, model, optimizer, config, folder=None, validate=None, resume=False):
         check_share(config.accumulate)
         check_folder(folder, resume)
-        self.model, self.optimizer, self.scaler = model, optimizer, scaler
+        self.model, self.optimizer = model, optimizer
         self.config, self.folder, self.validate = config, folder, validate
         self.device = next(model.parameters()).device
+        self.precision = choose_precision(self.device, config.precision)
+        self.scaler = loss_scaler(self.device, self.precision)
         self.progress = Progress()
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
             self.progress = Progress(**load_checkpoint(path, model, optimizer))
         if self.progress.scaler:
-            scaler.load_state_dict(self.progress.scaler)
-        rate = matmul_rate(self.device, choose_precision(self.device, config.precision))
-        self.meter = Meter(model.config, rate * process_count())
+            self.scaler.load_state_dict(self.progress.scaler)
+        rate = matmul_rate(self.device, self.precision) * process_count()
+        self.meter = Meter(model.config, rate)
         self.first = process_number() == 0
         self.started = time.monotonic() - self.progress.seconds
         self.saved = time.monotonic()
@@ -136,9 +144,11 @@ class Run:
         done = self.first and self.progress.finished(self.config)
         return not sum_over_processes(bool(self.notes) or done, self.device)
 
-    def count(self, place: tuple, pairs: list, loss: float, norm: float) -> None:
-        """Note an update: its last batch's place (epoch, index, ...), the pairs of all processes,
-        this one's part of the loss, and the norm of the gradient.
+    def note(self, place: tuple, pairs: list, loss: float, norm: float, rate: float) -> None:
+        """Note an update, and log, validate and save if it is time to.
+
+        place: of its last batch (epoch, index, ...); pairs: those of all processes; loss: this
+        one's part of it.
         """
         progress = self.progress
         progress.count(sum_over_processes(loss, self.device), norm)
@@ -149,15 +159,15 @@ class Run:
         progress.scaler = self.scaler.state_dict()
         self.meter.add(len(pairs), sum(len(source) for source, _ in pairs), tokens)
         self.bar.update()
+        if self.first:
+            self.record(rate)
 
     def record(self, rate: float) -> None:
-        """Log, validate and save if it is time to: every save_every updates, and at the end.
+        """Log, validate and save every save_every updates, and at the end.
 
-        Every save_minutes it is time to save only.
+        Every save_minutes only save.
         """
         progress, config = self.progress, self.config
-        if not self.first:
-            return
         if progress.finished(config) or progress.update % config.save_every == 0:
             row = progress.row(rate, self.meter.read())
             if self.validate is not None:

@@ -18,7 +18,8 @@ from transformer.corpora.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
 from transformer.distributed import process_count, process_number, processes
-from transformer.fast import build_fast, fast_training
+from transformer.fast import build_fast
+from transformer.fast.training import fast_training
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.files import (

@@ -8,12 +8,9 @@ def check_sequence_sizes(config):
     for name in ("vocab_size", "d_model", "N", "max_positions"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
-    if not 0 <= config.P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {config.P_drop}")
+    check_fractions(config, "P_drop")
+    check_marks(config)
     ids = [config.pad_id, config.bos_id, config.eos_id]
-    if not all(0 <= token < config.vocab_size for token in ids):
-        raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
-                         f"{config.vocab_size} types")
     if len(set(ids)) < 3:
         raise ValueError("pad_id, bos_id and eos_id must be three different ids, not "
                          f"{ids[0]}, {ids[1]} and {ids[2]}")
@@ -39,10 +36,15 @@ def check_sizes(c):
             raise ValueError(f"{name} must be at least 1, not {value}")
     if not isinstance(c.P_drop, (int, float)):
         raise ValueError(f"P_drop must be a number, not {c.P_drop!r}")
-    if not 0 <= c.P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {c.P_drop}")
+    check_fractions(c, "P_drop")
     if c.positions not in ("sinusoidal", "learned", "rotary"):
-        raise ValueError(f"positions must be 'sinusoidal', 'learned' or 'rotary', not {c.positions!r}")
+        raise ValueError("positions must be 'sinusoidal', 'learned' or 'rotary', "
+                         f"not {c.positions!r}")
+    check_marks(c)
+
+
+def check_marks(c) -> None:
+    """ValueError where a mark of the tokenizer's is no type of the vocabulary."""
     if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
         raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
                          f"{c.vocab_size} types")
@@ -67,3 +69,10 @@ def check_positive(config, names: str) -> None:
     for name, value in given(config, names).items():
         if type(value) not in (int, float) or not value > 0:
             raise ValueError(f"{name} must be above 0, not {value!r}")
+
+
+def check_fractions(config, names: str) -> None:
+    """ValueError where one of these fields is not at least 0 and below 1."""
+    for name, value in given(config, names).items():
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1, not {value}")

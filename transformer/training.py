@@ -34,12 +34,11 @@ from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, epoch_batches, token_batches
 from transformer.distributed import (
     copies_in_step, own_share, process_count, without_exchange)
-from transformer.hardware import (
-    autocast, choose_precision, loss_scaler, matmul_precision)
+from transformer.hardware import autocast, choose_precision, matmul_precision
 from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.progress import Run
 from transformer.regularization import SmoothedLoss
-from transformer.settings import check_counts, check_positive
+from transformer.settings import check_counts, check_fractions, check_positive
 
 
 # %% [markdown]
@@ -53,6 +52,7 @@ from transformer.settings import check_counts, check_positive
 # from transformer import plotting
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
+# from transformer.hardware import loss_scaler
 # from transformer.interrupt import Interrupted
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.weights import load_weights
@@ -72,14 +72,10 @@ from transformer.settings import check_counts, check_positive
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; the defaults are the paper's (Section 5).
-
-    Raises ValueError, naming it, for a setting out of its range.
-    """
+    """How to train; the defaults are the paper's (5). ValueError for one out of range."""
 
     updates: int = 100_000  # weight updates in all
-    minutes: float | None = None
-    """stop after so many minutes, validating and saving included, if not before"""
+    minutes: float | None = None  # stop after so many, with validating and saving
     batch_tokens: int = 25_000
     """source tokens, and as many target tokens, in a batch, padding included"""
     accumulate: int = 1
@@ -101,9 +97,7 @@ class TrainingConfig:
         check_counts(self, "updates batch_tokens accumulate warmup keep patience")
         check_counts(self, "save_every")
         check_positive(self, "minutes factor clip save_minutes")
-        if not 0 <= self.epsilon_ls < 1:
-            raise ValueError(
-                f"epsilon_ls must be at least 0 and below 1, not {self.epsilon_ls}")
+        check_fractions(self, "epsilon_ls")
         choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
 
 
@@ -317,8 +311,9 @@ def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
 
 # %% [markdown]
 # And the loop: batches; rate from the schedule; forward, loss, backward, clip, step (all in `update_weights`); count; every so
-# often log and save. What `validate` measures is the caller's business: any function from a model to a dict of figures. So are
-# the criterion and the optimizer.
+# often log and save. What `validate` measures is the caller's business: any function from a model to a dict of figures, called
+# every `save_every` updates and at the end. So are the criterion and the optimizer. In `folder` each validation leaves
+# log.jsonl, weights/ and checkpoint.safetensors, and `resume=True`, with the same pairs and settings, goes on.
 
 # %%
 def train(
@@ -326,25 +321,18 @@ def train(
         validate: Callable | None = None, resume: bool = False, *,
         criterion: Callable | None = None,
         optimizer: Callable | None = None) -> list[dict]:
-    """Train a model on encoded pairs (see `encode_pairs`); return the log.
+    """Train a model on encoded pairs (10); return the log, a dict of figures a validation.
 
-    The log has a dict of figures for each validation, every config.save_every updates
-    and at the end; validate(model) adds another dict of its own. In folder, each of
-    these leaves log.jsonl, weights/ and checkpoint.safetensors; resume=True, with the
-    same pairs and config, goes on. criterion(output, x, gold) is the loss, see
-    `SmoothedLoss`; optimizer(model) gives a torch optimizer, see `adam`. Raises
-    Interrupted after Ctrl-C before the last update (in a folder all is saved),
-    ValueError for pairs or a checkpoint that do not fit, and where training diverges.
+    optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`. Raises
+    Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
+    that do not fit, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
     c = model.config
-    device = next(model.parameters()).device
-    precision = choose_precision(device, config.precision)
     optimizer = (optimizer or adam)(model)
-    scaler = loss_scaler(device, precision)
-    run = Run(model, optimizer, scaler, config, folder, validate, resume)
     criterion = criterion or SmoothedLoss(config.epsilon_ls, c.pad_id)
-    objective = copies_in_step(Objective(model, criterion, precision))
+    run = Run(model, optimizer, config, folder, validate, resume)
+    objective = copies_in_step(Objective(model, criterion, run.precision))
     stream = endless_batches(encoded, config.batch_tokens, config.seed, *run.place())
     with run.open(), matmul_precision(config.precision):
         while run.goes_on():
@@ -355,9 +343,8 @@ def train(
             batches = share(encoded, picked, config.seed, update, c.pad_id)
             rate = learning_rate(update, c.d_model, config.warmup, config.factor)
             loss, norm = update_weights(
-                objective, optimizer, scaler, batches, tokens, rate, config.clip)
-            run.count(picked[-1], pairs, loss, norm)
-            run.record(rate)
+                objective, optimizer, run.scaler, batches, tokens, rate, config.clip)
+            run.note(picked[-1], pairs, loss, norm, rate)
     return run.close()
 
 

@@ -8,7 +8,7 @@ from transformer.bench.harness import under, updates_of
 from transformer.bench.peers import EPSILON, Plain
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss
-from transformer.fast.optimizer import fused_adam
+from transformer.fast.training import fused_adam
 from transformer.model import Parts, TransformerConfig
 from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
 

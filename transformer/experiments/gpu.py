@@ -53,7 +53,8 @@ from transformer.hardware import (
     peak_memory,
     training_flops,
 )
-from transformer.fast import build_fast, fast_training
+from transformer.fast import build_fast
+from transformer.fast.training import fast_training
 from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
 from transformer.runs import Experiment
