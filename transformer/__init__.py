@@ -1,8 +1,8 @@
 """An annotated, executable reproduction of "Attention Is All You Need" (Vaswani et al., 2017).
 
-The names below are the front door: `from transformer import load, translate`. Each is imported where it is first
-asked for, so that `import transformer` itself takes no time. Every other module is paired with the notebook of one
-section of the paper, or serves those; see the README for the table.
+The names below are the front door: `from transformer import load, translate`. Each is imported
+where it is first asked for, so that `import transformer` itself takes no time. Every other module
+is paired with the notebook of one section of the paper, or serves those; see the README's table.
 """
 
 from importlib import import_module
