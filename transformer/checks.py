@@ -1,41 +1,42 @@
 """What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 import torch
 
 
-def outside_vocabulary(tokens, vocab_size):
+def outside_vocabulary(tokens: torch.Tensor, vocab_size: int) -> ValueError:
     """The ValueError for a batch with a token id that no vocabulary of this size has."""
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)][0].item()
     return ValueError(f"token id {wrong} is outside the vocabulary of {vocab_size} types: "
                       "encode the text with the tokenizer saved beside this model")
 
 
-def check_sides(source, target, name="source"):
+def check_sides(source: Sized, target: Sized, name: str = "source") -> None:
     """ValueError where a batch has not one target for each source sentence."""
     if len(source) != len(target):
         raise ValueError(f"{name} has {len(source)} sentences and target {len(target)}: "
                          "they must pair up")
 
 
-def check_padding(real):
+def check_padding(real: torch.Tensor) -> None:
     """ValueError, naming the sentence, where one is empty or has padding before a token.
 
     real: (B, S), True for tokens.
     """
     lengths = real.sum(dim=1)
     if (lengths == 0).any():
-        n = lengths.argmin().item() + 1
+        n = int(lengths.argmin()) + 1
         raise ValueError(f"source sentence {n} is empty: leave it out of the batch")
     inside = (~real[:, :-1] & real[:, 1:]).any(dim=1)
     if inside.any():
-        n = inside.int().argmax().item() + 1
+        n = int(inside.int().argmax()) + 1
         raise ValueError(f"source sentence {n} has padding before a token: "
                          "padding belongs at its end")
 
 
-def check_heads(d_model, h, d_k=None, d_v=None, h_kv=None):
+def check_heads(d_model: int, h: int, d_k: int | None = None, d_v: int | None = None,
+                h_kv: int | None = None) -> None:
     """ValueError where heads cannot have these sizes."""
     for name, value in (("h", h), ("d_k", d_k), ("d_v", d_v), ("h_kv", h_kv)):
         if value is not None and value < 1:
@@ -46,14 +47,14 @@ def check_heads(d_model, h, d_k=None, d_v=None, h_kv=None):
         raise ValueError(f"h={h} heads of queries do not divide by h_kv={h_kv} heads of keys")
 
 
-def check_mask(mask):
+def check_mask(mask: torch.Tensor | None) -> None:
     """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
     if mask is not None and mask.dim() == 3:
         raise ValueError("a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; "
                          f"not {tuple(mask.shape)}")
 
 
-def check_ids(tokens):
+def check_ids(tokens: torch.Tensor) -> torch.Tensor:
     """The token ids (B, T) as they are; ValueError for another number of axes."""
     if tokens.dim() != 2:
         raise ValueError("token ids must be (B, T), a row for each sentence, not of shape "
@@ -61,7 +62,7 @@ def check_ids(tokens):
     return tokens
 
 
-def check_search(beam, alpha, n_best):
+def check_search(beam: int, alpha: float, n_best: int) -> None:
     """ValueError, naming the setting, for a search that makes no sense."""
     if beam < 1:
         raise ValueError(f"beam must be at least 1, not {beam}")
@@ -84,7 +85,8 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
     return texts
 
 
-def check_local_attention(q, k, v, r, mask):
+def check_local_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, r: int,
+                          mask: torch.Tensor) -> None:
     """ValueError for r < 1, for lengths that differ, and for a mask that is not one over keys."""
     n = q.shape[-2]
     if r < 1 or k.shape[-2] != n or v.shape[-2] != n:

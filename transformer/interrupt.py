@@ -18,9 +18,9 @@ def catch_interrupt() -> Iterator[list[str]]:
     perhaps with half of the weights updated. Clusters send SIGTERM before they take a machine
     away.) In another thread than the main one, which alone gets signals, nothing is caught.
     """
-    notes = []
+    notes: list[str] = []
 
-    def note(number, _):
+    def note(number: int, _: object) -> None:
         if notes:
             raise KeyboardInterrupt
         notes.append("Ctrl-C" if number == signal.SIGINT else "SIGTERM")

@@ -1,9 +1,10 @@
 """Checks that configurations share: what cannot work is refused with one sentence."""
 
 from dataclasses import fields
+from typing import Any
 
 
-def check_sequence_sizes(config):
+def check_sequence_sizes(config: Any) -> None:
     """ValueError where sizes or ids of a `SequenceConfig` cannot make a model."""
     for name in ("vocab_size", "d_model", "N", "max_positions"):
         if getattr(config, name) < 1:
@@ -23,7 +24,7 @@ def named_sizes(presets: dict, name: str) -> dict:
     return presets[name]
 
 
-def check_sizes(c):
+def check_sizes(c: Any) -> None:
     """ValueError where the fields of a `TransformerConfig` cannot make a model."""
     for field in fields(c):
         name, value = field.name, getattr(c, field.name)
@@ -50,21 +51,21 @@ def check_marks(c) -> None:
                          f"{c.vocab_size} types")
 
 
-def given(config, names: str) -> dict:
+def given(config: Any, names: str) -> dict:
     """{name: value} of some fields (names in one string); None is left out where it is a default."""
     optional = {field.name for field in fields(config) if field.default is None}
     values = {name: getattr(config, name) for name in names.split()}
     return {name: v for name, v in values.items() if v is not None or name not in optional}
 
 
-def check_counts(config, names: str) -> None:
+def check_counts(config: Any, names: str) -> None:
     """ValueError where one of these fields is no whole number of at least 1."""
     for name, value in given(config, names).items():
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
 
 
-def check_positive(config, names: str) -> None:
+def check_positive(config: Any, names: str) -> None:
     """ValueError where one of these fields is no number above 0."""
     for name, value in given(config, names).items():
         if type(value) not in (int, float) or not value > 0:

@@ -20,10 +20,10 @@ class State:
     length: int = 0
     source: torch.Tensor = field(init=False)  # (rows,): which sentence each row translates
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.source = torch.arange(len(self.source_mask), device=self.source_mask.device)
 
-    def select(self, rows):
+    def select(self, rows: torch.Tensor) -> None:
         """Row i becomes what row rows[i] was: hypotheses are dropped, repeated and reordered."""
         source = self.source[rows]
         others = not torch.equal(source, self.source)  # otherwise what is read stays in place

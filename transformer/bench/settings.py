@@ -1,6 +1,7 @@
 """What `transformer bench` measures, and with which sizes."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Bench:
     record: Path | None = None
     """write all figures into this file, as JSON"""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         wrong = next((part for part in self.parts if part not in PARTS), None)
         if wrong is not None:
             raise ValueError(f"there is no part {wrong}: choose from {', '.join(PARTS)}")
@@ -57,7 +58,7 @@ class Bench:
             self.rounds = 1
 
     @property
-    def seconds(self):
+    def seconds(self) -> Callable[[], float]:
         """The clock's function."""
         return time.process_time if self.clock == "cpu" else time.perf_counter
 

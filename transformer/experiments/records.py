@@ -8,17 +8,21 @@ stands once at its top, and the rest under "rows".
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from transformer.files import data_folder, write_file
 
+if TYPE_CHECKING:
+    import pandas
+
 
 def flatten(nested: dict, prefix: str = "") -> dict:
-    """{"test": {"bleu": {"score": 40.1, "margin": 1.6}}} as {"test.bleu": 40.1, "test.bleu.margin":
-1.6}.
+    """What is nested as plain columns; a key "score" is left out of their names, lists stay.
 
-    A key "score" is left out of the name. Lists stay as they are.
+    {"test": {"bleu": {"score": 40.1, "margin": 1.6}}} becomes
+    {"test.bleu": 40.1, "test.bleu.margin": 1.6}.
     """
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in nested.items():
         path = ".".join(part for part in (prefix, name) if part and (part != "score" or not prefix))
         flat |= flatten(value, path) if isinstance(value, dict) else {path: value}
@@ -26,10 +30,9 @@ def flatten(nested: dict, prefix: str = "") -> dict:
 
 
 def under(row: dict, prefix: str) -> dict:
-    """The columns of a row below a name, without it: under(row, "model") is {"N": ..., "d_model":
-    ..., ...}.
-    """
-    return {name.removeprefix(f"{prefix}."): value for name, value in row.items() if name.startswith(f"{prefix}.")}
+    """The columns of a row below a name, without it: under(row, "model") is {"N": ..., ...}."""
+    return {name.removeprefix(f"{prefix}."): value for name, value in row.items()
+            if name.startswith(f"{prefix}.")}
 
 
 # Files
@@ -41,10 +44,12 @@ def write_rows(path: Path, rows: list[dict]) -> None:
         text = json.dumps(value)
         if all(name in row and json.dumps(row[name]) == text for row in rows):
             same[name] = value
-    lines = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in same.items()]
+    lines = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+             for name, value in same.items()]
     if len(rows) > 1:
         own = [{name: value for name, value in row.items() if name not in same} for row in rows]
-        lines.append(' "rows": [\n  ' + ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in own) + "\n ]")
+        listed = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in own)
+        lines.append(f' "rows": [\n  {listed}\n ]')
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     write_file(path, lambda temporary: temporary.write_text(text, encoding="utf8"))
 
@@ -65,14 +70,15 @@ def read_rows(path: Path | str) -> list[dict]:
         raise ValueError(f"{path} is not a file of results: name another") from error
 
 
-def table(*patterns: str, folder: Path | None = None):
-    """The rows of all files in data/runs (or another folder) whose names fit a pattern, such as
-"multi30k-*", in pandas.
+def table(*patterns: str, folder: Path | None = None) -> "pandas.DataFrame":
+    """The rows of all files in data/runs (or another folder) whose names fit a pattern, in pandas.
 
-    The column "file" names where a row stands; what a row has no value for is missing (NaN).
+    A pattern is one such as "multi30k-*"; without any, all files are read. The column "file" names where a row stands; what a row has no value for is missing (NaN).
     """
     import pandas
 
     folder = folder or data_folder() / "runs"
-    paths = dict.fromkeys(path for pattern in patterns or ["*"] for path in sorted(folder.glob(f"{pattern}.json")))
-    return pandas.DataFrame([{"file": path.stem, **row} for path in paths for row in read_rows(path)])
+    paths = dict.fromkeys(path for pattern in patterns or ["*"]
+                          for path in sorted(folder.glob(f"{pattern}.json")))
+    rows = [{"file": path.stem, **row} for path in paths for row in read_rows(path)]
+    return pandas.DataFrame(rows)
