@@ -86,16 +86,17 @@ def variations_claims():
 
 
 def speed_claims():
-    parts = record("runs/bench")["parts"]
+    rows = [row for row in read_rows("bench") if row.get("system") == "fast"]
 
     def best(part):
         """Over torch's layer, each of the two at its better switch."""
-        rows = [row for row in parts[part]["dropout"]["rows"] if row["system"] == "fast"]
-        return max(min(row["over_torch_highest"], row["over_torch_medium"]) for row in rows)
+        return max(min(row["over_torch_highest"], row["over_torch_medium"]) for row in rows
+                   if (row["part"], row.get("kind")) == (part, "dropout"))
 
     yield "{:.1f} (base)", best("T1")
     yield "{:.1f} (the smallest model)", best("small")
-    memory = {row["system"]: row["above_start_gib"] for row in parts["memory"]}
+    memory = {row["system"]: row["above_start_gib"] for row in read_rows("bench")
+              if row["part"] == "memory"}
     yield "{:.2f} GiB at its peak", memory["fast"]
     yield "instead of {:.2f}", memory["torch"]
 

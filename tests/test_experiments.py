@@ -1,7 +1,6 @@
 """Lists of settings given to the runner: Table 2 in small, notebook 16's runs, the alphas, the stages for a GPU."""
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +13,7 @@ import torch
 import transformer.cli as command_line
 from transformer.corpora import read_corpus
 from transformer.experiments import alpha, gpu, results, table2, translators
-from transformer.experiments.records import flatten, read_rows, table
+from transformer.experiments.records import read_rows, table
 from transformer.hardware import training_flops
 from transformer.optimizer import learning_rate
 from transformer.pretrained import bundled_folder, load, parameters_of
@@ -268,23 +267,3 @@ def test_the_whole_rehearsal():
 
 def test_the_page_is_what_the_records_say(root):
     assert (root / "RESULTS.md").read_text(encoding="utf8") == results.results(), "make results writes it again"
-
-
-def figures_of(text):
-    """Numbers with a decimal point, without thousands' commas."""
-    return re.findall(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)", text.replace(",", ""))
-
-
-def test_the_readmes_figures_are_those_of_the_records(root):
-    """Each number with a decimal point in its results, but for the paper's and others', occurs in a record, rounded."""
-    text = (root / "README.md").read_text(encoding="utf8").split("\n## ")
-    shown = next(part for part in text if "97.5" in part and "Multi30k" in part)
-    rows = [row for path in (root / "data" / "runs").glob("*.json") for row in read_rows(path)]
-    card = flatten(json.loads((bundled_folder() / "card.json").read_text(encoding="utf8")))
-    numbers = {value for row in [*rows, card] for value in row.values() if isinstance(value, float)}
-    page = {float(number) for number in figures_of(results.results())}
-    for number in figures_of(shown):
-        digits = len(number.partition(".")[2])
-        near = {value for value in (*numbers, *(100 * n for n in numbers), *page)
-                if abs(value - float(number)) <= 0.5001 * 10**-digits}
-        assert near, f"{number} is in no record"
