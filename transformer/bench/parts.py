@@ -14,7 +14,6 @@ from transformer.hardware import (
     choose_precision,
     matmul_precision,
     peak_memory,
-    training_flops,
 )
 from transformer.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, real_tokens, seconds_of
@@ -34,22 +33,11 @@ def measure_training(b: Bench, part: str) -> dict:
     for name, system in make_systems(c, available(TRAINED), device, b.compile).items():
         work = updates_of(system.prepare(choose_precision(device)), batches, updates)
         works.update({(name, precision): work for precision in precisions(device)})
-    rows = compare(works, b.rounds, device, b.seconds)
-    counts = [real_tokens(batch) for batch in batches]
-    flops = sum(flops_of(c, batch) for batch in batches) / sum(counts)
-    for row in rows:
-        row["gflops_per_second"] = round(row["tokens_per_second"] * flops / 1e9, 2)
+    tokens = sum(real_tokens(batch) for batch in batches)
     places = sum(batch.gold.numel() for batch in batches)
     return {"model": sizes, "P_drop": c.P_drop, "updates_a_round": updates,
-            "batch_tokens": round(sum(counts) / len(counts)),
-            "padding": round(1 - sum(counts) / places, 3), "rows": rows}
-
-
-def flops_of(c: TransformerConfig, batch) -> int:
-    """FLOPs of an update on a batch's real tokens; see `transformer.hardware.training_flops`."""
-    sources = (batch.source != 0).sum(dim=1).tolist()
-    targets = (batch.gold != 0).sum(dim=1).tolist()
-    return sum(training_flops(c, S, T) for S, T in zip(sources, targets))
+            "batch_tokens": round(tokens / len(batches)), "padding": round(1 - tokens / places, 3),
+            "rows": compare(works, b.rounds, device, b.seconds)}
 
 
 def measure_decoding(b: Bench, part: str) -> dict:

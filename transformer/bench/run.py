@@ -62,14 +62,6 @@ def long_rows(part: str, figures) -> list[dict]:
     return [{"part": part, **shared, **row} for row in figures["rows"]]
 
 
-def note_fraction_of_peak(rows: list[dict]) -> None:
-    """Into each row of T1: its part of the fastest fp32-class route of `products`."""
-    peak = max((row["gflops_per_second"] for row in rows if row.get("fp32_class")), default=None)
-    for row in rows:
-        if peak and row["part"] == "T1":
-            row["fraction_of_peak"] = round(row["gflops_per_second"] / peak, 3)
-
-
 def run_bench(b: Bench, command: str = "") -> list[dict]:
     """Measure the parts that a `Bench` names, printing as they come; the rows of the record,
     written where it says.
@@ -93,8 +85,6 @@ def run_bench(b: Bench, command: str = "") -> list[dict]:
             print(f"{part} is left out: it does not fit into this GPU's memory\n", flush=True)
         if device.type == "cuda":
             torch.cuda.empty_cache()  # "memory" and "attention" are processes of their own
-        if device.type == "cpu":  # a GPU trains in bf16
-            note_fraction_of_peak(measured)
         about = {"command": command, **circumstances(b, device),
                  "minutes": round((time.monotonic() - started) / 60, 1)}
         rows = [{**about, **row} for row in measured]

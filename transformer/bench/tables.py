@@ -7,7 +7,7 @@ WORDS = {"plain": "this package, plain", "fast": "this package, as it runs",
 
 
 COLUMNS = {"learning": ["way", "validation_loss", "deviation", "minus_plain"],
-           "levers": ["lever", "tokens_per_second", "over_plain"],
+           "levers": ["lever", "tokens_per_second", "over_plain", "over_all", "over_none"],
            "memory": ["system", "peak_gib", "above_start_gib"],
            "attention": ["form", "n", "seconds", "above_start_gib"],
            "products": ["route", "gflops_per_second", "error", "fp32_class"]}
@@ -43,6 +43,4 @@ def short(row: dict) -> dict:
         if name.startswith("over_"):
             peer = name.removeprefix("over_").replace("_highest", "").replace("_medium", " m.")
             found[f"x {peer}"] = f"{value:.2f}"
-    if "fraction_of_peak" in row:
-        found["of the fastest fp32 route"] = f"{row['fraction_of_peak']:.0%}"
     return found
