@@ -21,10 +21,11 @@
 
 # %%
 import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer.checks import check_heads, check_mask
 
@@ -50,12 +51,14 @@ from transformer.checks import check_heads, check_mask
 # Three books, with labels for (cooking, history), and your interest, cooking only:
 
 # %% tags=["active-ipynb"]
-# query = torch.tensor([2.0, 0.0])                              # interested in cooking, not in history
-# keys = torch.tensor([[3.0, 0.0], [1.0, 2.0], [0.0, 3.0]])     # the labels of three books
-# values = torch.tensor([[100.0], [40.0], [0.0]])               # what is in them: pages with recipes
-# scores = keys @ query                                         # how well each label fits
+# query = torch.tensor([2.0, 0.0])  # interested in cooking, not in history
+# keys = torch.tensor([[3.0, 0.0], [1.0, 2.0], [0.0, 3.0]])  # the labels of three books
+# values = torch.tensor([[100.0], [40.0], [0.0]])  # what is in them: pages with recipes
+# scores = keys @ query  # how well each label fits
 # weights = scores.softmax(dim=0)
-# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()], " answer", round((weights @ values).item(), 2), "pages")
+# answer = (weights @ values).item()
+# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()])
+# print("answer", round(answer, 2), "pages")
 
 # %% [markdown]
 # By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. Softmax gives the first book
@@ -64,14 +67,19 @@ from transformer.checks import check_heads, check_mask
 # one beside it. Because shares change smoothly with the numbers, a gradient can teach the labels and the interests.
 
 # %% tags=["active-ipynb"]
-# assert abs((math.exp(6) * 100 + math.exp(2) * 40 + 1 * 0) / (math.exp(6) + math.exp(2) + 1) - (weights @ values).item()) < 1e-4
+# votes = [math.exp(6), math.exp(2), 1]
+# by_hand = (votes[0] * 100 + votes[1] * 40 + votes[2] * 0) / sum(votes)
+# assert abs(by_hand - answer) < 1e-4
 
 # %% [markdown]
 # Now let your interest turn, step by step, from cooking to history. Nothing jumps: one book's share goes down as another's goes up.
 
 # %% tags=["active-ipynb"]
-# turn, books = torch.linspace(0, 2, 41)[:, None], ["cookery book", "a little of both", "history book"]
-# plotting.lines(turn[:, 0], dict(zip(books, (torch.cat([2 - turn, turn], dim=1) @ keys.T).softmax(dim=1).T)), "interest in history", "share");
+# turn = torch.linspace(0, 2, 41)[:, None]
+# shares = (torch.cat([2 - turn, turn], dim=1) @ keys.T).softmax(dim=1)
+# books = ["cookery book", "a little of both", "history book"]
+# curves = dict(zip(books, shares.T))
+# plotting.lines(turn[:, 0], curves, "interest in history", "share");
 
 # %% [markdown]
 # In a Transformer nobody writes the labels. Every word has one vector; three learned matrices, $W_Q$, $W_K$ and $W_V$, turn it
@@ -85,8 +93,8 @@ from transformer.checks import check_heads, check_mask
 # queries and $S$ keys it is one matrix product and gives a table of $T \times S$ scores.
 
 # %%
-def dot_product(q, k):
-    """Compatibility q . k (Luong et al., 2015): q (..., T, d_k), k (..., S, d_k) -> (..., T, S)."""
+def dot_product(q: Tensor, k: Tensor) -> Tensor:
+    """q . k (Luong et al., 2015): q (..., T, d_k), k (..., S, d_k) -> (..., T, S)."""
     return q @ k.transpose(-2, -1)
 
 
@@ -94,8 +102,8 @@ def dot_product(q, k):
 # The paper's own score divides it by $\sqrt{d_k}$, the square root of the width of a key. Why, we measure below.
 
 # %%
-def scaled_dot_product(q, k):
-    """Compatibility q . k / sqrt(d_k), equation 1: q (..., T, d_k), k (..., S, d_k) -> (..., T, S)."""
+def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
+    """q . k / sqrt(d_k), the score of equation 1; shapes as in `dot_product`."""
     return dot_product(q, k) / math.sqrt(q.shape[-1])
 
 
@@ -105,19 +113,21 @@ def scaled_dot_product(q, k):
 
 # %%
 class AdditiveScore(nn.Module):
-    """Compatibility w . tanh(W q + U k): a network with one hidden layer (Bahdanau et al., 2015).
+    """w . tanh(W q + U k): a network with one hidden layer (Bahdanau et al., 2015).
 
-    q: (..., T, d_k), k: (..., S, d_k) -> (..., T, S). It holds T * S * d_hidden numbers at once.
+    q: (..., T, d_k), k: (..., S, d_k) -> (..., T, S). It holds T * S * d_hidden numbers
+    at once.
     """
 
-    def __init__(self, d_k, d_hidden):
+    def __init__(self, d_k: int, d_hidden: int):
         super().__init__()
         self.W = nn.Linear(d_k, d_hidden, bias=False)
         self.U = nn.Linear(d_k, d_hidden, bias=False)
         self.w = nn.Linear(d_hidden, 1, bias=False)
 
-    def forward(self, q, k):
-        hidden = torch.tanh(self.W(q).unsqueeze(-2) + self.U(k).unsqueeze(-3))  # (..., T, S, d_hidden)
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        both = self.W(q).unsqueeze(-2) + self.U(k).unsqueeze(-3)
+        hidden = torch.tanh(both)  # (..., T, S, d_hidden)
         return self.w(hidden).squeeze(-1)
 
 
@@ -132,12 +142,12 @@ class AdditiveScore(nn.Module):
 # and set forbidden weights to zero afterwards. An empty row then gives zeros, forwards and backwards. All other rows come out the same.
 
 # %%
-def masked_softmax(logits, mask=None):
+def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the last axis, among the positions where mask is True.
 
-    logits: (..., T, S); mask: boolean, broadcastable to it, True = may attend. A row with no
-    allowed position becomes zeros (and passes zero gradient back), on every version of torch.
-    Raises TypeError for a mask that is not boolean.
+    logits: (..., T, S); mask: boolean, broadcastable to it, True = may attend. A row
+    with no allowed position becomes zeros (and passes zero gradient back), on every
+    version of torch. Raises TypeError for a mask that is not boolean.
     """
     if mask is None:
         return logits.softmax(dim=-1)
@@ -148,15 +158,19 @@ def masked_softmax(logits, mask=None):
 
 
 # %% tags=["active-ipynb"]
-# logits = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
-# allowed = torch.tensor([[True, True, True], [True, True, False], [False, False, False]])      # everything, not the last, nothing
+# logits = torch.tensor([[1.0, 2.0, 3.0]] * 3, requires_grad=True)
+# allowed = torch.tensor([
+#     [True, True, True],  # everything
+#     [True, True, False],  # not the last
+#     [False, False, False],  # nothing
+# ])
 # weights = masked_softmax(logits, allowed)
 # print(weights.detach())
 
 # %% tags=["active-ipynb"]
 # weights.square().sum().backward()
-# assert torch.allclose(weights[:2].sum(dim=1), torch.ones(2))      # rows are shares
-# assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()      # an empty row: zero, both ways
+# assert torch.allclose(weights[:2].sum(dim=1), torch.ones(2))  # rows are shares
+# assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()  # an empty row: zero
 # assert torch.allclose(weights[1, :2], torch.tensor([1.0, 2.0]).softmax(0))
 
 # %% [markdown]
@@ -166,15 +180,17 @@ def masked_softmax(logits, mask=None):
 # is the same function.
 
 # %%
-def attention(q, k, v, mask=None, score=scaled_dot_product):
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
+              score: Callable = scaled_dot_product) -> tuple[Tensor, Tensor]:
     """softmax(score(Q, K)) V: every flavour of attention in the paper (Section 3.2.1).
 
     q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
-    Returns the output (..., T, d_v) and the weights (..., T, S). Raises ValueError where k and v
-    differ in length.
+    Returns the output (..., T, d_v) and the weights (..., T, S). Raises ValueError
+    where k and v differ in length.
     """
     if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"each key needs one value: {k.shape[-2]} keys, {v.shape[-2]} values")
+        raise ValueError(f"each key needs one value: {k.shape[-2]} keys, "
+                         f"{v.shape[-2]} values")
     weights = masked_softmax(score(q, k), mask)
     return weights @ v, weights
 
@@ -185,22 +201,30 @@ def attention(q, k, v, mask=None, score=scaled_dot_product):
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 
 # %%
-def scaled_dot_product_attention(q, k, v, mask=None):
-    """softmax(Q K^T / sqrt(d_k)) V, equation 1. Shapes and results as in `attention`."""
+def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
+                                 mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """softmax(Q K^T / sqrt(d_k)) V, equation 1; shapes and results: see `attention`."""
     return attention(q, k, v, mask, scaled_dot_product)
 
 
 # %% tags=["active-ipynb"]
-# q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)   # T = 4, S = 5, d_k = 8, d_v = 6
-# mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)          # at least one key for everybody
-# output, weights = scaled_dot_product_attention(q, k, v, mask)           # (2, 3, 4, 6), (2, 3, 4, 5)
+# q = torch.randn(2, 3, 4, 8)  # T = 4, d_k = 8
+# k = torch.randn(2, 3, 5, 8)  # S = 5
+# v = torch.randn(2, 3, 5, 6)  # d_v = 6
+# first = torch.arange(5) == 0  # at least one key for everybody
+# mask = (torch.rand(2, 1, 4, 5) < 0.7) | first
+# output, weights = scaled_dot_product_attention(q, k, v, mask)
+# assert output.shape == (2, 3, 4, 6) and weights.shape == (2, 3, 4, 5)
 
 # %% [markdown]
 # Is it right? Two independent answers: torch's own function, and a loop that does one query at a time.
 
 # %% tags=["active-ipynb"]
 # assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), atol=1e-6)
-# e = [math.exp(q[1, 2, 3] @ k[1, 2, s] / math.sqrt(8)) if mask[1, 0, 3, s] else 0.0 for s in range(5)]
+# e = [
+#     math.exp(q[1, 2, 3] @ k[1, 2, s] / math.sqrt(8)) if mask[1, 0, 3, s] else 0.0
+#     for s in range(5)
+# ]
 # one = sum(e[s] / sum(e) * v[1, 2, s] for s in range(5))
 # assert torch.allclose(one, output[1, 2, 3], atol=1e-5)
 
@@ -220,9 +244,16 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
-# settings = {"dot-product": (x, dot_product, None), "scaled dot-product": (x, scaled_dot_product, None),
-#             "additive (untrained)": (x, additive, None), "scaled, over another sequence": (y, scaled_dot_product, None)}
-# panels = [(name, attention(x, other, other, m, score)[1].detach(), None, None) for name, (other, score, m) in settings.items()]
+# settings = {
+#     "dot-product": (x, dot_product, None),
+#     "scaled dot-product": (x, scaled_dot_product, None),
+#     "additive (untrained)": (x, additive, None),
+#     "scaled, over another sequence": (y, scaled_dot_product, None),
+# }
+# panels = [
+#     (name, attention(x, other, other, m, score)[1].detach(), None, None)
+#     for name, (other, score, m) in settings.items()
+# ]
 # plotting.heatmaps(panels, across=4, largest=1.0, labels=("keys", "queries"));
 
 # %% [markdown]
@@ -237,11 +268,13 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # %% tags=["active-ipynb"]
 # from torch.utils.benchmark import Timer
 #
-# q, k, additive = torch.randn(8, 200, 64), torch.randn(8, 200, 64), AdditiveScore(64, 64)
-# with torch.no_grad():
-#     seconds = {name: Timer("f(q, k)", globals=dict(f=f, q=q, k=k)).blocked_autorange(min_run_time=0.1).median
-#                for name, f in [("scaled dot-product", scaled_dot_product), ("additive", additive)]}
-# print(", ".join(f"{name}: {1e3 * s:.2f} ms" for name, s in seconds.items()))
+# q, k = torch.randn(8, 200, 64), torch.randn(8, 200, 64)
+# additive = AdditiveScore(64, 64)
+# for name, f in ("scaled dot-product", scaled_dot_product), ("additive", additive):
+#     with torch.no_grad():
+#         timer = Timer("f(q, k)", globals=dict(f=f, q=q, k=k))
+#         seconds = timer.blocked_autorange(min_run_time=0.1).median
+#     print(f"{name}: {1e3 * seconds:.2f} ms")
 
 # %% [markdown] tags=["question-05"]
 # ## Why divide by $\sqrt{d_k}$?
@@ -253,25 +286,31 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # def score_variance_and_gradient(score, d_k, n=64):
-#     q, k = torch.randn(200, n, d_k, dtype=torch.float64), torch.randn(200, n, d_k, dtype=torch.float64)
+#     q = torch.randn(200, n, d_k, dtype=torch.float64)
+#     k = torch.randn(200, n, d_k, dtype=torch.float64)
 #     logits = score(q, k).requires_grad_()
 #     weights = logits.softmax(dim=-1)
-#     gradient = torch.autograd.grad(weights[..., 0].sum(), logits)[0]       # how much scores still move a weight
+#     # how much the scores still move a weight
+#     gradient, = torch.autograd.grad(weights[..., 0].sum(), logits)
 #     return logits.var().item(), gradient.norm(dim=-1).mean().item()
 
 # %% tags=["active-ipynb"]
 # sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512]
-# plain, scaled = ([score_variance_and_gradient(score, d) for d in sizes] for score in (dot_product, scaled_dot_product))
+# plain, scaled = (
+#     [score_variance_and_gradient(score, d) for d in sizes]
+#     for score in (dot_product, scaled_dot_product)
+# )
 # left, right = plotting.new_axes(5, 3.2, columns=2)
-# plotting.lines(sizes, {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]},
-#                "d_k", "variance of the scores", log="xy", ax=left)
-# plotting.lines(sizes, {"q·k": [g for _, g in plain], "q·k / √d_k": [g for _, g in scaled]},
-#                "d_k", "gradient of a weight", log="x", ax=right);
+# variances = {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]}
+# gradients = {"q·k": [g for _, g in plain], "q·k / √d_k": [g for _, g in scaled]}
+# plotting.lines(sizes, variances, "d_k", "variance of the scores", log="xy", ax=left)
+# plotting.lines(sizes, gradients, "d_k", "gradient of a weight", log="x", ax=right);
 
 # %% tags=["active-ipynb"]
-# assert all(abs(v / d - 1) < 0.1 for (v, _), d in zip(plain, sizes))       # variance d_k without the scale
-# assert all(abs(v - 1) < 0.1 for v, _ in scaled)                           # 1 with it
-# assert plain[-1][1] < 0.5 * scaled[-1][1]                                 # gradient lost without it
+# # the variance is d_k without the scale, 1 with it
+# assert all(abs(v / d - 1) < 0.1 for (v, _), d in zip(plain, sizes))
+# assert all(abs(v - 1) < 0.1 for v, _ in scaled)
+# assert plain[-1][1] < 0.5 * scaled[-1][1]  # gradient lost without it
 
 # %% [markdown]
 # Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
@@ -290,16 +329,22 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # names = F.normalize(torch.randn(4000, 8, 32), dim=-1)
-# numbers, wanted = torch.randn(4000, 8, 1), torch.randint(0, 8, (4000,))
-# answer, asked = numbers[range(4000), wanted], names[range(4000), wanted][:, None]      # (4000, 1), (4000, 1, 32)
-# best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution       # the best eight weights for all inputs
+# numbers = torch.randn(4000, 8, 1)
+# wanted = torch.randint(0, 8, (4000,))
+# answer = numbers[range(4000), wanted]  # (4000, 1)
+# asked = names[range(4000), wanted][:, None]  # (4000, 1, 32)
+# # the best eight weights for all inputs
+# best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution
 # fixed_error = (numbers[:, :, 0] @ best_fixed - answer).square().mean().item()
-# found, _ = attention(20 * asked, names, numbers, score=dot_product)      # 20: the right name scores 20, so softmax is sharp
+# # times 20: the right name scores 20, so softmax is sharp
+# found, _ = attention(20 * asked, names, numbers, score=dot_product)
 # content_error = (found[:, 0] - answer).square().mean().item()
-# print(f"mean squared error: best fixed weights {fixed_error:.3f}, weights from content {content_error:.5f}")
+# print(f"mean squared error: best fixed weights {fixed_error:.3f}, "
+#       f"weights from content {content_error:.5f}")
 
 # %% tags=["active-ipynb"]
-# assert fixed_error > 0.8 * answer.var().item()        # the best fixed weights hardly beat always guessing the mean
+# # the best fixed weights hardly beat always guessing the mean
+# assert fixed_error > 0.8 * answer.var().item()
 # assert content_error < 0.05 * fixed_error
 
 # %% [markdown]
@@ -317,22 +362,29 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 
 # %% tags=["active-ipynb"]
 # kinds = torch.stack([torch.randperm(6) for _ in range(500)])
-# partner = (kinds[:, :, None] + 1) % 6 == kinds[:, None, :]                # where each should look
-# x = torch.randn(6, 24)[kinds]                                             # (500, 6, 24)
+# partner = (kinds[:, :, None] + 1) % 6 == kinds[:, None, :]  # where each should look
+# x = torch.randn(6, 24)[kinds]  # (500, 6, 24)
 # W_Q, W_K = (torch.nn.Parameter(torch.randn(24, 24) / 24**0.5) for _ in range(2))
 # optimizer = torch.optim.Adam([W_Q, W_K], lr=0.02)
 # for _ in range(150):
 #     learned = (scaled_dot_product(x @ W_Q, x @ W_K)).softmax(dim=-1)
 #     loss = -learned[partner].log().mean()
-#     optimizer.zero_grad(), loss.backward(), optimizer.step()
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
 # without = attention(x, x, x)[1]
-# print(f"weight on the right token: without matrices {without[partner].mean():.2f}, with them {learned[partner].mean():.2f}")
+# print(f"weight on the right token: without matrices {without[partner].mean():.2f}, "
+#       f"with them {learned[partner].mean():.2f}")
 
 # %% tags=["active-ipynb"]
 # order = kinds[0].argsort()
-# plotting.heatmaps([(title, w[0][order][:, order].detach(), range(6), range(6)) for title, w in
-#                    [("no matrices", without), ("with W_Q and W_K", learned)]], largest=1.0, labels=("looks at", "token"))
-# assert torch.allclose(scaled_dot_product(x, x), scaled_dot_product(x, x).transpose(1, 2), atol=1e-6)   # symmetric
+# panels = [
+#     (title, w[0][order][:, order].detach(), range(6), range(6))
+#     for title, w in [("no matrices", without), ("with W_Q and W_K", learned)]
+# ]
+# plotting.heatmaps(panels, largest=1.0, labels=("looks at", "token"))
+# scores = scaled_dot_product(x, x)
+# assert torch.allclose(scores, scores.transpose(1, 2), atol=1e-6)  # symmetric
 # assert learned[partner].mean() > 0.9 > 0.3 > without[partner].mean()
 
 # %% [markdown]
@@ -348,8 +400,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):
 # head and every query.
 
 # %%
-def padding_mask(tokens, pad_id):
-    """True where a token is real: (B, S) token ids -> (B, 1, 1, S), for all heads and all queries."""
+def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
+    """True where a token is real, for all heads and queries: (B, S) -> (B, 1, 1, S)."""
     return (tokens != pad_id)[:, None, None, :]
 
 
@@ -358,17 +410,20 @@ def padding_mask(tokens, pad_id):
 # and including $t$ (Section 3.2.3). It holds word $t$ and has to name word $t + 1$: this is teacher forcing (notebook 01). The paper calls it masking out illegal connections; the field says causal.
 
 # %%
-def causal_mask(T, device=None):
-    """True where the key is not later than the query: (T, T), a lower triangle (Section 3.2.3)."""
+def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
+    """True where the key is not later than the query: (T, T) (Section 3.2.3)."""
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()
 
 
 # %% tags=["active-ipynb"]
-# tokens = torch.tensor([[5, 8, 2, 0, 0], [7, 7, 3, 9, 2]])                 # 0 is padding
-# both = padding_mask(tokens, pad_id=0) & causal_mask(5)                    # (2, 1, 5, 5)
-# plotting.heatmaps([("padding", padding_mask(tokens, 0)[0, 0].expand(5, 5), range(5), range(5)),
-#                    ("causal", causal_mask(5), range(5), range(5)), ("both", both[0, 0], range(5), range(5))],
-#                   labels=("key", "query"))
+# tokens = torch.tensor([[5, 8, 2, 0, 0], [7, 7, 3, 9, 2]])  # 0 is padding
+# both = padding_mask(tokens, pad_id=0) & causal_mask(5)  # (2, 1, 5, 5)
+# panels = [
+#     ("padding", padding_mask(tokens, 0)[0, 0].expand(5, 5), range(5), range(5)),
+#     ("causal", causal_mask(5), range(5), range(5)),
+#     ("both", both[0, 0], range(5), range(5)),
+# ]
+# plotting.heatmaps(panels, labels=("key", "query"))
 # assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
 
 # %% [markdown]
@@ -398,12 +453,12 @@ def causal_mask(T, device=None):
 # | out: times $W_O$ | $(B, T, d_{model})$ |
 
 # %%
-def split_heads(x, h):
+def split_heads(x: Tensor, h: int) -> Tensor:
     """Cut the last axis into heads: (B, n, h * d) -> (B, h, n, d)."""
     return x.unflatten(-1, (h, -1)).transpose(1, 2)
 
 
-def join_heads(x):
+def join_heads(x: Tensor) -> Tensor:
     """Heads side by side again: (B, h, n, d) -> (B, n, h * d)."""
     return x.transpose(1, 2).flatten(2)
 
@@ -416,18 +471,19 @@ def join_heads(x):
 
 # %%
 class MultiHeadAttention(nn.Module):
-    """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i) (Section 3.2.2).
+    """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i).
 
-    The h projections of each kind stand side by side in one matrix. No biases, as in the paper.
-    d_k and d_v default to d_model / h, h_kv (heads of keys and values) to h.
-
-    attend(q, k, v, mask) -> output (B, h, T, d_v) and weights (or None).
-    rotate(x, start): q and k (B, h, n, d_k), turned by position; start is that of the first.
-    Raises ValueError for sizes that do not fit.
+    Section 3.2.2. The h projections of each kind stand side by side in one matrix. No
+    biases, as in the paper. d_k and d_v default to d_model / h, h_kv (heads of keys and
+    values) to h. attend(q, k, v, mask) -> output (B, h, T, d_v) and weights (or None).
+    rotate(x, start): q or k (B, h, n, d_k), turned by position; start is that of the
+    first. Raises ValueError for sizes that do not fit.
     """
 
-    def __init__(self, d_model, h, d_k=None, d_v=None, *, bias=False, h_kv=None,
-                 attend=scaled_dot_product_attention, rotate=None):
+    def __init__(self, d_model: int, h: int, d_k: int | None = None,
+                 d_v: int | None = None, *, bias: bool = False, h_kv: int | None = None,
+                 attend: Callable = scaled_dot_product_attention,
+                 rotate: Callable | None = None):
         super().__init__()
         check_heads(d_model, h, d_k, d_v, h_kv)
         d_k, d_v = d_k or d_model // h, d_v or d_model // h
@@ -438,17 +494,21 @@ class MultiHeadAttention(nn.Module):
         self.W_V = nn.Linear(d_model, self.h_kv * d_v, bias)
         self.W_O = nn.Linear(h * d_v, d_model, bias)
 
-    def keys_and_values(self, key, value, start=0):
-        """What can be attended to: (B, S, d_model) each -> (B, h_kv, S, d_k), (B, h_kv, S, d_v)."""
+    def keys_and_values(self, key: Tensor, value: Tensor,
+                        start: int = 0) -> tuple[Tensor, Tensor]:
+        """(B, S, d_model) each -> k (B, h_kv, S, d_k) and v (B, h_kv, S, d_v)."""
         k = split_heads(self.W_K(key), self.h_kv)
         v = split_heads(self.W_V(value), self.h_kv)
         return (k if self.rotate is None else self.rotate(k, start)), v
 
-    def forward(self, query, key=None, value=None, mask=None, cache=None):
+    def forward(self, query: Tensor, key: Tensor | None = None,
+                value: Tensor | None = None, mask: Tensor | None = None,
+                cache=None) -> Tensor:
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
-        mask: boolean, broadcastable to (B, h, T, S). cache: any object with update(k, v), and with
-        `length` for rotated positions; without key and value, what it holds is attended to.
+        mask: boolean, broadcastable to (B, h, T, S). cache: any object with
+        update(k, v), and with `length` for rotated positions; without key and value,
+        what it holds is attended to.
         """
         check_mask(mask)
         start = getattr(cache, "length", 0)
@@ -473,7 +533,8 @@ class MultiHeadAttention(nn.Module):
 # encoder_self = heads(source, source, source)
 # decoder_self = heads(target, target, target, causal_mask(5))
 # encoder_decoder = heads(target, source, source)
-# print(tuple(encoder_self.shape), tuple(decoder_self.shape), tuple(encoder_decoder.shape))
+# for output in encoder_self, decoder_self, encoder_decoder:
+#     print(tuple(output.shape))
 
 # %% [markdown]
 # ## Looking at the weights
@@ -482,10 +543,10 @@ class MultiHeadAttention(nn.Module):
 # out only inside a `with` block.
 
 # %%
-def recording(attend, kept):
-    """attend(q, k, v, mask), which also appends its weights (B, h, T, S) to the list `kept`.
+def recording(attend: Callable, kept: list) -> Callable:
+    """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
 
-    A faster form that hands out no weights has those of `scaled_dot_product_attention`.
+    A faster form that hands out none has those of `scaled_dot_product_attention`.
     """
     def attend_and_keep(q, k, v, mask=None):
         output, weights = attend(q, k, v, mask)
@@ -498,12 +559,13 @@ def recording(attend, kept):
 
 
 @contextmanager
-def record_attention(model):
-    """Inside the block, collect the weights of every `MultiHeadAttention` in model, call by call.
+def record_attention(model: nn.Module) -> Iterator[dict]:
+    """Inside the block, collect the weights of every `MultiHeadAttention` in model.
 
     Yields {name of the module: [weights (B, h, T, S) of each call]}.
     """
-    heads = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
+    heads = {name: module for name, module in model.named_modules()
+             if isinstance(module, MultiHeadAttention)}
     before = {name: module.attend for name, module in heads.items()}
     record = {name: [] for name in heads}
     for name, module in heads.items():
@@ -518,8 +580,9 @@ def record_attention(model):
 # %% tags=["active-ipynb"]
 # with record_attention(heads) as record:
 #     heads(target, target, target, causal_mask(5))
-# plotting.heatmaps([(f"head {i + 1}", record[""][0][0][i], range(5), range(5)) for i in range(4)], largest=1.0,
-#                   labels=("looks at", "position"));
+# weights = record[""][0][0]  # (h, T, T)
+# panels = [(f"head {i + 1}", weights[i], range(5), range(5)) for i in range(4)]
+# plotting.heatmaps(panels, largest=1.0, labels=("looks at", "position"));
 
 # %% [markdown]
 # `record` maps a module's name (here empty: it is the module itself) to a list of calls; shown is the first sentence of
@@ -533,15 +596,21 @@ def record_attention(model):
 
 # %% tags=["active-ipynb"]
 # theirs = torch.nn.MultiheadAttention(32, 4, bias=False, batch_first=True)
-# theirs.in_proj_weight.data = torch.cat([heads.W_Q.weight, heads.W_K.weight, heads.W_V.weight]).detach()
+# matrices = [heads.W_Q.weight, heads.W_K.weight, heads.W_V.weight]
+# theirs.in_proj_weight.data = torch.cat(matrices).detach()
 # theirs.out_proj.weight.data = heads.W_O.weight.detach().clone()
-# ours_out, theirs_out = heads(target, target, target, causal_mask(5)), theirs(target, target, target, attn_mask=~causal_mask(5))[0]
-# (ours_out**2).sum().backward(), (theirs_out**2).sum().backward()
-# gradient = torch.cat([heads.W_Q.weight.grad, heads.W_K.weight.grad, heads.W_V.weight.grad])
-# print(f"largest differences: output {(ours_out - theirs_out).abs().max():.1e}, gradient {(gradient - theirs.in_proj_weight.grad).abs().max():.1e}")
+# ours_out = heads(target, target, target, causal_mask(5))
+# theirs_out, _ = theirs(target, target, target, attn_mask=~causal_mask(5))
+# ours_out.square().sum().backward()
+# theirs_out.square().sum().backward()
+# gradient = torch.cat([matrix.grad for matrix in matrices])
+# differences = (ours_out - theirs_out), (gradient - theirs.in_proj_weight.grad)
+# print("largest differences: output {:.1e}, gradient {:.1e}".format(
+#     *(difference.abs().max() for difference in differences)))
 
 # %% tags=["active-ipynb"]
-# assert torch.allclose(ours_out, theirs_out, atol=1e-5) and torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
+# assert torch.allclose(ours_out, theirs_out, atol=1e-5)
+# assert torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
 
 # %% [markdown]
 # **Step by step with a cache equals all at once.** One position at a time, each seeing only the past, gives what the
@@ -562,7 +631,9 @@ def record_attention(model):
 
 # %% tags=["active-ipynb"]
 # changed = torch.cat([target[:, :4], torch.randn(2, 1, 32)], dim=1)
-# assert torch.equal(heads(changed, changed, changed, causal_mask(5))[:, :4], heads(target, target, target, causal_mask(5))[:, :4])
+# before = heads(target, target, target, causal_mask(5))
+# after = heads(changed, changed, changed, causal_mask(5))
+# assert torch.equal(after[:, :4], before[:, :4])
 
 # %% [markdown]
 # ## Exercises
@@ -594,7 +665,9 @@ def record_attention(model):
 #
 # distance = torch.arange(8)[:, None] - torch.arange(8)
 # if window_mask(8, 3) is not ...:
-#     assert all(torch.equal(masked_softmax(0.0 * distance, window_mask(8, r)) > 0, (distance >= 0) & (distance < r)) for r in (1, 3))
+#     for r in (1, 3):
+#         weights = masked_softmax(0.0 * distance, window_mask(8, r))
+#         assert torch.equal(weights > 0, (distance >= 0) & (distance < r))
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -23,7 +23,7 @@
 import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 # %% [markdown]
@@ -43,9 +43,12 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=16, h=2)
-# words = torch.randn(1, 3, 16)                                   # dog, bites, man
-# there, back = heads(words, words, words), heads(words.flip(1), words.flip(1), words.flip(1))
-# print(f"dog as the first word or the last: outputs differ by {(there[0, 0] - back[0, 2]).abs().max():.0e} at most")
+# words = torch.randn(1, 3, 16)  # dog, bites, man
+# turned = words.flip(1)  # man, bites, dog
+# there = heads(words, words, words)
+# back = heads(turned, turned, turned)
+# gap = (there[0, 0] - back[0, 2]).abs().max()
+# print(f"dog as the first word or the last: outputs differ by {gap:.0e} at most")
 # assert torch.allclose(there, back.flip(1), atol=1e-6)
 
 # %% [markdown]
@@ -63,13 +66,15 @@ from torch import nn
 # $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, \ldots, d_{model}/2 - 1$$
 
 # %%
-def frequencies(d_model):
-    """omega_i = 10000^(-2i / d_model), radians a position, for i = 0 .. d_model / 2 - 1 (Section 3.5).
+def frequencies(d_model: int) -> Tensor:
+    """omega_i = 10000^(-2i / d_model), radians a position, i from 0 to d_model / 2 - 1.
 
-    Returns (d_model / 2,), float64. Raises ValueError for an odd d_model: sines and cosines come in pairs.
+    Section 3.5. Returns (d_model / 2,), float64. Raises ValueError for an odd d_model:
+    sines and cosines come in pairs.
     """
     if d_model % 2:
-        raise ValueError(f"d_model must be even, one sine and one cosine a frequency, not {d_model}")
+        raise ValueError(
+            f"d_model must be even, one sine and one cosine a frequency, not {d_model}")
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
@@ -78,8 +83,8 @@ def frequencies(d_model):
 # progression from $2\pi$ to $10000 \cdot 2\pi$.
 
 # %%
-def wavelengths(d_model):
-    """Positions until each sine comes round again, 2 pi / omega_i: (d_model / 2,), float64.
+def wavelengths(d_model: int) -> Tensor:
+    """Positions until each sine comes round again, 2 pi / omega_i: (d_model / 2,).
 
     They grow by the same factor each, from 2 pi to nearly 10000 * 2 pi.
     """
@@ -90,7 +95,8 @@ def wavelengths(d_model):
 # # NBVAL_CHECK_OUTPUT
 # for d_model in (16, 512, 100_000):
 #     turns = wavelengths(d_model) / (2 * math.pi)
-#     print(f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, ratio {turns[1] / turns[0]:.4f}")
+#     print(f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, "
+#           f"ratio {turns[1] / turns[0]:.4f}")
 
 # %% [markdown]
 # The first is exactly $2\pi$: six positions and a bit. The last comes close to $10000 \cdot 2\pi$ in wide models and never reaches it,
@@ -107,10 +113,11 @@ def wavelengths(d_model):
 # We compute in float64 and round once, at the end: at position 1,000 a float32 angle is already off in the fifth decimal.
 
 # %%
-def sinusoids(n, d_model):
-    """The table of Section 3.5 for positions 0 to n - 1, one row each: (n, d_model), float64.
+def sinusoids(n: int, d_model: int) -> Tensor:
+    """Section 3.5's table for positions 0 to n - 1, a row each: (n, d_model), float64.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).
+    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)),
+    PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).
     Raises ValueError for an odd d_model.
     """
     pos = torch.arange(n, dtype=torch.float64)[:, None]
@@ -131,7 +138,9 @@ def sinusoids(n, d_model):
 
 # %% tags=["active-ipynb"]
 # curves = {f"component {c}": sinusoids(100, 64)[:, c] for c in (0, 8, 16, 17)}
-# plotting.lines(range(100), curves, "position", "value", ax=plotting.new_axes(9, 2.8)).legend(bbox_to_anchor=(1, 1), loc="upper left");
+# wide = plotting.new_axes(9, 2.8)
+# plotting.lines(range(100), curves, "position", "value", ax=wide)
+# wide.legend(bbox_to_anchor=(1, 1), loc="upper left");
 
 # %% [markdown]
 # Components 16 and 17 are sine and cosine of one frequency, a quarter turn apart. Why both? A sine alone has the same
@@ -149,21 +158,25 @@ def sinusoids(n, d_model):
 # \begin{pmatrix} \sin(pos\,\omega) \\ \cos(pos\,\omega) \end{pmatrix}$$
 
 # %%
-def shift_matrix(k, d_model):
-    """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos: a 2 x 2 rotation by k omega_i for each i.
+def shift_matrix(k: int, d_model: int) -> Tensor:
+    """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos.
 
-    Returns (d_model, d_model), float64. k may be negative.
+    A 2 x 2 rotation by k omega_i for each i: (d_model, d_model), float64. k may be
+    negative.
     """
     angle = k * frequencies(d_model)
-    rotations = torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()], dim=-1).unflatten(-1, (2, 2))
+    sin, cos = angle.sin(), angle.cos()
+    rotations = torch.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
     return torch.block_diag(*rotations)
 
 
 # %% tags=["active-ipynb"]
-# plotting.heatmap(shift_matrix(3, 8), range(8), range(8), values=True, labels=("component at pos", "component at pos + 3"))
+# sides = ("component at pos", "component at pos + 3")
+# plotting.heatmap(shift_matrix(3, 8), range(8), range(8), values=True, labels=sides)
 # table, M = sinusoids(1100, 512), shift_matrix(100, 512)
-# print(f"1,000 positions moved by 100: largest difference {(table[:1000] @ M.T - table[100:]).abs().max():.0e}")
-# assert torch.allclose(table[:1000] @ M.T, table[100:], rtol=0, atol=1e-9)
+# difference = (table[:1000] @ M.T - table[100:]).abs().max().item()
+# print(f"1,000 positions moved by 100: largest difference {difference:.0e}")
+# assert difference < 1e-9
 
 # %% [markdown]
 # Blocks of 2 by 2 along the diagonal, zeros elsewhere. The first block turns fast; the last is nearly the identity. An
@@ -181,9 +194,12 @@ def shift_matrix(k, d_model):
 # left, right = plotting.new_axes(4, 3.6, columns=2)
 # ticks = [t if t % 20 == 0 else "" for t in range(101)]
 # plotting.heatmap(products, ticks, ticks, "PE(p) · PE(q)", left, labels=("q", "p"))
-# plotting.lines(range(-50, 51), {"p = 50": products[50]}, "distance q - p", "PE(p) · PE(q)", ax=right)
-# by_distance = frequencies(512)[:, None].mul(torch.arange(101)).cos().sum(dim=0)
-# assert torch.allclose(products, by_distance[(torch.arange(101)[:, None] - torch.arange(101)).abs()], rtol=0, atol=1e-9)
+# row = {"p = 50": products[50]}
+# plotting.lines(range(-50, 51), row, "distance q - p", "PE(p) · PE(q)", ax=right)
+# positions = torch.arange(101)
+# by_distance = frequencies(512)[:, None].mul(positions).cos().sum(dim=0)
+# expected = by_distance[(positions[:, None] - positions).abs()]
+# assert torch.allclose(products, expected, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # Left: each diagonal has one colour, so only the distance counts. Right: one row of it. The peak is at distance 0, with
@@ -201,13 +217,18 @@ def shift_matrix(k, d_model):
 # newest word alone comes in, and stands at position `start`.
 
 # %%
-def positions_of(table, start, length):
-    """Rows start to start + length of a table (max_positions, d_model); ValueError past its end."""
+def positions_of(table: Tensor, start: int, length: int) -> Tensor:
+    """Rows start to start + length of a table (max_positions, d).
+
+    Raises ValueError past its end.
+    """
     if start < 0:
         raise ValueError(f"start must be at least 0, not {start}")
     if start + length > len(table):
-        raise ValueError(f"a sentence of {start + length} tokens is longer than the model's {len(table)} positions: "
-                         "split the sentence, or train with a larger max_positions")
+        raise ValueError(
+            f"a sentence of {start + length} tokens is longer than the model's "
+            f"{len(table)} positions: split the sentence, or train with a larger "
+            "max_positions")
     return table[start:start + length]
 
 
@@ -216,16 +237,17 @@ def positions_of(table, start, length):
 
 # %%
 class SinusoidalPositions(nn.Module):
-    """Add the fixed sinusoids to embeddings (B, T, d_model); start is the position of the first.
+    """Add the fixed sinusoids to embeddings (B, T, d_model), the first being at start.
 
     Raises ValueError for a sentence that goes past max_positions.
     """
 
-    def __init__(self, max_positions, d_model):
+    def __init__(self, max_positions: int, d_model: int):
         super().__init__()
-        self.register_buffer("table", sinusoids(max_positions, d_model).float(), persistent=False)
+        table = sinusoids(max_positions, d_model).float()
+        self.register_buffer("table", table, persistent=False)
 
-    def forward(self, x, start=0):
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return x + positions_of(self.table, start, x.shape[1])
 
 
@@ -242,7 +264,8 @@ class SinusoidalPositions(nn.Module):
 
 # %% tags=["active-ipynb"]
 # there, back = positions(words), positions(words.flip(1))
-# assert not torch.allclose(heads(there, there, there), heads(back, back, back).flip(1), atol=0.01)
+# after_there, after_back = heads(there, there, there), heads(back, back, back)
+# assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
 # assert torch.equal(positions(words[:, 2:], start=2), there[:, 2:])
 
 # %% [markdown]
@@ -254,16 +277,17 @@ class SinusoidalPositions(nn.Module):
 
 # %%
 class LearnedPositions(nn.Module):
-    """Add one learned vector a position (row E of Table 3); otherwise as `SinusoidalPositions`.
+    """Add a learned vector a position (row E of Table 3), as `SinusoidalPositions` do.
 
     Rows start as N(0, 1 / d_model), as embeddings do before they are scaled.
     """
 
-    def __init__(self, max_positions, d_model):
+    def __init__(self, max_positions: int, d_model: int):
         super().__init__()
-        self.table = nn.Parameter(torch.randn(max_positions, d_model) / math.sqrt(d_model))
+        rows = torch.randn(max_positions, d_model)
+        self.table = nn.Parameter(rows / math.sqrt(d_model))
 
-    def forward(self, x, start=0):
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return x + positions_of(self.table, start, x.shape[1])
 
 
@@ -287,18 +311,20 @@ class LearnedPositions(nn.Module):
 
 # %%
 class RotaryPositions(nn.Module):
-    """Turn queries or keys x (B, h, n, d_k) by their positions, start to start + n - 1 (Su et al., 2021).
+    """Turn queries or keys x (B, h, n, d_k) by their positions (Su et al., 2021).
 
-    The numbers 2i and 2i + 1 of the vector at position pos are rotated by pos * omega_i, so that an
-    inner product of a query and a key depends on their distance. ValueError past max_positions.
+    The numbers 2i and 2i + 1 of the vector at position pos are rotated by
+    pos * omega_i, so that an inner product of a query and a key depends on their
+    distance. start is the position of the first vector. ValueError past max_positions.
     """
 
-    def __init__(self, max_positions, d_k):
+    def __init__(self, max_positions: int, d_k: int):
         super().__init__()
-        table = sinusoids(max_positions, d_k).float().unflatten(1, (-1, 2))
-        self.register_buffer("table", table, persistent=False)  # (max_positions, d_k / 2, 2)
+        table = sinusoids(max_positions, d_k).float()
+        pairs = table.unflatten(1, (-1, 2))  # (max_positions, d_k / 2, 2)
+        self.register_buffer("table", pairs, persistent=False)
 
-    def forward(self, x, start=0):
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
         sin, cos = positions_of(self.table, start, x.shape[-2]).unbind(dim=-1)
         even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)
         turned = [cos * even - sin * odd, sin * even + cos * odd]
@@ -314,7 +340,8 @@ class RotaryPositions(nn.Module):
 # scores = [rotary(q, start) @ rotary(k, start).transpose(2, 3) for start in (0, 20)]
 # difference = (scores[0] - scores[1]).abs().max().item()
 # print(f"moved by 20 positions: largest difference of the scores {difference:.0e}")
-# assert difference < 1e-5 and not torch.allclose(scores[0], q @ k.transpose(2, 3), atol=0.01)
+# assert difference < 1e-5
+# assert not torch.allclose(scores[0], q @ k.transpose(2, 3), atol=0.01)
 
 # %% [markdown]
 # ## Checks
@@ -326,7 +353,8 @@ class RotaryPositions(nn.Module):
 # for pos in range(200):
 #     for i in range(16):
 #         angle = pos / 10000 ** (2 * i / 32)
-#         assert abs(table[pos, 2 * i] - math.sin(angle)) < 1e-9 and abs(table[pos, 2 * i + 1] - math.cos(angle)) < 1e-9
+#         assert abs(table[pos, 2 * i] - math.sin(angle)) < 1e-9
+#         assert abs(table[pos, 2 * i + 1] - math.cos(angle)) < 1e-9
 
 # %% [markdown]
 # ## Exercises
@@ -339,7 +367,8 @@ class RotaryPositions(nn.Module):
 # %% tags=["active-ipynb"]
 # undo = ...
 # if undo is not ...:
-#     assert torch.allclose(undo @ shift_matrix(7, 64), torch.eye(64, dtype=torch.float64), atol=1e-9)
+#     nothing = torch.eye(64, dtype=torch.float64)
+#     assert torch.allclose(undo @ shift_matrix(7, 64), nothing, atol=1e-9)
 
 # %% [markdown]
 # <details><summary>Solution</summary>

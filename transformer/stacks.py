@@ -20,9 +20,12 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 
 # %% [markdown]
@@ -32,7 +35,8 @@ from torch import nn
 # from transformer import plotting, toys
 # from transformer.figures import diagrams
 #
-# torch.manual_seed(0), torch.set_num_threads(1);      # on tensors this small a second thread only waits
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # on tensors this small a second thread only waits
 
 # %% [markdown]
 # ## The two towers
@@ -44,15 +48,39 @@ from torch import nn
 # Figure 1, bottom to top:
 
 # %% tags=["active-ipynb"]
-# norm, network, words = ("add, LayerNorm", 3), ("position-wise network (05)", 2), ("words as vectors (06, 07)", None)
-# towers = [[words, ("self-attention (04)", 1), norm, network, norm],
-#           [words, ("masked self-attention (04)", 1), norm, ("attention to encoder (04)", 1), norm,
-#            network, norm, ("a score for every possible next word (06)", None)]]
-# boxes = {(x, i): (1.2 * x, [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3][i], *box)
-#          for x, tower in enumerate(towers) for i, box in enumerate(tower)}
+# words = ("words as vectors (06, 07)", None)
+# norm = ("add, LayerNorm", 3)
+# network = ("position-wise network (05)", 2)
+# encoder = [words, ("self-attention (04)", 1), norm, network, norm]
+# decoder = [
+#     words,
+#     ("masked self-attention (04)", 1),
+#     norm,
+#     ("attention to encoder (04)", 1),
+#     norm,
+#     network,
+#     norm,
+#     ("a score for every possible next word (06)", None),
+# ]
+
+# %% tags=["active-ipynb"]
+# heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
+# boxes = {
+#     (x, i): (1.2 * x, heights[i], *box)
+#     for x, tower in enumerate([encoder, decoder])
+#     for i, box in enumerate(tower)
+# }
 # upwards = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
-# around = [((x, i), (x, i + 2), 0.43 * (2 * x - 1)) for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
-# diagrams.flow(boxes, [*upwards, *around, ((0, 4), (1, 3), 0)], [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]);
+# around = [
+#     ((x, i), (x, i + 2), 0.43 * (2 * x - 1))
+#     for x, i in boxes
+#     if i % 2 == 0 and (x, i + 2) in boxes
+# ]
+# diagrams.flow(
+#     boxes,
+#     [*upwards, *around, ((0, 4), (1, 3), 0)],
+#     [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))],
+# );
 
 # %% [markdown]
 # Grey is one floor; there are six of each. All attention is orange. In *self*-attention the words of one sentence look at each other; *masked*
@@ -72,11 +100,12 @@ from torch import nn
 # Every position of every sentence is treated by itself. The tiny $\epsilon$ prevents a division by zero.
 
 # %%
-def layer_norm(x, gain, bias, eps=1e-5):
-    """Normalise the last axis to mean 0 and variance 1, then scale and shift (Ba et al., 2016).
+def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+    """Normalise the last axis to mean 0 and variance 1, scale, shift (Ba et al., 2016).
 
-    x: (..., d_model); gain, bias: (d_model,). The variance divides by d_model, not d_model - 1,
-    and eps stands inside the root, so a constant row gives `bias` and never divides by zero.
+    x: (..., d_model); gain, bias: (d_model,). The variance divides by d_model, not
+    d_model - 1, and eps stands inside the root, so a constant row gives `bias` and
+    never divides by zero.
     """
     mean = x.mean(dim=-1, keepdim=True)
     variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)
@@ -85,7 +114,9 @@ def layer_norm(x, gain, bias, eps=1e-5):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# words = torch.tensor([[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0], [7.0, 7.0, 7.0, 7.0]])
+# words = torch.tensor(
+#     [[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0], [7.0, 7.0, 7.0, 7.0]]
+# )
 # for row in layer_norm(words, 1, 0):
 #     print([round(value, 3) + 0.0 for value in row.tolist()])
 
@@ -95,22 +126,26 @@ def layer_norm(x, gain, bias, eps=1e-5):
 # so the same result. The third has no pattern at all, and gives zeros, thanks to $\epsilon$.
 
 # %% tags=["active-ipynb"]
-# assert torch.equal(layer_norm(words[2], torch.randn(4), words[0]), words[0])     # a constant row gives the bias
+# constant, bias = words[2], words[0]
+# assert torch.equal(layer_norm(constant, torch.randn(4), bias), bias)  # nothing else
 
 # %% [markdown]
 # The module learns the gain and the bias. For the formula itself it calls torch's version, which is faster.
 
 # %%
 class LayerNorm(nn.Module):
-    """`layer_norm` with a learned gain and bias; torch's fused kernel computes the same formula."""
+    """`layer_norm` with a learned gain and bias; the formula is left to torch's kernel.
 
-    def __init__(self, d_model, eps=1e-5):
+    x (..., d_model) -> (..., d_model).
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5):
         super().__init__()
         self.gain = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
 
 
@@ -120,13 +155,18 @@ class LayerNorm(nn.Module):
 
 # %% tags=["active-ipynb"]
 # def others(x, eps=1e-5):
-#     return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps)      # torch's std divides by d - 1
+#     deviation = x.std(-1, keepdim=True)  # torch's std divides by d - 1
+#     return (x - x.mean(-1, keepdim=True)) / (deviation + eps)
 #
 # for d in (4, 512):
 #     x = torch.randn(d, dtype=torch.float64)
 #     print(f"d = {d}: theirs is {(others(x) / layer_norm(x, 1, 0)).mean():.4f} of ours")
-# nearly = 7 + 1e-9 * torch.randn(512, dtype=torch.float64)                        # a row with almost no pattern
-# slopes = [torch.autograd.functional.jacobian(f, nearly).abs().max() for f in (lambda x: layer_norm(x, 1, 0), others)]
+# noise = torch.randn(512, dtype=torch.float64)
+# nearly = 7 + 1e-9 * noise  # a row with almost no pattern
+# slopes = [
+#     torch.autograd.functional.jacobian(f, nearly).abs().max()
+#     for f in (lambda x: layer_norm(x, 1, 0), others)
+# ]
 # print("largest slope on a flat row: ours {:,.0f}, theirs {:,.0f}".format(*slopes))
 
 # %% [markdown]
@@ -151,19 +191,20 @@ class LayerNorm(nn.Module):
 
 # %%
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with the dropout of Section 5.4.
+    """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with Section 5.4's dropout.
 
-    With norm_first=True it is x + Dropout(Sublayer(LayerNorm(x))), the later pre-norm variant.
+    With norm_first=True it is x + Dropout(Sublayer(LayerNorm(x))), the later pre-norm.
     norm(d_model) and dropout(P_drop) make the two parts.
     """
 
-    def __init__(self, d_model, P_drop=0.1, norm_first=False, norm=LayerNorm, dropout=nn.Dropout):
+    def __init__(self, d_model: int, P_drop: float = 0.1, norm_first: bool = False,
+                 norm: Callable = LayerNorm, dropout: Callable = nn.Dropout):
         super().__init__()
         self.norm = norm(d_model)
         self.dropout = dropout(P_drop)
         self.norm_first = norm_first
 
-    def forward(self, x, sublayer):
+    def forward(self, x: Tensor, sublayer: Callable) -> Tensor:
         if self.norm_first:
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
@@ -173,8 +214,10 @@ class Residual(nn.Module):
 # If the sub-layer says nothing (zeros), post-norm passes on the normalised input, and pre-norm the input itself.
 
 # %% tags=["active-ipynb"]
-# x, post, pre = torch.randn(2, 5, 32), Residual(32), Residual(32, norm_first=True)
-# assert torch.equal(post(x, torch.zeros_like), post.norm(x)) and torch.equal(pre(x, torch.zeros_like), x)
+# x = torch.randn(2, 5, 32)
+# post, pre = Residual(32), Residual(32, norm_first=True)
+# assert torch.equal(post(x, torch.zeros_like), post.norm(x))
+# assert torch.equal(pre(x, torch.zeros_like), x)
 
 # %% [markdown] tags=["question-10"]
 # ## Why is there a path around every sub-layer?
@@ -186,9 +229,12 @@ class Residual(nn.Module):
 # We stack 16 small networks, each two matrices with a ReLU between them (it turns negative numbers into 0), in four ways:
 
 # %% tags=["active-ipynb"]
-# ways = {"no path": lambda f: f, "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
-#         "post-norm (the paper)": lambda f: toys.Floor(Residual(32, 0.0), f),
-#         "pre-norm": lambda f: toys.Floor(Residual(32, 0.0, norm_first=True), f)}
+# ways = {
+#     "no path": lambda f: f,
+#     "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
+#     "post-norm (the paper)": lambda f: toys.Floor(Residual(32, 0.0), f),
+#     "pre-norm": lambda f: toys.Floor(Residual(32, 0.0, norm_first=True), f),
+# }
 
 # %% [markdown]
 # Two measurements at every height before training: how large are the vectors, and how large is the gradient that
@@ -205,13 +251,28 @@ class Residual(nn.Module):
 
 # %% tags=["active-ipynb"]
 # left, middle, right = plotting.new_axes(4, 3.4, columns=3)
-# plotting.lines(range(17), gradients, "height (0 is the input)", "gradient, top = 1", log="y", ax=left)
-# plotting.lines(range(17), sizes, "height (0 is the input)", "standard deviation of the vectors", log="y", ax=middle)
+# plotting.lines(
+#     range(17),
+#     gradients,
+#     "height (0 is the input)",
+#     "gradient, top = 1",
+#     log="y",
+#     ax=left,
+# )
+# plotting.lines(
+#     range(17),
+#     sizes,
+#     "height (0 is the input)",
+#     "standard deviation of the vectors",
+#     log="y",
+#     ax=middle,
+# )
 # plotting.lines(range(80), losses, "training step", "mean squared error", ax=right);
 
 # %% tags=["active-ipynb"]
 # no_path, only_norm, post_norm, pre_norm = (sum(losses[way][-20:]) / 20 for way in ways)
-# assert gradients["no path"][0] < 0.01 and 0.1 < gradients["post-norm (the paper)"][0] < 10
+# assert gradients["no path"][0] < 0.01
+# assert 0.1 < gradients["post-norm (the paper)"][0] < 10
 # assert min(no_path, only_norm) > 0.94 and max(post_norm, pre_norm) < 0.9
 
 # %% [markdown]
@@ -241,14 +302,15 @@ class Residual(nn.Module):
 
 # %%
 class Layer(nn.Module):
-    """Self-attention, attention over a memory if there is any, then the network (Section 3.1).
+    """Self-attention, attention over a memory if there is any, network (Section 3.1).
 
-    self_attention and cross_attention(query, key, value, mask, cache) and feed_forward(x) are any
-    modules that keep the shape of their first argument; residual() makes what goes around each.
-    An encoder's layer has no cross_attention.
+    self_attention and cross_attention(query, key, value, mask, cache) and
+    feed_forward(x) are any modules that keep the shape of their first argument;
+    residual() makes what goes around each. An encoder's layer has no cross_attention.
     """
 
-    def __init__(self, residual, self_attention, feed_forward, cross_attention=None):
+    def __init__(self, residual: Callable, self_attention: nn.Module,
+                 feed_forward: nn.Module, cross_attention: nn.Module | None = None):
         super().__init__()
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -256,18 +318,22 @@ class Layer(nn.Module):
         sublayers = 2 if cross_attention is None else 3
         self.residuals = nn.ModuleList(residual() for _ in range(sublayers))
 
-    def forward(self, x, mask=None, memory=None, memory_mask=None, caches=(None, None)):
+    def forward(self, x: Tensor, mask: Tensor | None = None,
+                memory: Tensor | None = None, memory_mask: Tensor | None = None,
+                caches: tuple = (None, None)) -> Tensor:
         """x (B, T, d_model), memory (B, S, d_model) -> (B, T, d_model).
 
-        mask is broadcastable to (B, h, T, T), memory_mask to (B, h, T, S), True = may attend.
-        caches: what the two attentions remember in when they generate step by step (notebook 15);
-        memory may then be None, if the second cache holds its keys and values.
+        mask is broadcastable to (B, h, T, T), memory_mask to (B, h, T, S), True = may
+        attend. caches: what the two attentions remember in when they generate step by
+        step (notebook 15); memory may then be None, if the second cache holds its keys
+        and values.
         """
         own, of_memory = caches
         x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask, own))
         if self.cross_attention is not None:
-            x = self.residuals[1](
-                x, lambda x: self.cross_attention(x, memory, memory, memory_mask, of_memory))
+            read = partial(self.cross_attention, key=memory, value=memory,
+                           mask=memory_mask, cache=of_memory)
+            x = self.residuals[1](x, read)
         return self.residuals[-1](x, self.feed_forward)
 
 
@@ -288,17 +354,25 @@ class Layer(nn.Module):
 # Ask the gradient: does the output at position $t$ change with an input at position $s$?
 
 # %% tags=["active-ipynb"]
-# layer = Layer(lambda: Residual(32, P_drop=0.0), toys.Average(), toys.small_network(32),
-#               cross_attention=toys.Average())
+# layer = Layer(
+#     lambda: Residual(32, P_drop=0.0),
+#     toys.Average(),
+#     toys.small_network(32),
+#     cross_attention=toys.Average(),
+# )
 # x = torch.randn(1, 5, 32, requires_grad=True)
 # memory = torch.randn(1, 6, 32, requires_grad=True)
 # so_far = torch.ones(5, 5, dtype=torch.bool).tril()  # position t sees positions up to t
 # y = layer(x, so_far, memory)[0]
-# seen = [torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True)
-#         for t in range(5)]
+# seen = [
+#     torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True)
+#     for t in range(5)
+# ]
 # own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))
-# panels = [("target positions", own, range(5), range(5)),
-#           ("source positions", source, range(6), range(5))]
+# panels = [
+#     ("target positions", own, range(5), range(5)),
+#     ("source positions", source, range(6), range(5)),
+# ]
 # plotting.heatmaps(panels, labels=("depends on", "output"), largest=1.0)
 # assert torch.equal(own, so_far) and source.all()
 
@@ -315,15 +389,19 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """N layers, one after the other; final_norm is for pre-norm stacks only.
 
-    The arguments of forward are those of a `Layer`, but for caches: None, or a pair for each layer.
+    The arguments of forward are those of a `Layer`, but for caches: None, or a pair for
+    each layer.
     """
 
-    def __init__(self, layers, final_norm=None):
+    def __init__(self, layers: Iterable[nn.Module],
+                 final_norm: nn.Module | None = None):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.final_norm = final_norm or nn.Identity()
 
-    def forward(self, x, mask=None, memory=None, memory_mask=None, caches=None):
+    def forward(self, x: Tensor, mask: Tensor | None = None,
+                memory: Tensor | None = None, memory_mask: Tensor | None = None,
+                caches: Sequence | None = None) -> Tensor:
         if caches is None:
             caches = [(None, None)] * len(self.layers)
         if len(caches) != len(self.layers):
@@ -340,8 +418,12 @@ class Stack(nn.Module):
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
 # def toy_layer(cross_attention=None):
-#     return Layer(lambda: Residual(512, P_drop=0.0), toys.Average(), toys.small_network(512),
-#                  cross_attention)
+#     return Layer(
+#         lambda: Residual(512, P_drop=0.0),
+#         toys.Average(),
+#         toys.small_network(512),
+#         cross_attention,
+#     )
 #
 # encoder = Stack([toy_layer() for _ in range(6)])
 # decoder = Stack([toy_layer(toys.Average()) for _ in range(6)])
@@ -360,11 +442,19 @@ class Stack(nn.Module):
 # **LayerNorm equals torch's**, in the output and in all three gradients, at float64.
 
 # %% tags=["active-ipynb"]
-# x, gain, bias, weight = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in [(3, 4, 64), (64,), (64,), (3, 4, 64)])
-# ours, theirs = layer_norm(x, gain, bias), F.layer_norm(x, (64,), gain, bias)
-# pairs = [(ours, theirs), *zip(*(torch.autograd.grad((out * weight).sum(), (x, gain, bias)) for out in (ours, theirs)))]
-# print(f"largest difference {max((a - b).abs().max().item() for a, b in pairs):.1e}")
-# assert all(torch.allclose(a, b, rtol=0, atol=1e-9) for a, b in pairs)
+# x, gain, bias, weight = (
+#     torch.randn(*s, dtype=torch.float64, requires_grad=True)
+#     for s in [(3, 4, 64), (64,), (64,), (3, 4, 64)]
+# )
+#
+# def with_gradients(output):
+#     return output, *torch.autograd.grad((output * weight).sum(), (x, gain, bias))
+#
+# ours = with_gradients(layer_norm(x, gain, bias))
+# theirs = with_gradients(F.layer_norm(x, (64,), gain, bias))
+# differences = [(a - b).abs().max().item() for a, b in zip(ours, theirs)]
+# print(f"largest difference {max(differences):.1e}")
+# assert max(differences) < 1e-9
 
 # %% [markdown]
 # **A tower is its layers in order**, and before training post-norm leaves every vector with mean 0 and variance 1. That a whole layer,
@@ -376,7 +466,8 @@ class Stack(nn.Module):
 # for layer in encoder.layers:
 #     by_hand = layer(by_hand)
 # assert torch.equal(encoder(source), by_hand)
-# assert by_hand.mean(-1).abs().max() < 1e-5 and (by_hand.var(-1, correction=0) - 1).abs().max() < 1e-3
+# assert by_hand.mean(-1).abs().max() < 1e-5
+# assert (by_hand.var(-1, correction=0) - 1).abs().max() < 1e-3
 
 # %% [markdown]
 # ## Exercises
@@ -405,7 +496,8 @@ class Stack(nn.Module):
 #     return ...
 #
 # if your_deviation(0) is not ...:
-#     heights = torch.cat([torch.randn(1, 10**5), 0.5**0.5 * torch.randn(16, 10**5)]).cumsum(dim=0)      # the sums, floor by floor
+#     parts = torch.cat([torch.randn(1, 10**5), 0.5**0.5 * torch.randn(16, 10**5)])
+#     heights = parts.cumsum(dim=0)  # the sums, floor by floor
 #     assert all(abs(heights[n].std() / your_deviation(n) - 1) < 0.02 for n in range(17))
 
 # %% [markdown]
