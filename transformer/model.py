@@ -278,7 +278,8 @@ class Transformer(nn.Module):
         memory, caches = self.encode(source), []
         for layer in self.decoder.layers:
             of_memory = new_cache()
-            of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
+            if layer.cross_attention is not None:
+                of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
             caches.append((new_cache(), of_memory))
         return State(caches, padding_mask(source, self.config.pad_id))
 

@@ -1,0 +1,202 @@
+"""What others plug in, in 15 lines or fewer each, through public imports and without an edit inside the package.
+
+Each is trained for two updates, saved, loaded, and searched where it generates. CONTRIBUTING.md shows the same code.
+"""
+
+import inspect
+from functools import partial
+
+import pytest
+import torch
+
+from transformer import TrainingConfig, beam_search, encode_pairs, greedy_search, load, read_corpus, train
+from transformer.corpora import CORPORA
+from transformer.data import Tokenizer
+from transformer.pretrained import save
+
+PAIRS = read_corpus("bundled", "train")[:40]
+
+
+# The extensions: each function's body is what somebody would write
+
+def grouped_query_attention():
+    from transformer.attention import MultiHeadAttention
+    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.protocol import register
+
+    class GroupedConfig(TransformerConfig):
+        """All heads of queries share one head of keys and values."""
+
+    class Grouped(Transformer):
+        def __init__(self, config):
+            super().__init__(config, Parts(attention=partial(MultiHeadAttention, h_kv=1)))
+
+    register("grouped", Grouped, GroupedConfig)
+    return GroupedConfig
+
+
+def rotary_positions():
+    from transformer.model import TransformerConfig
+
+    return partial(TransformerConfig, positions="rotary")
+
+
+def another_attention():
+    from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.protocol import register
+
+    def cosine_attention(q, k, v, mask=None):
+        q, k = (10 * torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
+        return scaled_dot_product_attention(q, k, v, mask)
+
+    class CosineConfig(TransformerConfig):
+        """Queries and keys of one length."""
+
+    parts = Parts(attention=partial(MultiHeadAttention, attend=cosine_attention))
+    register("cosine", partial(Transformer, parts=parts), CosineConfig)
+    return CosineConfig
+
+
+def decoder_only_model():
+    from transformer.model import Parts, Transformer, TransformerConfig, causal_mask, stack
+    from transformer.protocol import register
+
+    class LanguageConfig(TransformerConfig):
+        """A decoder that reads the source as the beginning of what it writes."""
+
+    class LanguageModel(Transformer):
+        def __init__(self, config):
+            super().__init__(config)
+            del self.encoder
+            self.decoder = stack(config, Parts(), of_decoder=False)
+
+        def loss(self, batch, criterion):
+            x = self.embed(self.target_embedding, batch.decoder_input)
+            return criterion(self.output, self.decoder(x, causal_mask(x.shape[1])), batch.gold)
+
+        def encode(self, source):
+            return None
+
+    register("language", LanguageModel, LanguageConfig)
+    return LanguageConfig
+
+
+def encoder_only_model():
+    from transformer.model import Transformer, TransformerConfig
+    from transformer.protocol import register
+
+    class MaskedConfig(TransformerConfig):
+        """An encoder that guesses hidden words."""
+
+    class MaskedModel(Transformer):
+        def __init__(self, config):
+            super().__init__(config)
+            del self.decoder
+
+        def loss(self, batch, criterion):
+            hidden = torch.rand(batch.source.shape) < 0.15
+            x = self.encode(batch.source.masked_fill(hidden, self.config.bos_id))
+            return criterion(self.output, x, batch.source.masked_fill(~hidden, self.config.pad_id))
+
+    register("masked", MaskedModel, MaskedConfig)
+    return MaskedConfig
+
+
+def french_corpus(folder):
+    from transformer.corpora import register_corpus
+
+    english, french = folder / "train.en", folder / "train.fr"
+    register_corpus("french", languages=("en", "fr"), train=(english, french),
+                    validation=(english, french), test=(english, french))
+
+
+def another_score():
+    from transformer.scores import SCORES, Score
+
+    def length_ratio(translations, references, language, resamples):
+        words = [sum(len(text.split()) for text in side) for side in (translations, references)]
+        return Score(100 * words[0] / words[1], "words between spaces")
+
+    SCORES["length_ratio"] = length_ratio
+
+
+def another_optimizer(model):
+    return torch.optim.AdamW(model.parameters(), weight_decay=0.1)
+
+
+# That they work
+
+GENERATING = [grouped_query_attention, rotary_positions, another_attention, decoder_only_model]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train((text for pair in PAIRS for text in pair), vocab_size=300)
+
+
+def trained(config_class, tokenizer, folder, **options):
+    """A small model of a configuration after two updates, saved and loaded again."""
+    from transformer.protocol import build
+
+    torch.manual_seed(1)
+    marks = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
+    model = build(config_class(**marks, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0))
+    settings = TrainingConfig(updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32")
+    log = train(model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options)
+    assert log[-1]["update"] == 2 and torch.tensor(log[-1]["loss"]).isfinite()
+    save(model, folder / "model", tokenizer)
+    again, _ = load(folder / "model")
+    assert type(again) is type(model) and again.config == model.config
+    for a, b in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+    return again
+
+
+@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__)
+def test_another_model(extension, tokenizer, tmp_path):
+    model = trained(extension(), tokenizer, tmp_path)
+    if extension in GENERATING:
+        source = torch.tensor([[*tokenizer.encode(PAIRS[0][0]), tokenizer.eos_id]])
+        greedy = greedy_search(model, source, extra=5)[0]
+        best = beam_search(model, source, beam=1, alpha=0.0, extra=5)[0][0]
+        assert greedy == best.tokens and 0 < len(greedy) <= source.shape[1] + 5
+
+
+def test_another_optimizer(tokenizer, tmp_path):
+    """And it is resumed: two updates and two more are four."""
+    from transformer.model import TransformerConfig
+
+    trained(TransformerConfig, tokenizer, tmp_path, optimizer=another_optimizer)
+
+
+def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
+    """From the command's own run to scores: the model knows its languages, the report the new score."""
+    from transformer import evaluate
+    from transformer.model import TransformerConfig
+    from transformer.runs import Experiment, run_experiment
+    from transformer.scores import SCORES
+
+    for side, language in enumerate(("en", "fr")):
+        text = "".join(pair[side] + "\n" for pair in PAIRS)
+        (tmp_path / f"train.{language}").write_text(text, encoding="utf8")
+    monkeypatch.setattr("transformer.scores.SCORES", dict(SCORES))
+    monkeypatch.setattr("transformer.corpora.registry.CORPORA", dict(CORPORA))
+    french_corpus(tmp_path)
+    another_score()
+    config = TransformerConfig(300, d_model=32, d_ff=64, N=1, h=2)
+    settings = TrainingConfig(updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32")
+    e = Experiment("french", folder=tmp_path / "run", model=config, training=settings)
+    run_experiment(e, "transformer train --corpus french", count=2)
+    model, tokenizer = load(tmp_path / "run")
+    assert (model.about.source, model.about.target) == ("en", "fr")
+    report = evaluate(model, tokenizer, read_corpus("french", "test")[:4])
+    assert report["length_ratio"]["score"] > 0 and report["bleu"]["signature"]
+
+
+@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model, french_corpus, another_score,
+                                       another_optimizer], ids=lambda f: f.__name__)
+def test_fifteen_lines_are_enough(extension):
+    body = inspect.getsource(extension).splitlines()[1:]
+    code = [line for line in body if line.strip() and not line.strip().startswith(('"""', "from ", "return "))]
+    assert len(code) <= 15
