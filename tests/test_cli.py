@@ -1,6 +1,7 @@
 """The commands: what they make, and what they say when the input is wrong."""
 
 import contextlib
+import dataclasses
 import errno
 import importlib.util
 import io
