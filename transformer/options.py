@@ -8,16 +8,19 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 OF_THE_TOKENIZER = ("pad_id", "bos_id", "eos_id")
+# a field of a dataclass with what is said about it, beside or below
+SAID = re.compile(r'^    (\w+): [^\n]*?(?:  # ([^\n]*)|\n    """(.*?)""")$', re.MULTILINE | re.DOTALL)
 
 
 def meanings(config: type) -> dict[str, str]:
-    """What the comments in a dataclass's source say about its fields; nothing without a source."""
+    """What a dataclass's source says about its fields; nothing where there is no source."""
     found = {}
     for base in reversed(config.__mro__[:-1]):
         try:
-            found |= re.findall(r"^    (\w+): .*?  # (.*)$", inspect.getsource(base), re.MULTILINE)
+            source = inspect.getsource(base)
         except (OSError, TypeError):
-            pass
+            continue
+        found |= {name: beside or below for name, beside, below in SAID.findall(source)}
     return found
 
 

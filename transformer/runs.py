@@ -434,7 +434,8 @@ class Task:
 def announce(e: Experiment, model, tokenizer: Tokenizer, encoded, device) -> None:
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
-          f"{count_parameters(model):,} parameters\nplan: {plan_of(e, encoded, device)}", flush=True)
+          f"{count_parameters(model):,} parameters")
+    print(f"plan: {plan_of(e, encoded, device)}", flush=True)
     if hint := precision_hint(device, e.training.precision):
         print(hint, flush=True)
 

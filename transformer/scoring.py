@@ -41,7 +41,7 @@ class Scoring:
     alpha: float | None = None
     """length penalty (what travels with the model where not given)"""
     average: int | None = None
-    """score the average of the last so many weights that the run kept, not the model that it left"""
+    """score the average of the last so many weights that the run kept, not the model it left"""
     device: str = "auto"
     """cpu, cuda or mps; auto takes the fastest there is"""
 
