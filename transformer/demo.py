@@ -63,8 +63,9 @@ def run_demo(folder: Path, minutes: float, command: str) -> dict:
     model, tokenizer = load(folder)
     run, last = read_settings(folder), read_log(folder)[-1]
     report = {"command": public(run["command"]), "commit": run["commit"],
-              "hardware": run["hardware"], "seed": run["training"]["seed"], "updates": last["update"],
-              "tokens": last["tokens"], "minutes_of_training": round(last["seconds"] / 60, 2)}
+              "hardware": run["hardware"], "seed": run["training"]["seed"],
+              "updates": last["update"], "tokens": last["tokens"],
+              "minutes_of_training": round(last["seconds"] / 60, 2)}
     report["test"], outputs = scores_of(model, tokenizer, "test")
     report["hard"], _ = scores_of(model, tokenizer, "hard")
     report.update(score_attention(model, tokenizer, read_bundled("validation"),

@@ -9,7 +9,8 @@ import tyro
 
 OF_THE_TOKENIZER = ("pad_id", "bos_id", "eos_id")
 # a field of a dataclass with what is said about it, beside or below
-SAID = re.compile(r'^    (\w+): [^\n]*?(?:  # ([^\n]*)|\n    """(.*?)""")$', re.MULTILINE | re.DOTALL)
+SAID = re.compile(r'^    (\w+): [^\n]*?(?:  # ([^\n]*)|\n    """(.*?)""")$',
+                  re.MULTILINE | re.DOTALL)
 
 
 def meanings(config: type) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A model's folder: its kind, configuration, weights and tokenizer, and what else travels with it."""
+"""A model's folder: kind, configuration, weights, tokenizer, and what else travels with it."""
 
 import json
 import shlex

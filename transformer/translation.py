@@ -46,7 +46,7 @@ from transformer.search import chosen, translate
 # from transformer.data import encode_pairs
 # from transformer.experiments.analysis import spread
 # from transformer.experiments.records import table
-# from transformer.experiments.rows import public, record
+# from transformer.experiments.rows import record
 # from transformer.experiments.translators import SEEDS, commands_of
 # from transformer.files import write_json
 # from transformer.hardware import choose_device, choose_precision, matmul_rate
@@ -64,56 +64,32 @@ from transformer.search import chosen, translate
 # ## Recipes
 #
 # A corpus of ten thousand sentences wants another model than one of millions: a large model learns a small corpus by heart.
-# So every corpus comes with a recipe, a model and a way to train it. That of the bundled corpus was found by trying on its
+# So every corpus comes with a recipe, a model and a way to train it (`transformer.recipes`). That of the bundled corpus was found by trying on its
 # validation sentences; Multi30k's follows Wu et al. (2021); those of Tatoeba, Europarl and own files lie between them,
-# and nothing was tuned. The two treebanks belong to notebook 18. All are small enough for a CPU and some patience.
-
-# %% [markdown]
-# The last is the paper's (Sections 5.1 to 5.4). Its base model kept weights every ten minutes and averaged the last five. At 0.4
-# seconds an update that is every 1,500 updates. The big model took a second an update, and averaged twenty.
+# and nothing was tuned. The two treebanks belong to notebook 18. wmt14's is the paper's (Sections 5.1 to 5.4): its base model kept weights every ten minutes, at 0.4
+# seconds an update every 1,500 updates, and averaged the last five. The big model took a second an update, and averaged twenty.
 
 # %% tags=["active-ipynb"]
+# rows = []
 # for name, preset in [*((name, None) for name in RECIPES), ("wmt14", "big")]:
 #     c, t = recipe(name, preset).values()
-#     print(f"{name + (preset and f', {preset}' or ''):14} N {c.N}  d_model {c.d_model:4}  d_ff {c.d_ff:4}  P_drop {c.P_drop}  types {c.vocab_size:6,}   "
-#           f"{t.updates:7,} updates of {t.batch_tokens:6,} tokens, the last {t.keep} averaged")
+#     rows.append({"corpus": name, "N": c.N, "d_model": c.d_model, "d_ff": c.d_ff,
+#                  "P_drop": c.P_drop, "types": c.vocab_size, "updates": t.updates,
+#                  "tokens a batch": t.batch_tokens, "averaged": t.keep})
+# display(pd.DataFrame(rows).set_index("corpus"))
 
 # %% [markdown]
 # **Deviation: only wmt14's is the paper's recipe.** For Multi30k the learning rate climbs seven times as high (0.0049), as in Wu et al., and the dropout is twice the paper's
 # (0.2, which did better on validation than the 0.3 of Wu et al. in early trials; their figures were not kept). The base model is too large for 29,000 sentences: with
 # Wu et al. it is 2.7 BLEU below their smallest.
+
+# %% [markdown]
+# ## A run
 #
-# ## A run, and what it consists of
-
-# %% [markdown]
-# The command `transformer train` has these fields as its options, and those of the two configurations besides.
-
-# %% [markdown]
-# ## Sentences
+# A run is a corpus, a recipe and a folder: an `Experiment` (`transformer.runs`). `run_experiment` learns the vocabulary from the training split, trains, validates, and keeps in the folder the
+# settings, the tokenizer, what notebook 14 saves while training, and in the end the model. The command `transformer train` does the same, and has all the settings as its options; with
+# `--family recurrence` or `convolution` it trains the models of notebooks 01 and 02.
 #
-# A corpus has its splits. Of your own two files the last hundredth, at most 1,000 pairs, is kept for validation.
-
-# %% tags=["active-ipynb"]
-# print(next(iter(stream_pairs(Experiment("bundled"), "train"))))
-# print(next(iter(stream_pairs(Experiment("bundled", reverse=True), "train"))))
-
-# %% [markdown]
-# A large corpus, like WMT's 4.5 million pairs, is encoded once into a folder on disk (notebook 10), so that memory does not grow
-# with it; a small one stays in memory. Europarl's sample is small, and takes the long way for practice.
-
-# %% [markdown]
-# ## The folder of a run
-#
-# It holds `run.json`, the settings, so that a run can be resumed and understood; the tokenizer; what notebook 14 saves while training;
-# and in the end the model. First some small helpers.
-
-# %% [markdown]
-# A result without the machine it was measured on is half a result.
-
-# %% tags=["active-ipynb"]
-# print(hardware_in_words(choose_device()))
-
-# %% [markdown]
 # On this machine: the small corpus on a CPU, and a model a sixth as large as the recipe's, so that it learns something in seconds. On a GPU
 # the real corpus and its full recipe, kept in a folder: should the session end, run this page again and it goes on.
 #
@@ -126,94 +102,89 @@ from transformer.search import chosen, translate
 #     scratch = tempfile.TemporaryDirectory()
 #     e = Experiment(folder=Path(scratch.name), **recipe("bundled"))
 #     e.model = replace(e.model, vocab_size=1500, d_model=64, d_ff=256, N=1)
-#     e.training = replace(e.training, updates=800, minutes=0.3, warmup=150, factor=1.0, save_every=100, keep=2)
+#     e.training = replace(e.training, updates=800, minutes=0.3, warmup=150, factor=1.0,
+#                          save_every=100, keep=2)
 # else:
 #     folder = runs_folder() / "multi30k"
-#     e = load_run(folder) if (folder / "checkpoint.safetensors").is_file() else Experiment("multi30k", folder=folder, **recipe("multi30k"))
-# print("corpus:", e.corpus, " device:", device, "(in Colab: Runtime, Change runtime type, to get a GPU)" if device.type == "cpu" else "")
+#     e = Experiment("multi30k", folder=folder, **recipe("multi30k"))
+#     if (folder / "checkpoint.safetensors").is_file():
+#         e = load_run(folder)
+# print("corpus:", e.corpus, "  machine:", hardware_in_words(device))
+# if device.type == "cpu":
+#     print("(in Colab: Runtime, Change runtime type, to get a GPU)")
+
+# %% tags=["active-ipynb"]
+# print(next(iter(stream_pairs(e, "train"))))
+# print(next(iter(stream_pairs(Experiment("bundled", reverse=True), "train"))))
 
 # %% [markdown]
-# ## Which model?
-#
-# The models of notebooks 01 and 02 have the Transformer's methods. So a configuration decides which one is made, and the loop
-# of notebook 14 and the search of 15 work for all three.
-
-# %% [markdown]
-# ## The vocabulary
-#
-# It is learned from the training split only. The model's sizes follow it: a small corpus may have fewer types than were asked for.
-# Before training begins, torch's `meta` device, which has shapes and no numbers, shows whether these sizes make a model at all.
-
-# %% [markdown]
-# Several processes would all learn the same vocabulary. Instead the first one does, and the others wait and read its file.
-
-# %% [markdown]
-# ## A plan before the start
+# ### A plan before the start
 #
 # How many updates, tokens and FLOPs, and how long? Notebook 11 has the formula, and its guess that a third of a machine's rate reaches the
 # model. That is fair to large models. Small models on a GPU reach far less, because it waits for Python.
-
-# %% [markdown]
 # The paper's two runs, first on its own eight P100, then on this machine (30 tokens a sentence, assumed):
 
 # %% tags=["active-ipynb"]
 # here = matmul_rate(device, choose_precision(device))
 # for preset in ("base", "big"):
 #     c, t = recipe("wmt14", preset).values()
-#     then, now = (plan_run(c, t, [30], [30], 4_468_840, rate) for rate in (8 * 9.5e12, here))
+#     then = plan_run(c, t, [30], [30], 4_468_840, 8 * 9.5e12)
+#     now = plan_run(c, t, [30], [30], 4_468_840, here)
 #     print(f"{preset:5} {then}; here {now.seconds / 86400:,.0f} days")
 
 # %% [markdown]
 # The paper names 12 hours for base and 84 for big. So a third is a little too hopeful for base, and too careful for big.
 
 # %% [markdown]
-# ## Training
+# ### Training
 #
 # Whether a run goes well shows on validation sentences: their cross-entropy, and the BLEU of greedy translations (beam search is too slow
-# to be repeated all the time). `watch` may draw something each time.
-
-# %% [markdown]
-# At the end the weights that were kept are averaged (notebook 15), and that is the model.
-
-# %% [markdown]
-# What is learned is up to three functions. Notebooks 17 and 18 bring their own.
-
-# %% [markdown]
-# From beginning to end:
-
-# %% [markdown]
+# to be repeated all the time). `watch` may draw something each time. At the end the weights that were kept are averaged (notebook 15), and that is the model.
+#
 # On a CPU this page stops after 800 updates, or after eighteen seconds. (To train again, or to go on after you stopped it, first run the cell further up that makes `e`.)
 
 # %% tags=["active-ipynb"]
 # def draw(folder):
 #     log = read_log(folder)
+#     updates = [row["update"] for row in log]
 #     left, right = plotting.new_axes(4.5, 3, columns=2)
 #     losses = {name: [row[name] for row in log] for name in ("loss", "validation_loss")}
-#     plotting.lines([row["update"] for row in log], losses, "update", "nats a target token", ax=left, markers=True)
-#     plotting.lines([row["update"] for row in log], {"BLEU": [row["bleu"] for row in log]}, "update", "validation BLEU", ax=right, markers=True)
+#     plotting.lines(updates, losses, "update", "nats a target token",
+#                    ax=left, markers=True)
+#     curve = {"BLEU": [row["bleu"] for row in log]}
+#     plotting.lines(updates, curve, "update", "validation BLEU", ax=right, markers=True)
 #     shown.update(left.figure)
 #     plt.close(left.figure)
 
 # %% tags=["active-ipynb"]
 # shown = display("the curves come with the first validation", display_id=True)
-# run_experiment(e, "notebook 16", count=20 if device.type == "cpu" else 200, watch=draw)
+# count = 20 if device.type == "cpu" else 200
+# run_experiment(e, "notebook 16", count=count, watch=draw)
 # draw(e.folder)
 
 # %% [markdown]
 # While it runs, both losses fall; on a CPU the BLEU of twenty sentences jumps about at this stage, and that is all one can ask for. The training loss lies above the other: it is
 # smoothed, dropout is at work in it, and it is a mean over the updates since the last validation.
-#
-# ## What has it learned?
 
 # %% [markdown]
+# ## What has it learned?
+#
 # Sentences of our own, for a model of either kind of corpus:
 
 # %%
 SENTENCES = {
-    "bundled": ["The old cat behind the school lost its ball.", "She has not opened the window.",
-                "The doctor who bought the red car is old.", "Why did the children sing?"],
-    "other": ["Two children feed a small goat.", "A man in a yellow raincoat repairs his bicycle.",
-              "Nobody is sitting on the bench.", "Three women cook soup over an open fire."],
+    "bundled": [
+        "The old cat behind the school lost its ball.",
+        "She has not opened the window.",
+        "The doctor who bought the red car is old.",
+        "Why did the children sing?",
+    ],
+    "other": [
+        "Two children feed a small goat.",
+        "A man in a yellow raincoat repairs his bicycle.",
+        "Nobody is sitting on the bench.",
+        "Three women cook soup over an open fire.",
+    ],
 }
 
 # %% tags=["active-ipynb"]
@@ -224,13 +195,21 @@ SENTENCES = {
 
 # %% [markdown]
 # After some hundred updates a model writes things that look like German: articles, a verb, a full stop. A word here and there fits
-# the English (on a busy machine the seconds may not be enough for 800 updates: the plan knows nothing of validation, nor of small models' idle times). A model of the recipe's size, trained with its settings for twice as many updates, an
+# the English (on a busy machine the seconds may not be enough for 800 updates). A model of the recipe's size, trained with its settings for twice as many updates, an
 # hour on one thread, comes with the package:
 
 # %% tags=["active-ipynb"]
 # bundled, bundled_tokenizer = load()
-# for sentence, translation in zip(SENTENCES["bundled"], translate(bundled, bundled_tokenizer, SENTENCES["bundled"])):
+# outputs = translate(bundled, bundled_tokenizer, SENTENCES["bundled"])
+# for sentence, translation in zip(SENTENCES["bundled"], outputs):
 #     print(f"{sentence:48} {translation}")
+
+# %% [markdown]
+# What `load` gives knows more than weights: the languages, and the beam and the length penalty that were chosen on validation. Translations
+# are the same in Python and on the command line for that reason.
+
+# %% tags=["active-ipynb"]
+# print(bundled.about)
 
 # %% [markdown]
 # ## The score
@@ -289,9 +268,11 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 
 # %% tags=["active-ipynb"]
 # some = random.Random(0).sample(read_corpus("bundled", "hard"), 200)
-# report = score_report(translate(bundled, bundled_tokenizer, [source for source, _ in some]), [target for _, target in some])
+# report = evaluate(bundled, bundled_tokenizer, some, what="hard")
 # for name, row in report.items():
-#     print(f"{name:26} {row['score']:5.2f} ± {row['margin']:.2f}   {row['signature']}")
+#     if isinstance(row, dict):
+#         score = f"{row['score']:5.2f} ± {row['margin']:.2f}"
+#         print(f"{name:26} {score}   {row['signature']}")
 
 # %% [markdown]
 # How wide a beam, and how large a length penalty $\alpha$? The paper chose 4 and 0.6 on its own validation sentences. Those of Multi30k want
@@ -344,8 +325,11 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # several sizes: the smallest is the best. The second column is today's convention, cased sacreBLEU.
 
 # %% tags=["active-ipynb"]
-# shown = {"test.bleu_tokenized_lowercased": "tokenised, lower-cased", "test.bleu": "cased",
-#          "test.average-1.bleu": "cased, the last weights alone"}
+# shown = {
+#     "test.bleu_tokenized_lowercased": "tokenised, lower-cased",
+#     "test.bleu": "cased",
+#     "test.average-1.bleu": "cased, the last weights alone",
+# }
 # multi30k = results[results["corpus"] == "multi30k"]
 # names = multi30k["file"].replace(dict.fromkeys(SEEDS, "the recipe, three seeds"))
 # display(spread(multi30k, names, list(shown)).rename(columns=shown))
@@ -425,7 +409,8 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # splits = {"test": "average", "test.average-1": "last weights alone"}
 # display(pd.concat({words: tatoeba[[f"{split}.{figure}" for figure in figures]]
 #                    .set_axis(figures, axis=1) for split, words in splits.items()}))
-# print("OPUS-MT, each on its own sample: 2020 BLEU 47.3, chrF 66.4; 2021, big, BLEU 43.7")
+# print("OPUS-MT, each on its own sample:")
+# print("2020 BLEU 47.3, chrF 66.4; 2021, big, BLEU 43.7")
 
 # %% [markdown]
 # (± is the 95% margin of notebook 15.) The samples differ, and ours learned from Tatoeba itself, so the table does not say who is better. It says that much larger systems have 44 to 47 on such sentences. Averaging is worth 1.4 here.
@@ -453,9 +438,14 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 
 # %%
 TABLE_2 = {
-    "ByteNet": (23.75, None), "GNMT + RL": (24.6, 2.3e19), "ConvS2S": (25.16, 9.6e18), "MoE": (26.03, 2.0e19),
-    "GNMT + RL, ensemble": (26.30, 1.8e20), "ConvS2S, ensemble": (26.36, 7.7e19),
-    "Transformer, base": (27.3, 3.3e18), "Transformer, big": (28.4, 2.3e19),
+    "ByteNet": (23.75, None),
+    "GNMT + RL": (24.6, 2.3e19),
+    "ConvS2S": (25.16, 9.6e18),
+    "MoE": (26.03, 2.0e19),
+    "GNMT + RL, ensemble": (26.30, 1.8e20),
+    "ConvS2S, ensemble": (26.36, 7.7e19),
+    "Transformer, base": (27.3, 3.3e18),
+    "Transformer, big": (28.4, 2.3e19),
 }
 
 # %% [markdown]
@@ -464,22 +454,28 @@ TABLE_2 = {
 
 # %%
 REPRODUCTIONS = [
-    ("fairseq, big", 29.3, 28.6, "much larger batches, 16-bit numbers, WMT 2016's edition of the text"),
+    ("fairseq, big", 29.3, 28.6,
+     "much larger batches, 16-bit numbers, WMT 2016's edition of the text"),
     ("NVIDIA, big", 28.77, 28.09, "mixed precision, larger batches"),
-    ("Joey NMT, base-sized", None, 24.38, "a toolkit for learners; its own preparation of the text"),
-    ("tensor2tensor users, base", 27.0, None, "the authors' code, later versions of it; 26.96 to 27.11"),
+    ("Joey NMT, base-sized", None, 24.38,
+     "a toolkit for learners; its own preparation of the text"),
+    ("tensor2tensor users, base", 27.0, None,
+     "the authors' code, later versions of it; 26.96 to 27.11"),
 ]
 
 
 # %%
-def products(c, training, length=30):
-    """FLOPs of the matrix products of a run, on sentences of `length` tokens without padding."""
+def products(c, training, length: int = 30) -> float:
+    """FLOPs of a run's matrix products; sentences of so many tokens, not padded."""
     return plan_run(c, training, [length], [length], pairs=1, rate=1).flops
 
 
 # %%
-def to_sacrebleu(score):
-    """The paper's count of BLEU carried over to sacreBLEU, by a fit over some 2,000 checkpoints (NVIDIA)."""
+def to_sacrebleu(score: float) -> float:
+    """The paper's count of BLEU carried over to sacreBLEU.
+
+    By a fit over some 2,000 checkpoints (NVIDIA).
+    """
     return 0.978 * score - 0.05
 
 
@@ -496,7 +492,8 @@ def to_sacrebleu(score):
 # measured = published.dropna()
 # measured.index = measured.index.str.replace(", ", "\n").str.replace(" ", "\n")
 # left, right = plotting.new_axes(6, 3.2, columns=2)
-# plotting.bars(dict(measured["BLEU as in the paper"]), ylabel="BLEU, newstest2014", ax=left)
+# scores_there = dict(measured["BLEU as in the paper"])
+# plotting.bars(scores_there, ylabel="BLEU, newstest2014", ax=left)
 # plotting.bars(dict(measured["FLOPs"] / 3.3e18), ylabel="FLOPs, base = 1", ax=right);
 
 # %% [markdown]
@@ -526,16 +523,18 @@ def to_sacrebleu(score):
 # runs = families[families["what"] == "run"]
 # cost = ["parameters", "parameters.outside_embeddings", "rate", "flops", "minutes.cpu"]
 # for corpus, own in runs.groupby("corpus"):
-#     print(f"{corpus}: {own['tokens'].iloc[0]:,.0f} target tokens each,", own["hardware"].iloc[0])
-#     scores = spread(own, "family", ["test.bleu", "hard.bleu"])
-#     display(scores.join(own.groupby("family")[cost].mean()))
+#     tokens, hardware = own["tokens"].iloc[0], own["hardware"].iloc[0]
+#     print(f"{corpus}: {tokens:,.0f} target tokens each, {hardware}")
+#     means = spread(own, "family", ["test.bleu", "hard.bleu"])
+#     display(means.join(own.groupby("family")[cost].mean()))
 
 # %% [markdown]
 # How did they learn? Validation loss over the updates, the first seed of each:
 
 # %% tags=["active-ipynb"]
 # first = runs[runs["log.update"].notna()].drop_duplicates(["corpus", "family"])
-# for ax, (corpus, own) in zip(plotting.new_axes(4.5, 3.2, columns=2), first.groupby("corpus")):
+# axes = plotting.new_axes(4.5, 3.2, columns=2)
+# for ax, (corpus, own) in zip(axes, first.groupby("corpus")):
 #     curves = dict(zip(own["family"], own["log.validation_loss"]))
 #     updates = own["log.update"].iloc[0]
 #     plotting.lines(updates, curves, "update", "nats a target token", corpus, ax=ax)
@@ -572,12 +571,14 @@ def to_sacrebleu(score):
 # axes = plotting.new_axes(4.2, 3.2, columns=len(panels), sharey=True)
 # for ax, ((corpus, split), own) in zip(axes, panels):
 #     rows = dict(list(own.groupby("family", sort=False)))
-#     groups = [f"{first:g}-{last:g}" for first, last in zip(rows["rnn"]["from"], rows["rnn"]["to"])]
+#     borders = zip(rows["rnn"]["from"], rows["rnn"]["to"])
+#     groups = [f"{first:g}-{last:g}" for first, last in borders]
 #     curves = {family: list(some["bleu"]) for family, some in rows.items()}
 #     plotting.lines(range(len(groups)), curves, "words of the source", "BLEU",
 #                    f"{corpus}, {split}", ax=ax, markers=True)
 #     for some in rows.values():
-#         ax.errorbar(range(len(groups)), some["bleu"], yerr=some["bleu.deviation"].fillna(0),
+#         deviations = some["bleu.deviation"].fillna(0)
+#         ax.errorbar(range(len(groups)), some["bleu"], yerr=deviations,
 #                     fmt="none", ecolor="grey", capsize=2)
 #     ax.set_xticks(range(len(groups)), groups, fontsize=8)
 #     ax.set_ylim(bottom=0)
@@ -595,9 +596,14 @@ def to_sacrebleu(score):
 
 # %% tags=["active-ipynb"]
 # for side in (0, 1):
-#     training, hard = ([len(ids) for ids in map(bundled_tokenizer.encode, (pair[side] for pair in read_corpus("bundled", split)))] for split in ("train", "hard"))
-#     print(f"{('source', 'target')[side]}: at most {max(training)} tokens in training; "
-#           f"{sum(n > max(training) for n in hard)} of {len(hard)} sentences of the harder set have more")
+#     lengths = {}
+#     for split in ("train", "hard"):
+#         texts = [pair[side] for pair in read_corpus("bundled", split)]
+#         lengths[split] = [len(ids) for ids in bundled_tokenizer.encode_all(texts)]
+#     longest = max(lengths["train"])
+#     beyond = sum(n > longest for n in lengths["hard"])
+#     print(f"{('source', 'target')[side]}: at most {longest} tokens in training; "
+#           f"{beyond} of {len(lengths['hard'])} sentences of the harder set have more")
 
 # %% [markdown]
 # It cannot be all, then: few go beyond, all of them among the longest, and at 19 to 21 words the Transformer is already 13
@@ -624,30 +630,34 @@ def to_sacrebleu(score):
 # %% tags=["active-ipynb"]
 # estimate = table("estimate")
 # display(estimate[["model", "hardware", "seconds_per_update", "hours", "dollars"]])
-# print("An estimate, not a measurement. It assumes:", *estimate["assumptions"][0], sep="\n- ")
+# print("An estimate, not a measurement. It assumes:")
+# print(*estimate["assumptions"][0], sep="\n")
 
 # %% [markdown]
 # Beside the paper's own 12 and 84 hours on eight P100, the estimate is an eighth too low for base and a quarter too high for big.
 #
 # What would differ from the paper, even then: **the text is put together again before it is cut into bytes** (notebook 10), **the vocabulary is of
-# byte pairs**, **padding counts in the 25,000 tokens**, and weights are kept by updates. Smaller choices stand in the README's deviation ledger.
+# byte pairs**, **padding counts in the 25,000 tokens**, and weights are kept by updates. Smaller choices stand in DEVIATIONS.md.
 #
 # ## Checks
 #
 # **The model that is left is the average of the weights that were kept**, and it is on disk with its tokenizer.
 
 # %% tags=["active-ipynb"]
-# kept = [load_weights(path)[0] for path in sorted((e.folder / "weights").glob("*.safetensors"))]
+# paths = sorted((e.folder / "weights").glob("*.safetensors"))
+# kept = [load_weights(path)[0] for path in paths]
 # saved = load_weights(e.folder / "model.safetensors")[0]
 # assert len(kept) <= e.training.keep and saved.keys() == kept[0].keys()
 # for name, tensor in saved.items():
-#     assert torch.allclose(tensor, torch.stack([weights[name] for weights in kept]).mean(dim=0), rtol=0, atol=1e-6)
+#     mean = torch.stack([weights[name] for weights in kept]).mean(dim=0)
+#     assert torch.allclose(tensor, mean, rtol=0, atol=1e-6)
 
 # %% [markdown]
 # **The plan agrees with the meter**, roughly: it knows only mean lengths, and no padding. The log knows how many real target tokens the run has seen:
 
 # %% tags=["active-ipynb"]
-# log, encoded = read_log(e.folder), encode_pairs(tokenizer, list(stream_pairs(e, "train")))
+# log = read_log(e.folder)
+# encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
 # part = replace(e, training=replace(e.training, updates=log[-1]["update"]))
 # planned = plan_of(part, encoded, device).tokens
 # print(f"planned {planned:,.0f} target tokens, trained on {log[-1]['tokens']:,}")
@@ -660,14 +670,8 @@ def to_sacrebleu(score):
 # for preset, days in (("base", 0.5), ("big", 3.5)):
 #     c, t = recipe("wmt14", preset).values()
 #     paper = days * 86_400 * 8 * 9.5e12
-#     assert abs(paper / TABLE_2[f"Transformer, {preset}"][1] - 1) < 0.02 and 0.25 < products(c, t) / paper < 0.45
-
-# %% [markdown]
-# **Nothing of a machine's folders stays in a result.**
-
-# %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
-# print(public("transformer train --folder /scratch/ann/run --source-file /data/ann/my.en --target-file=/data/ann/my.de --seed 3"))
+#     assert abs(paper / TABLE_2[f"Transformer, {preset}"][1] - 1) < 0.02
+#     assert 0.25 < products(c, t) / paper < 0.45
 
 # %% [markdown]
 # ## Exercises
@@ -680,7 +684,8 @@ def to_sacrebleu(score):
 # %% tags=["active-ipynb"]
 # batch_tokens, accumulate = ..., ...
 # if batch_tokens is not ...:
-#     assert batch_tokens * accumulate == 25_000 and accumulate % 4 == 0 and batch_tokens == 25_000 // 4 // 2
+#     assert batch_tokens * accumulate == 25_000 and accumulate % 4 == 0
+#     assert batch_tokens == 25_000 // 4 // 2
 
 # %% [markdown]
 # <details><summary>Solution</summary>
