@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
+from transformer.fast import precision as fast_precision
+from transformer.fast.precision import precision_hint
 from transformer.hardware import (
     Meter,
     autocast,
@@ -20,7 +22,6 @@ from transformer.hardware import (
     forward_flops,
     loss_scaler,
     matmul_rate,
-    precision_hint,
     training_flops,
     wait_for,
 )
@@ -137,7 +138,7 @@ def test_peak_memory_sees_what_was_used():
 
 def test_hint_names_what_the_cpu_gains_by(monkeypatch):
     rates = {"fp32": 100.0, "bf16": 180.0, "medium": 210.0}
-    monkeypatch.setattr(hardware, "matmul_rate", lambda device, precision="fp32", rounds=2: rates[precision])
+    monkeypatch.setattr(fast_precision, "matmul_rate", lambda device, precision="fp32", rounds=2: rates[precision])
     assert "1.8 times" in precision_hint(CPU) and "--precision bf16" in precision_hint(CPU)
     assert precision_hint(CPU, "bf16") == precision_hint(CPU, "medium") == ""
     rates["bf16"] = 140.0

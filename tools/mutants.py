@@ -388,14 +388,14 @@ MUTANTS = [
      "families of other seeds are put together"),
     ("tools/families", "before[:] = time.monotonic(), time.process_time()", "pass", "validation counts as training"),
     ("tools/families", "median(row[f", "mean(row[f", "a disturbed stretch changes the minutes"),
-    ("hardware", "(name if name in (\"medium\", \"highest\") else before)", "(before)",
+    ("hardware", "torch.set_float32_matmul_precision(new)", "pass",
      "--precision medium changes nothing"),
     ("hardware", "torch.set_float32_matmul_precision(before)", "pass", "the switch for products stays"),
     ("hardware", "    with matmul_precision(precision):", "    if True:", "the rate at medium is that of fp32"),
-    ("hardware", "if ratio >= 1.5:", "if ratio >= 1.3:", "a small gain is worth a hint"),
-    ("hardware", 'or choose_precision(device, precision) != "fp32":', "or False:",
+    ("fast/precision", "if ratio >= 1.5:", "if ratio >= 1.3:", "a small gain is worth a hint"),
+    ("fast/precision", 'or choose_precision(device, precision) != "fp32":', "or False:",
      "who trains in bf16 is told of bf16"),
-    ("hardware", 'for name in ("bf16", "medium"):', 'for name in ("bf16",):', "no hint at medium"),
+    ("fast/precision", 'for name in ("bf16", "medium"):', 'for name in ("bf16",):', "no hint at medium"),
 ]
 
 

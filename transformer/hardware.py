@@ -23,6 +23,7 @@
 import os
 import re
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -48,23 +49,29 @@ import torch
 # Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's under ROCm), `mps` (Apple's), `cpu`.
 
 # %%
-def choose_device(name="auto"):
-    """A torch device from its name; auto is cuda, else mps, else cpu. ValueError where there is no such device."""
+def choose_device(name: str = "auto") -> torch.device:
+    """A torch device from its name; auto is cuda, else mps, else cpu.
+
+    ValueError where there is no such device.
+    """
     if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        name = "mps" if torch.backends.mps.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else name
     try:
         if name.split(":")[0] not in ("cpu", "cuda", "mps"):
             raise ValueError
-        if name == "cuda" and "LOCAL_RANK" in os.environ:  # each of torchrun's processes has a GPU of its own
+        if name == "cuda" and "LOCAL_RANK" in os.environ:  # one for each process
             name = f"cuda:{os.environ['LOCAL_RANK']}"
         return torch.empty(1, device=name).device
     except (RuntimeError, AssertionError, ValueError):
-        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, or leave it at auto") from None
+        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, "
+                         "or leave it at auto") from None
 
 
 # %% tags=["active-ipynb"]
 # device = choose_device()
-# print("this notebook runs on:", device, torch.cuda.get_device_name() if device.type == "cuda" else "")
+# gpu = torch.cuda.get_device_name() if device.type == "cuda" else ""
+# print("this notebook runs on:", device, gpu)
 
 # %% [markdown]
 # No GPU? All notebooks run on a CPU too. Colab lends you a GPU under *Runtime, Change runtime type*.
@@ -78,7 +85,8 @@ def choose_device(name="auto"):
 # %% tags=["active-ipynb"]
 # small = torch.tensor([1e-3, 1e-6, 1e-8, 1e-10])
 # for kind in (torch.float32, torch.bfloat16, torch.float16):
-#     print(f"{str(kind):15s}", [f"{x:.5g}" for x in small.to(kind).tolist()], " next after 1:", 1 + torch.finfo(kind).eps)
+#     numbers = [f"{x:.5g}" for x in small.to(kind).tolist()]
+#     print(f"{str(kind):15s}", numbers, " next after 1:", 1 + torch.finfo(kind).eps)
 
 # %% [markdown]
 # fp16 loses the two smallest. bf16 keeps all four, but its next number after 1 is 1.0078: between the two there is none.
@@ -89,35 +97,45 @@ def choose_device(name="auto"):
 # you see whether yours gains by it.
 
 # %%
-# what products multiply; "medium" is explained below
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "medium": torch.float32}
+PRECISIONS = {  # what products multiply; "medium" is explained below
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "medium": torch.float32,
+}
 
 
-def choose_precision(device, name="auto"):
-    """fp32, bf16, fp16 or medium for a device; auto is bf16 on a GPU that has it, fp16 on an older GPU, fp32 elsewhere."""
+def choose_precision(device: torch.device, name: str = "auto") -> str:
+    """fp32, bf16, fp16 or medium for a device.
+
+    auto is bf16 on a GPU that has it, fp16 on an older GPU, and fp32 elsewhere.
+    """
     if name == "auto" and device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
     if name != "auto" and name not in PRECISIONS:
-        raise ValueError(f"unknown precision {name!r}: choose one of auto, {', '.join(PRECISIONS)}")
+        known = ", ".join(PRECISIONS)
+        raise ValueError(f"unknown precision {name!r}: choose one of auto, {known}")
     return "fp32" if name == "auto" else name
 
 
 # %%
-def autocast(device, precision):
-    """Inside this block matrix products are done in a precision of `choose_precision`."""
+def autocast(device: torch.device, precision: str):
+    """Inside this block matrix products are done in one of `PRECISIONS`."""
     if PRECISIONS[precision] == torch.float32:
         return nullcontext()
     return torch.autocast(device.type, PRECISIONS[precision])
 
 
 # %%
-def autocast_off(device):
-    """Inside this block autocast is off, and products keep the precision of their inputs; on mps there is nothing to switch off."""
-    return torch.autocast(device.type, enabled=False) if device.type in ("cpu", "cuda") else nullcontext()
+def autocast_off(device: torch.device):
+    """Inside this block autocast is off: products keep their inputs' precision."""
+    if device.type not in ("cpu", "cuda"):  # nothing to switch off
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
-def loss_scaler(device, precision):
-    """The scale for losses in fp16 (it finds its size by itself); in other precisions it is 1 and does nothing."""
+def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
+    """The scale for losses in fp16, which finds its size by itself; otherwise 1."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
 
 
@@ -126,8 +144,8 @@ def loss_scaler(device, precision):
 # instead of 23) and be several times as fast. That is enough for training, and the commands switch it on:
 
 # %%
-def allow_tf32():
-    """Let fp32 matrix products on a CUDA GPU round their inputs to TF32; a CPU computes as before."""
+def allow_tf32() -> None:
+    """Let fp32 products on a CUDA GPU round to TF32; a CPU computes as before."""
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
 
@@ -140,10 +158,14 @@ def allow_tf32():
 
 # %%
 @contextmanager
-def matmul_precision(name):
-    """Inside this block torch's switch for fp32 products stands at "medium" or "highest"; other names leave it as it is."""
+def matmul_precision(name: str) -> Iterator[None]:
+    """Inside this block torch's switch for fp32 products stands at this name.
+
+    That is "medium" or "highest"; other names leave it as it is.
+    """
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name if name in ("medium", "highest") else before)
+    new = name if name in ("medium", "highest") else before
+    torch.set_float32_matmul_precision(new)
     try:
         yield
     finally:
@@ -157,30 +179,33 @@ def matmul_precision(name):
 # multiplications and as many additions: $2abc$ floating-point operations (FLOPs). So we can count on paper, part by part.
 
 # %%
-def attention_flops(c, T, S):
-    """FLOPs of one multi-head attention: T queries over S keys of one sentence (Section 3.2.2)."""
+def attention_flops(c, T: float, S: float) -> float:
+    """FLOPs of one multi-head attention: T queries over S keys (Section 3.2.2)."""
     d_k, d_v = c.d_k or c.d_model // c.h, c.d_v or c.d_model // c.h
-    projections = T * c.d_model * c.h * d_k + S * c.d_model * c.h * (d_k + d_v) + T * c.h * d_v * c.d_model
-    return 2 * (projections + T * S * c.h * (d_k + d_v))  # scores, then the mixture of values
+    queries_and_output = T * c.d_model * c.h * (d_k + d_v)
+    keys_and_values = S * c.d_model * c.h * (d_k + d_v)
+    scores_and_mixture = T * S * c.h * (d_k + d_v)
+    return 2 * (queries_and_output + keys_and_values + scores_and_mixture)
 
 
 # %%
-def forward_flops(c, S, T):
-    """FLOPs of one pass over a sentence pair of S and T tokens through a model of `TransformerConfig` c.
+def forward_flops(c, S: float, T: float) -> float:
+    """FLOPs of one pass over a pair of S and T tokens through a model of config c.
 
-    Matrix products only; a causal mask saves none here, as in most programs. A configuration that has a method of this
-    name counts for itself: those of notebooks 01 and 02.
+    Matrix products only; a causal mask saves none here, as in most programs. A
+    configuration with a method of this name counts for itself: those of 01 and 02.
     """
     if hasattr(c, "forward_flops"):
         return c.forward_flops(S, T)
     encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
-    decoder = attention_flops(c, T, T) + attention_flops(c, T, S) + 4 * T * c.d_model * c.d_ff
+    decoder = attention_flops(c, T, T) + attention_flops(c, T, S)
+    decoder += 4 * T * c.d_model * c.d_ff
     return c.N * (encoder + decoder) + 2 * T * c.d_model * c.vocab_size
 
 
 # %%
-def training_flops(c, S, T):
-    """FLOPs of training on one pair: the backward pass needs two products for each of the forward pass."""
+def training_flops(c, S: float, T: float) -> float:
+    """FLOPs of training on one pair: the backward pass needs twice the forward's."""
     return 3 * forward_flops(c, S, T)
 
 
@@ -192,22 +217,29 @@ def training_flops(c, S, T):
 # def counted_by_torch(c, S, T):
 #     model = Transformer(c)
 #     with FlopCounterMode(display=False) as counter:
-#         model(torch.ones(1, S, dtype=torch.long), torch.ones(1, T, dtype=torch.long)).sum().backward()
+#         source, target = (torch.ones(1, n, dtype=torch.long) for n in (S, T))
+#         model(source, target).sum().backward()
 #     return counter.get_total_flops()
 #
 # tiny = TransformerConfig.preset("tiny", vocab_size=1000)
-# print(f"formula {training_flops(tiny, 20, 25):,}  torch {counted_by_torch(tiny, 20, 25):,}")
-# assert training_flops(tiny, 20, 25) == counted_by_torch(tiny, 20, 25)
+# formula, torchs = training_flops(tiny, 20, 25), counted_by_torch(tiny, 20, 25)
+# print(f"formula {formula:,}  torch {torchs:,}")
+# assert formula == torchs
 
 # %% [markdown]
 # Where does the work go? The base model with 37,000 types, for sentences of 10 to 2,000 tokens:
 
 # %% tags=["active-ipynb"]
-# base, lengths = TransformerConfig.preset("base", vocab_size=37_000), [10, 30, 100, 300, 1000, 2000]
-# scores = {n: 2 * 3 * base.N * n * n * base.h * 128 / forward_flops(base, n, n) for n in lengths}
-# output = {n: 2 * n * base.d_model * base.vocab_size / forward_flops(base, n, n) for n in lengths}
-# plotting.lines(lengths, {"scores and mixtures of values (n²)": scores.values(), "output projection": output.values()},
-#                "tokens a sentence", "share of all FLOPs", log="x", markers=True);
+# base = TransformerConfig.preset("base", vocab_size=37_000)
+# lengths = [10, 30, 100, 300, 1000, 2000]
+# square, output = "scores and mixtures of values (n²)", "output projection"
+# shares = {square: [], output: []}
+# for n in lengths:
+#     total = forward_flops(base, n, n)
+#     shares[square].append(2 * 3 * base.N * n * n * base.h * 128 / total)
+#     shares[output].append(2 * n * base.d_model * base.vocab_size / total)
+# plotting.lines(lengths, shares, "tokens a sentence", "share of all FLOPs", log="x",
+#                markers=True);
 
 # %% [markdown]
 # For sentences of 30 tokens the famous $n^2$ is hardly worth mentioning (1%), and the output projection is three tenths of
@@ -219,10 +251,16 @@ def training_flops(c, S, T):
 # Multiply two large matrices and look at the clock. Hardly anything gets closer to what the machine can do; a model reaches a part of it.
 
 # %%
-def matmul_rate(device, precision="fp32", n=None, rounds=5):
-    """FLOPs a second of an n x n matrix product in a precision: the best of some rounds (n: 512 on a CPU, else 8,192)."""
+def matmul_rate(
+        device: torch.device, precision: str = "fp32", n: int | None = None,
+        rounds: int = 5) -> float:
+    """FLOPs a second of an n x n matrix product in a precision, the best of rounds.
+
+    n: 512 on a CPU, else 8,192, where it is not given.
+    """
     n = n or (512 if device.type == "cpu" else 8192)
-    x = torch.randn(n, n, generator=torch.Generator().manual_seed(0)).to(device, PRECISIONS[precision])
+    x = torch.randn(n, n, generator=torch.Generator().manual_seed(0))
+    x = x.to(device, PRECISIONS[precision])
     best = float("inf")
     with matmul_precision(precision):
         for _ in range(rounds + 1):  # the first one warms up
@@ -234,7 +272,7 @@ def matmul_rate(device, precision="fp32", n=None, rounds=5):
     return 2 * n**3 / best
 
 
-def wait_for(device):
+def wait_for(device: torch.device) -> None:
     """Wait until a GPU has done what it was given: it works while Python goes on."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -243,29 +281,15 @@ def wait_for(device):
 
 
 # %% tags=["active-ipynb"]
-# rate = matmul_rate(device, choose_precision(device))
-# print(f"{rate / 1e9:,.0f} GFLOP/s in {choose_precision(device)}, {torch.get_num_threads()} threads on a CPU")
+# precision = choose_precision(device)
+# rate = matmul_rate(device, precision)
+# threads = torch.get_num_threads()
+# print(f"{rate / 1e9:,.0f} GFLOP/s in {precision}, {threads} threads on a CPU")
 
 # %% [markdown]
 # Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. Which kind is
-# yours? `precision_hint` multiplies each way, and says so where another precision is at least 1.5 times as fast. Training gains
-# less than products do (notebook 20), but it is worth a try; `transformer train` prints the same hint.
-
-# %%
-def precision_hint(device, precision="auto"):
-    """A sentence for whoever trains in fp32 on a CPU that multiplies another way at 1.5 times the rate or more; otherwise "". """
-    if device.type != "cpu" or choose_precision(device, precision) != "fp32":
-        return ""
-    rate = matmul_rate(device, rounds=2)
-    for name in ("bf16", "medium"):
-        ratio = matmul_rate(device, name, rounds=2) / rate
-        if ratio >= 1.5:
-            return f"this CPU multiplies {ratio:.1f} times as fast with --precision {name} as in fp32: try it"
-    return ""
-
-
-# %% tags=["active-ipynb"]
-# print(precision_hint(torch.device("cpu")) or "nothing to try: no other way is 1.5 times as fast as fp32 on this CPU")
+# yours? `transformer train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as
+# fast as fp32. Training gains less than products do (notebook 20), but it is worth a try.
 
 # %% [markdown]
 # ## How long would the paper's run take here?
@@ -273,18 +297,28 @@ def precision_hint(device, precision="auto"):
 # The paper's base model: 100,000 updates, 25,000 tokens a side each. At 30 tokens a sentence that is 833 pairs an update.
 
 # %%
-UTILISATION = 1 / 3  # the part of a machine's rate that a whole training loop reaches: a guess, about what published runs of the paper's models come to
+# The part of a machine's rate that a whole training loop reaches: a guess, about what
+# published runs of the paper's models come to
+UTILISATION = 1 / 3
 
 
-def estimate_seconds(c, updates, batch_tokens, rate, utilisation=UTILISATION, length=30):
-    """Seconds for a training run on hardware that multiplies matrices at `rate` FLOPs a second, of which `utilisation` is reached."""
+def estimate_seconds(
+        c, updates: int, batch_tokens: int, rate: float,
+        utilisation: float = UTILISATION, length: int = 30) -> float:
+    """Seconds for a training run on hardware that multiplies matrices at `rate`.
+
+    rate: FLOPs a second, of which the part `utilisation` is reached; length: tokens of
+    a sentence.
+    """
     pairs = batch_tokens / length
     return updates * pairs * training_flops(c, length, length) / (rate * utilisation)
 
 
 # %% tags=["active-ipynb"]
 # days = {"here": estimate_seconds(base, 100_000, 25_000, rate) / 86_400}
-# for name, peak in (("P100 (2016), 9.5 TFLOP/s", 9.5e12), ("8 of them", 76e12), ("H100, bf16, 989 TFLOP/s", 989e12)):
+# peaks = {"P100 (2016), 9.5 TFLOP/s": 9.5e12, "8 of them": 76e12,
+#          "H100, bf16, 989 TFLOP/s": 989e12}
+# for name, peak in peaks.items():
 #     days[name] = estimate_seconds(base, 100_000, 25_000, peak) / 86_400
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
@@ -295,7 +329,9 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=UTILISATION, le
 
 # %% tags=["active-ipynb"]
 # ours = 100_000 * 25_000 / 30 * training_flops(base, 30, 30)
-# print(f"products: {ours:.2e} FLOPs; 12 h on 8 P100 at 9.5 TFLOP/s: {12 * 3600 * 8 * 9.5e12:.2e}; ratio {ours / (12 * 3600 * 76e12):.0%}")
+# capacity = 12 * 3600 * 8 * 9.5e12
+# print(f"products: {ours:.2e} FLOPs; 12 h on 8 P100 at 9.5 TFLOP/s: {capacity:.2e}; "
+#       f"ratio {ours / capacity:.0%}")
 
 # %% [markdown]
 # That ratio is called **model FLOPs utilisation**: which part of the hardware's power went into the products that the
@@ -305,37 +341,44 @@ def estimate_seconds(c, updates, batch_tokens, rate, utilisation=UTILISATION, le
 class Meter:
     """Counts target tokens and FLOPs; `read` gives what was done a second."""
 
-    def __init__(self, config, peak):
-        self.config, self.peak = config, peak  # peak: FLOPs a second of all processes together
+    def __init__(self, config, peak: float):
+        self.config = config
+        self.peak = peak  # FLOPs a second of all processes together
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin to count anew."""
         self.tokens = self.flops = 0
         self.started = time.perf_counter()
 
-    def add(self, pairs, source_tokens, target_tokens):
+    def add(self, pairs: int, source_tokens: int, target_tokens: int) -> None:
         """One update: so many pairs, with so many real tokens in all on either side."""
         self.tokens += target_tokens
-        self.flops += pairs * training_flops(self.config, source_tokens / pairs, target_tokens / pairs)
+        source, target = source_tokens / pairs, target_tokens / pairs
+        self.flops += pairs * training_flops(self.config, source, target)
 
-    def read(self):
-        """{"tokens_per_second", "utilisation"} since the beginning, or since `restart`."""
+    def read(self) -> dict[str, float]:
+        """{"tokens_per_second", "utilisation"} since the beginning, or `restart`."""
         seconds = max(1e-9, time.perf_counter() - self.started)
-        return {"tokens_per_second": round(self.tokens / seconds), "utilisation": round(self.flops / seconds / self.peak, 3)}
-
-    def restart(self):
-        self.tokens, self.flops, self.started = 0, 0, time.perf_counter()
+        return {"tokens_per_second": round(self.tokens / seconds),
+                "utilisation": round(self.flops / seconds / self.peak, 3)}
 
 
 # %%
-def peak_memory(device):
-    """The most memory used so far, in GiB: of the GPU where there is one, otherwise of this process."""
+def peak_memory(device: torch.device) -> float:
+    """The most memory used so far, in GiB: of a CUDA GPU, otherwise of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
-    if Path("/proc/self/status").is_file():  # Linux; getrusage would add what the process that started this one had used
-        return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf8"))[1]) / 2**20
+    status = Path("/proc/self/status")
+    if status.is_file():  # Linux; getrusage would add what the parent had used
+        text = status.read_text(encoding="utf8")
+        return int(re.search(r"VmHWM:\s+(\d+)", text)[1]) / 2**20
     try:
         import resource
     except ImportError:  # Windows
         return float("nan")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30  # macOS counts bytes
+    # macOS counts bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
 
 
 # %% [markdown]
@@ -376,8 +419,8 @@ def peak_memory(device):
 #     loss_of().backward()
 #     return time.perf_counter() - started
 #
-# times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)][1:]  # the first warms up
-# middle = sorted(plain / fast for plain, fast in times)[1]
+# times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)]
+# middle = sorted(plain / fast for plain, fast in times[1:])[1]  # the first warms up
 # losses = f"losses {plain_way().item():.3f} and {fast_way().item():.3f}"
 # print(f"the fast way runs at {middle:.2f} times the plain way's speed; {losses}")
 
@@ -415,12 +458,14 @@ def peak_memory(device):
 # %% tags=["active-ipynb"]
 # x, E = torch.randn(40, 30, 128), torch.randn(8000, 128)
 # gold = torch.randint(1, 8000, (40, 30))
-# gold = gold.masked_fill(torch.arange(30) >= torch.arange(40)[:, None], 0)  # row n: n tokens
-# halves = [projected_loss(x[rows], E, gold[rows]) for rows in (slice(0, 20), slice(20, 40))]
-# count = [(gold[rows] != 0).sum() for rows in (slice(0, 20), slice(20, 40))]
+# gold[torch.arange(30) >= torch.arange(40)[:, None]] = 0  # row n has n tokens
+# parts = slice(0, 20), slice(20, 40)
+# losses = [projected_loss(x[rows], E, gold[rows]) for rows in parts]
+# counts = [(gold[rows] != 0).sum() for rows in parts]
 # whole = projected_loss(x, E, gold) / (gold != 0).sum()
-# mean_of_means = (halves[0] / count[0] + halves[1] / count[1]) / 2
-# assert torch.allclose(sum(halves) / sum(count), whole) and not torch.allclose(mean_of_means, whole)
+# mean_of_means = (losses[0] / counts[0] + losses[1] / counts[1]) / 2
+# assert torch.allclose(sum(losses) / sum(counts), whole)
+# assert not torch.allclose(mean_of_means, whole)
 
 # %% [markdown]
 # ## Exercises
@@ -433,7 +478,8 @@ def peak_memory(device):
 # %% tags=["active-ipynb"]
 # your_bytes = ...
 # if your_bytes is not ...:
-#     assert your_bytes == sum(p.numel() * p.element_size() for p in Transformer(base).parameters()) * 4
+#     weights = [p.numel() * p.element_size() for p in Transformer(base).parameters()]
+#     assert your_bytes == 4 * sum(weights)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -448,8 +494,9 @@ def peak_memory(device):
 # %% tags=["active-ipynb"]
 # your_length = ...
 # if your_length is not ...:
-#     square, attention = 4 * your_length**2 * 512, attention_flops(base, your_length, your_length)
-#     assert your_length > 0 and square == attention - square + 4 * your_length * 512 * 2048
+#     n, square = your_length, 4 * your_length**2 * 512
+#     others = attention_flops(base, n, n) - square + 4 * n * 512 * 2048
+#     assert n > 0 and square == others
 
 # %% [markdown]
 # <details><summary>Solution</summary>

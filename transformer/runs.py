@@ -19,6 +19,7 @@ from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
 from transformer.distributed import process_count, process_number, processes
 from transformer.fast import build_fast
+from transformer.fast.precision import precision_hint
 from transformer.fast.training import fast_training
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
@@ -36,7 +37,6 @@ from transformer.hardware import (
     choose_device,
     choose_precision,
     matmul_rate,
-    precision_hint,
     training_flops,
 )
 from transformer.interrupt import Interrupted

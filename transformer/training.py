@@ -72,7 +72,7 @@ from transformer.settings import check_counts, check_fractions, check_positive
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train; the defaults are the paper's (5). ValueError for one out of range."""
+    """How to train: the paper's defaults (5). ValueError for one out of its range."""
 
     updates: int = 100_000  # weight updates in all
     minutes: float | None = None  # stop after so many, with validating and saving
@@ -321,11 +321,11 @@ def train(
         validate: Callable | None = None, resume: bool = False, *,
         criterion: Callable | None = None,
         optimizer: Callable | None = None) -> list[dict]:
-    """Train a model on encoded pairs (10); return the log, a dict of figures a validation.
+    """Train a model on encoded pairs; return the log, a dict of figures a validation.
 
-    optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`. Raises
-    Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
-    that do not fit, and where training diverges.
+    optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`.
+    Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or
+    a folder that do not fit, and where training diverges.
     """
     check_pairs(encoded, model.config.max_positions)
     c = model.config
