@@ -1,6 +1,9 @@
-"""Make the model that comes with the package: the demo's recipe, trained twice as long, in half precision.
+"""Make the model that comes with the package: the demo's recipe, trained twice as long, in half
+precision.
 
-python tools/bundle.py [--run runs/bundled] [--folder data/models/bundled]    (about an hour of one CPU core)
+python tools/bundle.py [--run runs/bundled] [--folder data/models/bundled]
+
+It takes about an hour of one CPU core.
 """
 
 import argparse
@@ -29,14 +32,16 @@ def train_longer(run, times=2):
     training = dataclasses.replace(recipe, updates=times * recipe.updates, minutes=None)
     e = Experiment(folder=run, model=RECIPES["bundled"]["model"], training=training)
     run_experiment(e, "python tools/bundle.py")
-    return json.loads((run / "log.jsonl").read_text(encoding="utf8").splitlines()[-1])["seconds"] / 60
+    last = (run / "log.jsonl").read_text(encoding="utf8").splitlines()[-1]
+    return json.loads(last)["seconds"] / 60
 
 
 def halve(run, folder):
     """Copy a trained model to folder with weights in half precision: half the bytes."""
     model, tokenizer = load(run)
     save(model, folder, tokenizer)
-    save_weights({name: p.half() for name, p in model.named_parameters()}, folder / "model.safetensors")
+    weights = {name: p.half() for name, p in model.named_parameters()}
+    save_weights(weights, folder / "model.safetensors")
 
 
 def scores(folder):
@@ -49,21 +54,30 @@ def scores(folder):
         score = bleu(outputs, [e.target for e in examples])
         result[split] = {"bleu": round(score.score, 2), "signature": score.signature,
                          "exact_match": exact_match(outputs, [e.target for e in examples])}
-    return {**result, **score_attention(model, tokenizer, read_bundled("validation"), read_bundled("test"))}
+    examples = read_bundled("validation"), read_bundled("test")
+    return {**result, **score_attention(model, tokenizer, *examples)}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, default=pairs.ROOT / "runs" / "bundled")
     parser.add_argument("--folder", type=Path, default=pairs.ROOT / "data" / "models" / "bundled")
     arguments = parser.parse_args()
     minutes = train_longer(arguments.run)
     halve(arguments.run, arguments.folder)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=pairs.ROOT, capture_output=True, text=True)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=pairs.ROOT,
+                            capture_output=True, text=True)
     settings = json.loads((arguments.run / "run.json").read_text(encoding="utf8"))["training"]
-    card = {"command": "python tools/bundle.py", "commit": commit.stdout.strip(), "torch": torch.__version__,
-            "threads": torch.get_num_threads(), "minutes": round(minutes, 1), "training": settings,
-            **scores(arguments.folder)}
+    card = {
+        "command": "python tools/bundle.py",
+        "commit": commit.stdout.strip(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "minutes": round(minutes, 1),
+        "training": settings,
+        **scores(arguments.folder)
+    }
     write_json(arguments.folder / "card.json", card)
     print(json.dumps(card, indent=2))
 

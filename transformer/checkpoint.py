@@ -85,7 +85,8 @@ def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None
 def save_state(
         folder: Path | None, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict,
         keep: int = 0) -> None:
-    """Write a run's log, its checkpoint, and with keep > 0 the weights; nothing without a folder."""
+    """Write a run's log, its checkpoint, and with keep > 0 the weights; nothing without a
+    folder."""
     if folder is None:
         return
     log = "".join(json.dumps(row) + "\n" for row in progress["log"])

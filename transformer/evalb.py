@@ -1,4 +1,5 @@
-"""Brackets counted as EVALB (Sekine and Collins) counts them: equal on its sample in every figure."""
+"""Brackets counted as EVALB (Sekine and Collins) counts them: equal on its sample in every
+figure."""
 
 import re
 from collections import Counter
@@ -75,7 +76,8 @@ def cross(a, b):
 
 
 def score_trees(gold, test, settings=COLLINS) -> BracketScore:
-    """The score of a sentence's trees, two lists, usually of one tree; test may be None: no tree."""
+    """The score of a sentence's trees, two lists, usually of one tree; test may be None: no
+    tree."""
     all_tags = [tag for tree in gold for _, tag in leaves_of(tree)]
     length = sum(tag not in settings.delete_for_length for tag in all_tags)
     leaves, spans = brackets(gold, settings)

@@ -35,7 +35,8 @@ class Diverged(ValueError):
 
 
 def merit(row: dict) -> float:
-    """What makes a row of the log better than another: BLEU where it was measured, or a low loss."""
+    """What makes a row of the log better than another: BLEU where it was measured, or a low
+    loss."""
     found = row.get("bleu", -row.get("validation_loss", row["loss"]))
     return -math.inf if math.isnan(found) else found
 

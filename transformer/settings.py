@@ -52,7 +52,8 @@ def check_marks(c) -> None:
 
 
 def given(config: Any, names: str) -> dict:
-    """{name: value} of some fields (names in one string); None is left out where it is a default."""
+    """{name: value} of some fields (names in one string); None is left out where it is a
+    default."""
     optional = {field.name for field in fields(config) if field.default is None}
     values = {name: getattr(config, name) for name in names.split()}
     return {name: v for name, v in values.items() if v is not None or name not in optional}

@@ -71,7 +71,8 @@ def sizes_and_gradients(floors, d_model, n=500):
 
 
 def learn_to_reorder(floors, d_model, steps, lr=1e-3):
-    """Train floors, with a linear map on top, to put random vectors' numbers in another, fixed order.
+    """Train floors, with a linear map on top, to put random vectors' numbers in another, fixed
+    order.
 
     Returns the mean squared error of every step; always answering 0 has an error of 1.
     """

@@ -88,7 +88,8 @@ def run_bench(b: Bench, command: str = "") -> list[dict]:
         about = {"command": command, **circumstances(b, device),
                  "minutes": round((time.monotonic() - started) / 60, 1)}
         rows = [{**about, **row} for row in measured]
-        if b.record is not None and rows:  # after every part: a run that is stopped keeps what it has
+        # after every part: a run that is stopped keeps what it has
+        if b.record is not None and rows:
             write_rows(b.record, rows)
     print(f"{about['hardware']}; {about['minutes']} minutes")
     return rows

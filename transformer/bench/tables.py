@@ -29,10 +29,12 @@ def shown(part: str, rows: list[dict]) -> str:
     run at medium.
     """
     if part in COLUMNS:
-        return table(part, [{name: row[name] for name in COLUMNS[part] if name in row} for row in rows])
+        own = [{name: row[name] for name in COLUMNS[part] if name in row} for row in rows]
+        return table(part, own)
     kinds = dict.fromkeys(row.get("kind", "") for row in rows)  # older: with dropout, without, ...
-    return "\n".join(table(f"{part} {kind}".strip(), [short(row) for row in rows if row.get("kind", "") == kind])
-                     for kind in kinds)
+    return "\n".join(
+        table(f"{part} {kind}".strip(), [short(row) for row in rows if row.get("kind", "") == kind])
+        for kind in kinds)
 
 
 def short(row: dict) -> dict:

@@ -8,14 +8,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.attention import scaled_dot_product_attention
 
-# Not cuDNN's, which torch 2.13 would take on an H100: it plans anew for every shape of batch, and its
-# gradients with a mask can be NaN (pytorch issue 196678).
+# Not cuDNN's, which torch 2.13 would take on an H100: it plans anew for every shape of batch, and
+# its gradients with a mask can be NaN (pytorch issue 196678).
 BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 SHORT = 256  # keys
 
 
 def kernel_attention(q, k, v, mask=None):
-    """`scaled_dot_product_attention` by torch's kernel: the output (B, h, T, d_v), and None for the weights.
+    """`scaled_dot_product_attention` by torch's kernel: the output (B, h, T, d_v), and None for the
+    weights.
 
     Rows that may attend to nothing give zeros, on every version of torch. On a CPU the formula is
     taken where it is quicker: for a single query, and for few keys in bf16 or at "medium". There
@@ -42,7 +43,8 @@ def kernel(q, k, v, mask):
 
 @cache
 def empty_rows_are_zero():
-    """True where torch's kernel gives zeros for a row without any key; before torch 2.5 it gave NaN."""
+    """True where torch's kernel gives zeros for a row without any key; before torch 2.5 it gave
+    NaN."""
     x = torch.ones(1, 1, 1, 1)
     nothing = torch.zeros(1, 1, dtype=torch.bool)
     return bool((F.scaled_dot_product_attention(x, x, x, nothing) == 0).all())

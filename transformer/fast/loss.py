@@ -16,7 +16,8 @@ from transformer.hardware import autocast_off
 
 @dataclass(frozen=True)
 class ChunkedLoss:
-    """`SmoothedLoss` of notebook 13, some rows of logits at a time; the output layer has no bias."""
+    """`SmoothedLoss` of notebook 13, some rows of logits at a time; the output layer has no
+    bias."""
 
     epsilon: float = 0.1
     pad_id: int = 0

@@ -1,4 +1,5 @@
-"""Weights laid out in the order that oneDNN reads fastest on a CPU: for searches, which use them often without changing them."""
+"""Weights laid out in the order that oneDNN reads fastest on a CPU: for searches, which use them
+often without changing them."""
 
 import copy
 
@@ -12,7 +13,8 @@ SMALLEST = 2**17  # entries of a weight that is worth it
 
 
 class PackedLinear(nn.Module):
-    """x (..., n) -> x W^T + b (..., m), with a copy of the weight in oneDNN's order, the best for about 64 rows.
+    """x (..., n) -> x W^T + b (..., m), with a copy of the weight in oneDNN's order, the best for
+    about 64 rows.
 
     Without gradients, and for inputs of the weight's type; otherwise it is torch's `F.linear`.
     """
@@ -34,14 +36,16 @@ def is_compiled(model):
 
 
 def can_pack(model):
-    """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by itself."""
+    """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
+    itself."""
     there = hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
     fits = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
     return there and fits and not is_compiled(model)
 
 
 def packed(model):
-    """A copy of a model that shares its parameters and multiplies by packed copies of the large ones.
+    """A copy of a model that shares its parameters and multiplies by packed copies of the large
+    ones.
 
     The model itself where `can_pack` says no. For use without gradients, while the weights stay.
     """
@@ -57,7 +61,8 @@ def packed(model):
 
 
 def compile_stacks(model):
-    """Let torch.compile write kernels for a model's stacks, for any batch size and length; returns the model."""
+    """Let torch.compile write kernels for a model's stacks, for any batch size and length; returns
+    the model."""
     model.encoder.compile(dynamic=True)
     model.decoder.compile(dynamic=True)
     return model
