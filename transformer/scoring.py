@@ -94,7 +94,8 @@ def pairs_of(s: Scoring, model, corpus: str | None) -> list[tuple[str, str]]:
     return read_corpus(corpus, s.split, reverse)
 
 
-def score(s: Scoring, evaluators: dict[str, Callable] = {}, most: int | None = None) -> dict:
+def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
+          most: int | None = None) -> dict:
     """Translate (the first `most` sentences) and score; in a folder, save scores.<name>.json.
 
     evaluators: other scores for other target languages ("trees"), each a function of (model,
@@ -115,7 +116,7 @@ def score(s: Scoring, evaluators: dict[str, Callable] = {}, most: int | None = N
     started = time.monotonic()
     pairs = list(islice(pairs_of(s, model, corpus), most))
     label = corpus or s.source_file.name
-    if about(model).target in evaluators:
+    if evaluators and about(model).target in evaluators:
         report = evaluators[about(model).target](model, tokenizer, pairs, beam, alpha, name)
     else:
         language = s.language or about(model).target

@@ -24,6 +24,7 @@
 # %%
 import statistics
 import time
+from functools import partial
 
 import torch
 
@@ -146,7 +147,8 @@ def in_turns(works: dict, rounds: int, device, clock=time.perf_counter) -> dict:
     order = list(works)
     for number in range(-1, rounds):
         for name in order:
-            seconds, tokens = seconds_of(lambda: works[name](number), device, clock)
+            work = partial(works[name], number)
+            seconds, tokens = seconds_of(work, device, clock)
             if number >= 0:
                 rates[name].append(tokens / seconds)
         order.append(order.pop(0))

@@ -46,7 +46,10 @@ class Corpus:
     cut: dict[str, tuple] = field(default_factory=dict)
 
 
-def read_files(path: Path = Path(__file__).with_name("files.tsv")) -> dict[str, File]:
+FILES_TABLE = Path(__file__).with_name("files.tsv")
+
+
+def read_files(path: Path = FILES_TABLE) -> dict[str, File]:
     """The files of a table, each named as it lies in the download folder, or in a mirror."""
     with open(path, encoding="utf8", newline="") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
