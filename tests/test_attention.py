@@ -9,8 +9,15 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import (
-    AdditiveScore, MultiHeadAttention, attention, causal_mask, dot_product,
-    masked_softmax, padding_mask, record_attention, scaled_dot_product,
+    AdditiveScore,
+    MultiHeadAttention,
+    attention,
+    causal_mask,
+    dot_product,
+    masked_softmax,
+    padding_mask,
+    record_attention,
+    scaled_dot_product,
     scaled_dot_product_attention,
 )
 from transformer.decoding import KeyValueCache

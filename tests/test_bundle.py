@@ -5,10 +5,10 @@ import json
 import pytest
 
 from transformer.corpora import read_bundled
-from transformer.search import translate
-from transformer.scores import exact_match
 from transformer.files import data_folder
 from transformer.pretrained import load
+from transformer.scores import exact_match
+from transformer.search import translate
 
 FOLDER = data_folder() / "models" / "bundled"
 CARD = json.loads((FOLDER / "card.json").read_text(encoding="utf8"))

@@ -9,7 +9,12 @@ import torch.nn.functional as F
 from helpers import assert_close, random
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.attention import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
+from transformer.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+)
 from transformer.complexity import (
     KINDS,
     Dilated,

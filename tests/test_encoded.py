@@ -12,7 +12,14 @@ import torch
 from transformer.corpora import encoded as module
 from transformer.corpora import read_corpus, stream_parallel, windows
 from transformer.corpora.encoded import EncodedPairs, encode_to_folder
-from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches, padding_share, token_batches
+from transformer.data import (
+    Tokenizer,
+    collate,
+    encode_pairs,
+    epoch_batches,
+    padding_share,
+    token_batches,
+)
 
 
 @pytest.fixture(scope="module")

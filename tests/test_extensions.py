@@ -9,7 +9,15 @@ from functools import partial
 import pytest
 import torch
 
-from transformer import TrainingConfig, beam_search, encode_pairs, greedy_search, load, read_corpus, train
+from transformer import (
+    TrainingConfig,
+    beam_search,
+    encode_pairs,
+    greedy_search,
+    load,
+    read_corpus,
+    train,
+)
 from transformer.corpora import CORPORA
 from transformer.data import Tokenizer
 from transformer.pretrained import save

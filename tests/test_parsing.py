@@ -15,8 +15,16 @@ from transformer import data, parsers, parsing, runs
 from transformer.attention import record_attention
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
-from transformer.search import Translation
-from transformer.evalb import COLLINS, EVALB_SAMPLE, BracketScore, Settings, cross, score_lines, score_trees, summary
+from transformer.evalb import (
+    COLLINS,
+    EVALB_SAMPLE,
+    BracketScore,
+    Settings,
+    cross,
+    score_lines,
+    score_trees,
+    summary,
+)
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsers import PARSING, by_length, evaluate_parser, spaced, tree_pairs
 from transformer.parsing import (
@@ -32,6 +40,7 @@ from transformer.parsing import (
     untagged,
 )
 from transformer.runs import Experiment, read_log, run_experiment
+from transformer.search import Translation
 from transformer.training import TrainingConfig
 from transformer.trees import Tree, leaves_of, one_line, read_trees, walk
 

@@ -17,11 +17,11 @@ from transformer import hardware, runs
 from transformer.experiments import runner, table3
 from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
+from transformer.interrupt import Interrupted
 from transformer.model import TransformerConfig
+from transformer.progress import Diverged
 from transformer.runs import read_log
 from transformer.training import TrainingConfig
-from transformer.progress import Diverged
-from transformer.interrupt import Interrupted
 from transformer.variations import TABLE_3, Trial
 from transformer.weights import load_weights
 

@@ -9,12 +9,12 @@ from transformer.experiments.rows import public
 from transformer.figures.demo import page
 from transformer.figures.heads import save_all
 from transformer.files import prepare_folder, write_json
+from transformer.maps import attention_maps
 from transformer.pretrained import load
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, read_log, read_settings, run_experiment
 from transformer.scores import bleu, exact_match
 from transformer.translation import translate_all
-from transformer.maps import attention_maps
 from transformer.visualization import score_attention
 
 

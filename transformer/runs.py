@@ -19,10 +19,10 @@ from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
 from transformer.distributed import process_count, process_number, processes
 from transformer.fast import build_fast
-from transformer.fast.precision import precision_hint
-from transformer.fast.training import fast_training
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
+from transformer.fast.precision import precision_hint
+from transformer.fast.training import fast_training
 from transformer.files import (
     data_folder,
     git_commit,
@@ -48,7 +48,6 @@ from transformer.scores import bleu
 from transformer.search import translate
 from transformer.training import TrainingConfig, train, validation_loss
 from transformer.weights import count_parameters, load_parameters
-
 
 
 @dataclass

@@ -44,7 +44,7 @@ def check_sizes(c: Any) -> None:
     check_marks(c)
 
 
-def check_marks(c) -> None:
+def check_marks(c: Any) -> None:
     """ValueError where a mark of the tokenizer's is no type of the vocabulary."""
     if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
         raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
@@ -73,7 +73,7 @@ def check_positive(config: Any, names: str) -> None:
             raise ValueError(f"{name} must be above 0, not {value!r}")
 
 
-def check_fractions(config, names: str) -> None:
+def check_fractions(config: Any, names: str) -> None:
     """ValueError where one of these fields is not at least 0 and below 1."""
     for name, value in given(config, names).items():
         if not 0 <= value < 1:

@@ -14,8 +14,8 @@ from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.hardware import matmul_precision
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
-from transformer.training import batch_seed, endless_batches, validation_loss
 from transformer.pretrained import bundled_folder
+from transformer.training import batch_seed, endless_batches, validation_loss
 
 WAYS = {"plain": ("plain", "fp32"), "fast": ("fast", "fp32"),  # system, precision
         "fast, medium": ("fast", "medium"), "fast, bf16": ("fast", "bf16")}

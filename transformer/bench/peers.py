@@ -21,8 +21,8 @@ from transformer.decoding import beam_search, greedy_search
 from transformer.export import export_ctranslate2
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss
-from transformer.fast.training import fused_adam
 from transformer.fast.packed import compile_stacks
+from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.optimizer import set_learning_rate

@@ -25,8 +25,8 @@ from transformer.experiments.records import flatten, write_rows
 from transformer.files import git_commit, prepare_folder
 from transformer.hardware import allow_tf32, choose_device
 from transformer.model import TransformerConfig
-from transformer.speed import SEED
 from transformer.runs import hardware_in_words
+from transformer.speed import SEED
 
 
 def measure(b: Bench, part: str):
