@@ -31,7 +31,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.checks import check_padding, check_sides, outside_vocabulary
 from transformer.settings import check_sequence_sizes, named_sizes
-from transformer.state import State
+from transformer.state import EncoderDecoder
 from transformer.toys import rows_to_reverse
 
 
@@ -361,11 +361,11 @@ class RecurrenceConfig(SequenceConfig):
 # The frame around the two halves is always the same. Below, a table with a vector for each type, the *embedding*. On top,
 # the same table turns a vector into a score for each type, a *logit*. (Notebook 06 takes this apart, $\sqrt{d_{model}}$
 # included.) Between encoder and decoder stands the *memory*, all that the encoder tells the decoder. In shapes, B counts the
-# sentences of a batch, S and T the tokens of source and target, V the types. The Transformer has the same methods, so
-# notebooks 14 and 15 work with all three.
+# sentences of a batch, S and T the tokens of source and target, V the types. `EncoderDecoder` adds the three methods that training (14) and
+# searching (15) ask for: `loss`, `start` and `step`. The Transformer has the same, so both work with all three models.
 
 # %%
-class SequenceToSequence(nn.Module):
+class SequenceToSequence(EncoderDecoder):
     """The frame: source (B, S) and target (B, T) ids -> logits (B, T, V).
 
     A subclass has `encode`, `states` and `new_caches`. Embedding and output share one
@@ -389,34 +389,10 @@ class SequenceToSequence(nn.Module):
         except IndexError:
             raise outside_vocabulary(tokens, self.config.vocab_size) from None
 
-    def mask(self, source):
-        """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
-        return (source != self.config.pad_id)[:, None, None]
-
     def forward(self, source, target):
         check_sides(source, target)
         memory = self.encode(source)
         return self.output(self.states(target, memory, self.mask(source)))
-
-    def loss(self, batch, criterion):
-        """criterion(output, states, gold) of a `Batch` (10): what training lowers."""
-        memory = self.encode(batch.source)
-        x = self.states(batch.decoder_input, memory, self.mask(batch.source))
-        return criterion(self.output, x, batch.gold)
-
-    def start(self, source, new_cache=None):
-        """The `State` of a search (15) that has read source (B, S) and written nothing.
-
-        These models have caches of their own: new_cache is not needed.
-        """
-        return State(self.new_caches(), self.mask(source), self.encode(source))
-
-    def step(self, tokens, state):
-        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V)."""
-        x = self.states(tokens, state.memory, state.source_mask, state.caches,
-                        state.length)
-        state.length += tokens.shape[1]
-        return self.output(x[:, -1])
 
 
 # %% [markdown]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 
 @dataclass
@@ -35,3 +36,34 @@ class State:
             self.source = source
             self.source_mask = self.source_mask[rows]
             self.memory = None if self.memory is None else self.memory[rows]
+
+
+class EncoderDecoder(nn.Module):
+    """What training and searching ask, of a model that reads its memory anew at each step.
+
+    A subclass has `config`, `output` (from states to logits), `encode(source)` -> memory,
+    `states(target, memory, source_mask, caches, start)` and `new_caches()`.
+    """
+
+    def mask(self, source: torch.Tensor) -> torch.Tensor:
+        """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
+        return (source != self.config.pad_id)[:, None, None]
+
+    def loss(self, batch, criterion) -> torch.Tensor:
+        """criterion(output, states, gold) of a `Batch`: what training makes small."""
+        memory = self.encode(batch.source)
+        x = self.states(batch.decoder_input, memory, self.mask(batch.source))
+        return criterion(self.output, x, batch.gold)
+
+    def start(self, source: torch.Tensor, new_cache=None) -> State:
+        """The `State` of a search that has read source (B, S) and written nothing.
+
+        These models have caches of their own: new_cache is not needed.
+        """
+        return State(self.new_caches(), self.mask(source), self.encode(source))
+
+    def step(self, tokens: torch.Tensor, state: State) -> torch.Tensor:
+        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
+        x = self.states(tokens, state.memory, state.source_mask, state.caches, state.length)
+        state.length += tokens.shape[1]
+        return self.output(x[:, -1])
