@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -27,7 +26,6 @@ from transformer.pretrained import load, parameters_of
 from transformer.recipes import RECIPES, recipe
 from transformer.runs import (
     Experiment,
-    Plan,
     average_last,
     check_same_data,
     files_of,
@@ -171,13 +169,6 @@ def test_the_plan_of_equal_sentences():
     assert plan.tokens == pytest.approx(pairs * 12) and plan.epochs == pytest.approx(pairs / 500)
     assert plan.flops == pytest.approx(pairs * training_flops(c, 10, 12))
     assert plan.seconds == pytest.approx(plan.flops / 5e8)
-
-
-@pytest.mark.parametrize("seconds, said", [
-    (1.5, "about 1.5 seconds"), (121, "about 2.0 minutes"), (43_200, "about 12.0 hours")])
-def test_a_plan_is_read_by_people(seconds, said):
-    plan = Plan(100_000, 18.62, 2_501_234_567.0, 9.53e17, seconds)
-    assert str(plan) == f"100,000 updates, 18.6 epochs, 2,500,000,000 target tokens, 9.5e17 FLOPs, {said}"
 
 
 def test_the_plan_fits_the_meter(files, monkeypatch):
@@ -441,16 +432,6 @@ def test_europarl(tmp_path, monkeypatch, capsys):
     run_experiment(e, "a test", count=5)
     assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
     assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
-
-
-def test_runs_are_kept_in_drive_where_it_is_mounted(monkeypatch, tmp_path):
-    """Otherwise in the project's folder, and of an installed package in the present one."""
-    assert runs.runs_folder() == Path(runs.__file__).parents[1] / "runs"
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "data_folder", lambda: tmp_path / "transformer" / "files")
-        assert runs.runs_folder() == Path("runs")
-    monkeypatch.setattr(runs, "DRIVE", tmp_path)
-    assert runs.runs_folder() == tmp_path / "runs"
 
 
 @pytest.mark.parametrize("number, expected", [(0, ["inside", "told None"]), (1, ["waited", "inside"])])
