@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from transformer.decoding import beam_search, greedy_search
     from transformer.model import Transformer, TransformerConfig
     from transformer.pages import view
-    from transformer.pretrained import load
+    from transformer.pretrained import load, save
+    from transformer.protocol import register
     from transformer.scores import bleu
     from transformer.search import translate, translate_n_best
     from transformer.training import TrainingConfig, train
@@ -25,7 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Tokenizer", "TrainingConfig", "Transformer", "TransformerConfig", "beam_search", "bleu",
     "encode_pairs", "evaluate", "greedy_search", "load", "read_corpus", "record_attention",
-    "train", "translate", "translate_n_best", "view",
+    "register", "save", "train", "translate", "translate_n_best", "view",
 ]
 HOMES = {
     "attention": ["record_attention"],
@@ -34,7 +35,8 @@ HOMES = {
     "decoding": ["beam_search", "greedy_search"],
     "model": ["Transformer", "TransformerConfig"],
     "pages": ["view"],
-    "pretrained": ["load"],
+    "pretrained": ["load", "save"],
+    "protocol": ["register"],
     "scores": ["bleu"],
     "search": ["translate", "translate_n_best"],
     "training": ["TrainingConfig", "train"],
