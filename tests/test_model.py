@@ -250,6 +250,7 @@ def test_step_by_step_equals_all_at_once(changes, pieces):
     assert [(own.length, cross.length) for own, cross in state.caches] == [(8, 6), (8, 6)]
 
 
+@torch.no_grad()
 @each_variant
 def test_rows_of_a_state_are_dropped_repeated_and_reordered(changes):
     model, rows = build(**changes), torch.tensor([2, 0, 0])

@@ -123,29 +123,43 @@ def output_limit(model, source, extra=50):
 
 # %%
 class KeyValueCache:
-    """Projected keys and values (rows, h, n, d) of what a decoder layer has read; see `MultiHeadAttention`."""
+    """Projected keys and values (rows, h, n, d) of all that a decoder layer has read.
+
+    See `MultiHeadAttention`. For searches: without gradients.
+    """
 
     def __init__(self):
         self.k = self.v = None
-
-    @property
-    def length(self):
-        """Number of positions held."""
-        return 0 if self.k is None else self.k.shape[-2]
+        self.length = 0  # positions that are held
 
     def update(self, k=None, v=None):
-        """Add the keys and values of new positions, if there are any; return all that are held."""
-        if self.k is not None and k is not None:
-            k, v = torch.cat([self.k, k], dim=-2), torch.cat([self.v, v], dim=-2)
-        if k is not None:  # in order, or each later step would copy them again
-            self.k, self.v = k.contiguous(), v.contiguous()
-        return self.k, self.v
+        """Add the keys and values of new positions, if any; return all that are held."""
+        if k is not None:
+            self.k, self.v = self.append(self.k, k), self.append(self.v, v)
+            self.length += k.shape[2]
+        return self.k[:, :, :self.length], self.v[:, :, :self.length]
+
+    def append(self, held, new):
+        """What is held with new positions behind it, in the room that `select` left."""
+        if held is None:
+            return new.contiguous()
+        end = self.length + new.shape[2]
+        if held.shape[2] < end:
+            return torch.cat([held[:, :, :self.length], new], dim=2)
+        held[:, :, self.length:end] = new
+        return held
 
     def select(self, rows):
-        """Keep these rows, in this order: searches drop, repeat and reorder what they follow."""
+        """Keep these rows, in this order: searches drop, repeat and reorder hypotheses."""
         if self.k is not None:
-            self.k = self.k.index_select(0, rows)
-            self.v = self.v.index_select(0, rows)
+            self.k, self.v = self.some(self.k, rows), self.some(self.v, rows)
+
+    def some(self, held, rows):
+        """A copy of some rows, with room for the next position: else it would be copied twice."""
+        h, n, d = held.shape[1], self.length, held.shape[3]
+        copy = held.new_empty(len(rows), h, n + 1, d)
+        torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
+        return copy
 
 
 # %% [markdown]
