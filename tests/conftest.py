@@ -1,4 +1,5 @@
-"""What all tests share: the scripts in tools/ can be imported, pictures need no screen, slow tests are asked for."""
+"""What all tests share: the scripts in tools/ can be imported, pictures need no screen, slow tests
+are asked for."""
 
 import os
 import sys
@@ -49,7 +50,8 @@ def one_thread():
 
 @pytest.fixture
 def exact_products():
-    """torch's switch for fp32 products stands at "highest", whatever earlier tests did (`allow_tf32` moves it, too)."""
+    """torch's switch for fp32 products stands at "highest", whatever earlier tests did
+    (`allow_tf32` moves it, too)."""
     import torch
 
     before = torch.get_float32_matmul_precision()

@@ -1,4 +1,5 @@
-"""What tests of several layers share: inputs with gradients, at float64, and the comparison that goes with them."""
+"""What tests of several layers share: inputs with gradients, at float64, and the comparison that
+goes with them."""
 
 import signal
 
@@ -24,7 +25,8 @@ def close(a, b):
 
 
 def assert_close(a, b):
-    """The same bound, with torch's own account of what differs; shapes and types must agree, too."""
+    """The same bound, with torch's own account of what differs; shapes and types must agree,
+    too."""
     torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
@@ -42,4 +44,5 @@ def small_bundled(monkeypatch, read):
 def sgml(sentences):
     """A test set as WMT distributed it."""
     rows = [f'<seg id="{i}">{text}</seg>' for i, text in enumerate(sentences, 1)]
-    return "\n".join(['<srcset setid="news">', '<doc docid="1">', *rows, "</doc>", "</srcset>", ""]).encode()
+    lines = ['<srcset setid="news">', '<doc docid="1">', *rows, "</doc>", "</srcset>", ""]
+    return "\n".join(lines).encode()

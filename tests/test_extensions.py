@@ -1,6 +1,8 @@
-"""What others plug in, in 15 lines or fewer each, through public imports and without an edit inside the package.
+"""What others plug in, in 15 lines or fewer each, through public imports and without an edit inside
+the package.
 
-Each is trained for two updates, saved, loaded, and searched where it generates. CONTRIBUTING.md shows the same code.
+Each is trained for two updates, saved, loaded, and searched where it generates. CONTRIBUTING.md
+shows the same code.
 """
 
 import inspect
@@ -148,7 +150,8 @@ def trained(config_class, tokenizer, folder, **options):
     from transformer.protocol import build
 
     torch.manual_seed(1)
-    marks = {name: getattr(tokenizer, name) for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
+    marks = {name: getattr(tokenizer, name)
+             for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
     model = build(config_class(**marks, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0))
     settings = TrainingConfig(updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32")
     log = train(model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options)
@@ -179,7 +182,8 @@ def test_another_optimizer(tokenizer, tmp_path):
 
 
 def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
-    """From the command's own run to scores: the model knows its languages, the report the new score."""
+    """From the command's own run to scores: the model knows its languages, the report the new
+    score."""
     from transformer import evaluate
     from transformer.model import TransformerConfig
     from transformer.runs import Experiment, run_experiment
@@ -202,9 +206,11 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     assert report["length_ratio"]["score"] > 0 and report["bleu"]["signature"]
 
 
-@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model, french_corpus, another_score,
-                                       another_optimizer], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "extension", [*GENERATING, encoder_only_model, french_corpus, another_score, another_optimizer],
+    ids=lambda f: f.__name__)
 def test_fifteen_lines_are_enough(extension):
     body = inspect.getsource(extension).splitlines()[1:]
-    code = [line for line in body if line.strip() and not line.strip().startswith(('"""', "from ", "return "))]
+    code = [line for line in body
+            if line.strip() and not line.strip().startswith(('"""', "from ", "return "))]
     assert len(code) <= 15

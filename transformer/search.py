@@ -24,7 +24,8 @@ def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
 
 
 def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
-    """search(model, source ids (B, S)) -> B results, on batches of sentences of like length; results in the order given."""
+    """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
+    results in the order given."""
     if batch_tokens < 1:
         raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
     c, device = model.config, next(model.parameters()).device
@@ -34,10 +35,12 @@ def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, p
     results, quick = [None] * len(encoded), packed(model)
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
-        held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())  # positions in caches
+        # positions in caches
+        held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())
         size = max(1, batch_tokens // held)
         rows, order = order[:size], order[size:]
-        for i, result in zip(rows, search(quick, pad([encoded[i] for i in rows], c.pad_id).to(device))):
+        source = pad([encoded[i] for i in rows], c.pad_id).to(device)
+        for i, result in zip(rows, search(quick, source)):
             results[i] = result
         progress(len(rows))
     return results
@@ -48,9 +51,10 @@ def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
     beam, alpha: where not given those that travel with the model (`model.about`).
-    batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6 and d_model=512 one
-    takes 25 kB in float32). progress(n) is called with the number of sentences done after each batch. Raises ValueError
-    for a sentence longer than the model's positions, and for settings that `beam_search` refuses.
+    batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6
+    and d_model=512 one takes 25 kB in float32). progress(n) is called with the number of sentences
+    done after each batch. Raises ValueError for a sentence longer than the model's positions, and
+    for settings that `beam_search` refuses.
     """
     beam, alpha = chosen(model, beam, alpha)
     check_search(beam, alpha, n_best=1)
@@ -75,9 +79,11 @@ class Translation:
 def translate_n_best(model, tokenizer, sentences, n_best=4, beam: int | None = None,
                      alpha: float | None = None, extra=50, batch_tokens=16_000,
                      progress=lambda n: None):
-    """For each sentence a list of its n_best `Translation`s, best first; the rest as in `translate`.
+    """For each sentence a list of its n_best `Translation`s, best first; the rest as in
+    `translate`.
 
-    A list is shorter where fewer outputs exist, and two entries read alike where only their pieces differ.
+    A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
+    differ.
     """
     beam, alpha = chosen(model, beam, alpha)
     check_search(beam, alpha, n_best)
