@@ -393,7 +393,8 @@ def test_words_are_counted(treebank, scripted, monkeypatch):
 def test_wrong_parts_of_speech_cost_no_bracket(treebank, scripted):
     """Full stops which the model calls V: EVALB would leave such sentences out; the gold leaves prevent that."""
     _, pairs = treebank
-    some = list({sentence: (sentence, text.replace("(V ", "(. ")) for sentence, text in pairs}.values())[:20]
+    marked = {sentence: (sentence, text.replace("(V ", "(. ")) for sentence, text in pairs if "(V " in text}
+    some = list(marked.values())[:20]
     report = evaluate_parser(None, None, some, what=None)
     tags = [tag for _, text in some for _, tag in leaves_of(gold_tree(text))]
     assert report["f1"] == 100 and tags.count(".") > 5
