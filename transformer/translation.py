@@ -89,7 +89,8 @@ from transformer.search import chosen, translate
 # A run is a corpus, a recipe and a folder: an `Experiment` (`transformer.runs`). `run_experiment` learns the vocabulary from the training split, trains, validates, and keeps in the folder the
 # settings, the tokenizer, what notebook 14 saves while training, and in the end the model. The command `transformer train` does the same, and has all the settings as its options; with
 # `--family recurrence` or `convolution` it trains the models of notebooks 01 and 02.
-#
+
+# %% [markdown]
 # On this machine: the small corpus on a CPU, and a model a sixth as large as the recipe's, so that it learns something in seconds. On a GPU
 # the real corpus and its full recipe, kept in a folder: should the session end, run this page again and it goes on.
 #
