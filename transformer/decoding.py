@@ -20,11 +20,13 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
 from transformer.checks import check_search
 from transformer.weights import load_weights
@@ -77,10 +79,12 @@ from transformer.weights import load_weights
 
 # %% tags=["active-ipynb"]
 # words = ["<pad>", "<s>", "</s>", "the", "a", "dog", "cat", "fox"]
-# end =    [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]                           # columns: the eight words above
-# start =  [0.0, 0.0, 0.0, 0.6, 0.4, 0.0, 0.0, 0.0]
-# the, a = [0.0, 0.0, 0.0, 0.0, 0.0, 0.4, 0.3, 0.3], [0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.8, 0.1]
-# toy, source = Bigrams([end, start, end, the, a, end, end, end]), torch.tensor([[3, 2]])
+# end = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]  # columns: the eight words above
+# start = [0.0, 0.0, 0.0, 0.6, 0.4, 0.0, 0.0, 0.0]
+# the = [0.0, 0.0, 0.0, 0.0, 0.0, 0.4, 0.3, 0.3]
+# a = [0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.8, 0.1]
+# toy = Bigrams([end, start, end, the, a, end, end, end])
+# source = torch.tensor([[3, 2]])
 
 # %% [markdown]
 # "the" (0.6) is the likelier first word. But after it the three animals share its 0.6, while "a" is nearly always
@@ -94,8 +98,11 @@ from transformer.weights import load_weights
 # gives it a little probability all the same (label smoothing asks for that), so it is ruled out here.
 
 # %%
-def next_log_probs(model, tokens, state):
-    """log P(next token) after tokens (rows, 1), (rows, V) in nats; padding is no token: -inf."""
+def next_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
+    """log P(next token) in nats after tokens (rows, 1): (rows, V).
+
+    Padding is no token: -inf.
+    """
     log_probs = model.step(tokens, state).log_softmax(dim=-1)
     log_probs[:, model.config.pad_id] = -torch.inf
     return log_probs
@@ -105,8 +112,11 @@ def next_log_probs(model, tokens, state):
 # The paper lets an output be at most 50 tokens longer than the input. The end mark counts on both sides here.
 
 # %%
-def output_limit(model, source, extra=50):
-    """Most tokens each output may have, (B,): source length + extra (Section 6.1), within the model's positions."""
+def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
+    """Most tokens each output may have, (B,): source length + extra (Section 6.1).
+
+    It stays within the model's positions. Raises ValueError for a negative extra.
+    """
     if extra < 0:
         raise ValueError(f"extra must be at least 0, not {extra}")
     lengths = (source != model.config.pad_id).sum(dim=1)
@@ -132,14 +142,16 @@ class KeyValueCache:
         self.k = self.v = None
         self.length = 0  # positions that are held
 
-    def update(self, k=None, v=None):
-        """Add the keys and values of new positions, if any; return all that are held."""
+    def update(self, k: Tensor | None = None,
+               v: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Add the keys and values of new positions, if any; return all there are."""
         if k is not None:
-            self.k, self.v = self.append(self.k, k), self.append(self.v, v)
+            self.k = self.append(self.k, k)
+            self.v = self.append(self.v, v)
             self.length += k.shape[2]
         return self.k[:, :, :self.length], self.v[:, :, :self.length]
 
-    def append(self, held, new):
+    def append(self, held: Tensor | None, new: Tensor) -> Tensor:
         """What is held with new positions behind it, in the room that `select` left."""
         if held is None:
             return new.contiguous()
@@ -149,13 +161,17 @@ class KeyValueCache:
         held[:, :, self.length:end] = new
         return held
 
-    def select(self, rows):
-        """Keep these rows, in this order: searches drop, repeat and reorder hypotheses."""
+    def select(self, rows: Tensor):
+        """Keep these rows, in this order: searches drop, repeat and reorder them."""
         if self.k is not None:
-            self.k, self.v = self.some(self.k, rows), self.some(self.v, rows)
+            self.k = self.some(self.k, rows)
+            self.v = self.some(self.v, rows)
 
-    def some(self, held, rows):
-        """A copy of some rows, with room for the next position: else it would be copied twice."""
+    def some(self, held: Tensor, rows: Tensor) -> Tensor:
+        """A copy of some rows, with room for the next position.
+
+        Without the room they would be copied twice.
+        """
         h, n, d = held.shape[1], self.length, held.shape[3]
         copy = held.new_empty(len(rows), h, n + 1, d)
         torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
@@ -171,13 +187,17 @@ class KeyValueCache:
 
 # %%
 @torch.no_grad()
-def greedy_search(model, source, extra=50):
-    """At each step the likeliest token: source ids (B, S) -> B lists of ids, end mark included where it was reached."""
+def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[list[int]]:
+    """At each step the likeliest token: source ids (B, S) -> B lists of ids.
+
+    The end mark is included where it was reached.
+    """
     model.eval()
     limit = output_limit(model, source, extra)
     alive = torch.arange(len(source), device=source.device)
     output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
-    state, results = model.start(source, KeyValueCache), [[] for _ in source]
+    state = model.start(source, KeyValueCache)
+    results = [[] for _ in source]
     while len(alive):
         best = next_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
         output = torch.cat([output, best], dim=1)
@@ -210,8 +230,8 @@ def greedy_search(model, source, extra=50):
 # outputs nearly as their mean over tokens does.
 
 # %%
-def length_penalty(length, alpha=0.6):
-    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark. Numbers or tensors."""
+def length_penalty(length: float | Tensor, alpha: float = 0.6) -> float | Tensor:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark."""
     return ((5 + length) / 6) ** alpha
 
 
@@ -219,17 +239,28 @@ def length_penalty(length, alpha=0.6):
 # What does $\alpha$ do to a choice? Three outputs, with made-up log probabilities: short and likely, middle, long.
 
 # %% tags=["active-ipynb"]
-# outputs = {"4 tokens, log P = -2.0": (4, -2.0), "8 tokens, log P = -2.4": (8, -2.4), "16 tokens, log P = -3.7": (16, -3.7)}
+# outputs = {
+#     "4 tokens, log P = -2.0": (4, -2.0),
+#     "8 tokens, log P = -2.4": (8, -2.4),
+#     "16 tokens, log P = -3.7": (16, -3.7),
+# }
+# lengths = range(1, 41)
+# penalties = {
+#     f"α = {alpha}": [length_penalty(n, alpha) for n in lengths] for alpha in (0, 0.6, 1)
+# }
 # alphas = [i / 50 for i in range(61)]
+# curves = {
+#     name: [log_p / length_penalty(n, alpha) for alpha in alphas]
+#     for name, (n, log_p) in outputs.items()
+# }
 # left, right = plotting.new_axes(5, 3.2, columns=2)
-# plotting.lines(range(1, 41), {f"α = {alpha}": [length_penalty(n, alpha) for n in range(1, 41)] for alpha in (0, 0.6, 1)},
-#                "length |Y|", "penalty lp(Y)", ax=left)
-# plotting.lines(alphas, {name: [log_p / length_penalty(n, alpha) for alpha in alphas] for name, (n, log_p) in outputs.items()},
-#                "α", "score", ax=right);
+# plotting.lines(lengths, penalties, "length |Y|", "penalty lp(Y)", ax=left)
+# plotting.lines(alphas, curves, "α", "score", ax=right);
 
 # %% tags=["active-ipynb"]
 # def winner(alpha):
-#     return max(outputs.values(), key=lambda output: output[1] / length_penalty(output[0], alpha))[0]
+#     scored = [(log_p / length_penalty(n, alpha), n) for n, log_p in outputs.values()]
+#     return max(scored)[1]
 #
 # assert length_penalty(1, 0.6) == 1 and abs(length_penalty(7, 0.6) - 2**0.6) < 1e-12
 # assert [winner(alpha) for alpha in (0, 0.6, 1)] == [4, 8, 16]
@@ -253,8 +284,8 @@ def length_penalty(length, alpha=0.6):
 # mark alone.
 
 # %%
-def take(tokens, places):
-    """Rows of each sentence's hypotheses: tokens (B, n, t), places (B, k) -> (B, k, t)."""
+def take(tokens: Tensor, places: Tensor) -> Tensor:
+    """Rows of each sentence's n hypotheses: (B, n, t), places (B, k) -> (B, k, t)."""
     return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
 
 
@@ -264,18 +295,22 @@ def take(tokens, places):
 # as all those of any other token, so these others can be left out.
 
 # %%
-def extend(tokens, scores, log_probs, K):
-    """The 2K best one-token extensions of each sentence's k <= K live hypotheses, best first; k V if that is fewer.
+def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
+           K: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The 2K best one-token extensions of each sentence's k <= K live hypotheses.
 
-    tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), their scores, and which of the k
-    hypotheses each extends, both (B, 2K).
+    tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), best
+    first, their scores, and which of the k hypotheses each extends, both (B, 2K). If
+    there are fewer than 2K, k V of each.
     """
     k, V = log_probs.shape[1:]
     totals = scores[:, :, None] + log_probs
-    ends = totals.amax(dim=1).topk(min(2 * K, V)).indices  # (B, n): no other token can end one of the 2K best
+    # (B, n): no other token can end one of the 2K best
+    ends = totals.amax(dim=1).topk(min(2 * K, V)).indices
     some = totals.gather(2, ends[:, None].expand(-1, k, -1))  # (B, k, n)
     best, place = some.flatten(1).topk(min(2 * K, k * V))
-    parent, token = place // ends.shape[1], ends.gather(1, place % ends.shape[1])  # place counts through all k * n of them
+    parent = place // ends.shape[1]  # place counts through all k * n of them
+    token = ends.gather(1, place % ends.shape[1])
     return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
 
 
@@ -283,14 +318,18 @@ def extend(tokens, scores, log_probs, K):
 # On the five-word model with $K = 2$: the best candidates of each step (at most four), each with the probability of the whole beginning, those kept in bold.
 
 # %% tags=["active-ipynb"]
-# tokens, scores, tree, kept = torch.ones(1, 1, 1, dtype=torch.long), torch.zeros(1, 1), {}, []          # the begin mark
+# tokens = torch.ones(1, 1, 1, dtype=torch.long)  # the begin mark
+# log_ps = torch.zeros(1, 1)  # log P of each beginning
+# tree, kept = {}, []
 # for _ in range(2):
 #     log_probs = next_log_probs(toy, tokens.flatten(0, 1), None)[None]
-#     candidates, best, _ = extend(tokens, scores, log_probs, K=2)
+#     candidates, best, _ = extend(tokens, log_ps, log_probs, K=2)
 #     paths = [tuple(words[token] for token in row[1:]) for row in candidates[0].tolist()]
-#     tree.update({path: log_p.exp().item() for path, log_p in zip(paths, best[0]) if log_p.isfinite()})
+#     for path, log_p in zip(paths, best[0]):
+#         if log_p.isfinite():
+#             tree[path] = log_p.exp().item()
 #     kept += paths[:2]
-#     tokens, scores = candidates[:, :2], best[:, :2]
+#     tokens, log_ps = candidates[:, :2], best[:, :2]
 # trees.hypotheses(tree, kept, "<s>");
 
 # %% [markdown]
@@ -301,11 +340,16 @@ def extend(tokens, scores, log_probs, K):
 # The best $n$ finished ones are kept beside the beam, padded to the same length.
 
 # %%
-def keep_finished(found, found_scores, tokens, scores, pad_id):
-    """The best n of the n found so far (B, n, t) and the newly finished (B, K, t + 1); -inf marks what is none."""
-    found_scores, places = torch.cat([found_scores, scores], dim=1).topk(found_scores.shape[1])
-    found = take(torch.cat([F.pad(found, (0, 1), value=pad_id), tokens], dim=1), places)
-    return found, found_scores
+def keep_finished(found: Tensor, found_scores: Tensor, tokens: Tensor, scores: Tensor,
+                  pad_id: int) -> tuple[Tensor, Tensor]:
+    """The best n of the n found (B, n, t) and the newly finished (B, K, t + 1).
+
+    Their tokens (B, n, t + 1) and scores (B, n); -inf marks what is none.
+    """
+    n = found_scores.shape[1]
+    found_scores, places = torch.cat([found_scores, scores], dim=1).topk(n)
+    found = F.pad(found, (0, 1), value=pad_id)
+    return take(torch.cat([found, tokens], dim=1), places), found_scores
 
 
 # %% [markdown]
@@ -314,8 +358,12 @@ def keep_finished(found, found_scores, tokens, scores, pad_id):
 # paper says "terminate early when possible"; this is the earliest moment at which $\log P$ so far and the length limit prove that nothing can change.
 
 # %%
-def can_improve(found_scores, live, limit, alpha):
-    """(B,): can the best live hypothesis (log P, (B,)) still overtake the last of those found, (B, n) log P / lp?"""
+def can_improve(found_scores: Tensor, live: Tensor, limit: Tensor,
+                alpha: float) -> Tensor:
+    """(B,): can the best live hypothesis still overtake the last of those found?
+
+    found_scores: (B, n), log P / lp, best first; live: (B,), the best one's log P.
+    """
     return found_scores[:, -1] < live / length_penalty(limit, alpha)
 
 
@@ -327,28 +375,29 @@ def can_improve(found_scores, live, limit, alpha):
 # %%
 @dataclass
 class Beam:
-    """The hypotheses of B sentences: k alive of each, and the best n that are finished."""
+    """The hypotheses of B sentences: k alive of each, and the n best finished ones."""
 
-    sentence: torch.Tensor  # (B,): its number in the batch
-    limit: torch.Tensor  # (B,): most tokens of an output
-    tokens: torch.Tensor  # (B, k, t), begin mark included
-    scores: torch.Tensor  # (B, k): log P
-    found: torch.Tensor  # (B, n, t)
-    found_scores: torch.Tensor  # (B, n): log P / lp, -inf where there is none yet
+    sentence: Tensor  # (B,): its number in the batch
+    limit: Tensor  # (B,): most tokens of an output
+    tokens: Tensor  # (B, k, t), begin mark included
+    scores: Tensor  # (B, k): log P
+    found: Tensor  # (B, n, t)
+    found_scores: Tensor  # (B, n): log P / lp, -inf where there is none yet
 
-    def keep(self, which):
+    def keep(self, which: Tensor) -> "Beam":
         """The same for some of the sentences."""
         return Beam(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 # %%
-def first_beam(source, limit, bos_id, n):
-    """The `Beam` before the first step: one hypothesis a sentence, which is its begin mark."""
+def first_beam(source: Tensor, limit: Tensor, bos_id: int, n: int) -> Beam:
+    """The `Beam` before the first step: a hypothesis a sentence, its begin mark."""
     B = len(source)
     tokens = source.new_full((B, 1, 1), bos_id)
+    scores = torch.zeros(B, 1, device=source.device)
     nothing = torch.full((B, n), -torch.inf, device=source.device)
-    return Beam(torch.arange(B, device=source.device), limit, tokens,
-                torch.zeros(B, 1, device=source.device), tokens.expand(-1, n, -1), nothing)
+    return Beam(torch.arange(B, device=source.device), limit, tokens, scores,
+                tokens.expand(-1, n, -1), nothing)
 
 
 # %% [markdown]
@@ -359,12 +408,17 @@ def first_beam(source, limit, bos_id, n):
 # 3. The $K$ best that did not end live on.
 
 # %%
-def advance(beam, log_probs, K, alpha, c):
-    """A step with log_probs (B, k, V): the next `Beam`, and which of the B * k rows each hypothesis extends, (B, K)."""
+def advance(beam: Beam, log_probs: Tensor, K: int, alpha: float,
+            c) -> tuple[Beam, Tensor]:
+    """A step with log_probs (B, k, V) of a model with configuration c.
+
+    Returns the next `Beam`, and which of the B * k rows each one extends, (B, K).
+    """
     candidates, best, parent = extend(beam.tokens, beam.scores, log_probs, K)
     length = candidates.shape[2] - 1  # without the begin mark
     ended = (candidates[:, :, -1] == c.eos_id) | (beam.limit <= length)[:, None]
-    finished = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
+    finished = best.masked_fill(~ended, -torch.inf)[:, :K]
+    finished = finished / length_penalty(length, alpha)
     found, found_scores = keep_finished(
         beam.found, beam.found_scores, candidates[:, :K], finished, c.pad_id)
     scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
@@ -379,8 +433,9 @@ def advance(beam, log_probs, K, alpha, c):
 # The search itself: steps, until every sentence is done. Sentences that are done are handed out and leave; the state follows the rest.
 
 # %%
-def beam_steps(model, source, K, alpha, extra, n):
-    """Run the search; yield a `Beam` of the sentences that are done, as soon as some are."""
+def beam_steps(model: nn.Module, source: Tensor, K: int, alpha: float, extra: int,
+               n: int) -> Iterator[Beam]:
+    """Run the search; yield a `Beam` of the sentences that are done, once some are."""
     c = model.config
     state = model.start(source, KeyValueCache)
     beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
@@ -399,26 +454,29 @@ def beam_steps(model, source, K, alpha, extra, n):
 # %%
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished output: its tokens, end mark included, and log P(Y | X) / lp(Y) in nats."""
+    """A finished output: tokens with the end mark, and log P(Y | X) / lp(Y) in nats."""
 
-    tokens: list
+    tokens: list[int]
     score: float
 
 
 # %%
 @torch.no_grad()
-def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
+def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 0.6,
+                extra: int = 50, n_best: int = 1) -> list[list[Hypothesis]]:
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
-    source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best first. A hypothesis that ends
-    leaves the beam, and the next best takes its place. A sentence is done when none alive can still overtake the n_best
-    found. Raises ValueError for a beam, an n_best, an alpha or an extra out of range.
+    source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best
+    first. A hypothesis that ends leaves the beam, and the next best takes its place. A
+    sentence is done when none alive can still overtake the n_best found. Raises
+    ValueError for a beam, an n_best, an alpha or an extra out of range.
     """
     check_search(beam, alpha, n_best)
     model.eval()
     results = [[] for _ in range(len(source))]
     for done in beam_steps(model, source, beam, alpha, extra, n_best):
-        found = zip(done.sentence.tolist(), done.found[:, :, 1:], done.found_scores.tolist())
+        all_scores = done.found_scores.tolist()
+        found = zip(done.sentence.tolist(), done.found[:, :, 1:], all_scores)
         for b, rows, scores in found:
             results[b] = [Hypothesis(row[row != model.config.pad_id].tolist(), score)
                           for row, score in zip(rows, scores) if score > -torch.inf]
@@ -427,9 +485,13 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 
 # %% tags=["active-ipynb"]
 # for hypothesis in beam_search(toy, source, beam=4, alpha=0.0, n_best=4)[0]:
-#     print(f"{math.exp(hypothesis.score):.2f}", " ".join(words[token] for token in hypothesis.tokens))
+#     print(
+#         f"{math.exp(hypothesis.score):.2f}",
+#         " ".join(words[token] for token in hypothesis.tokens),
+#     )
 # best = beam_search(toy, source, beam=2, alpha=0.0)[0][0]
-# assert [words[token] for token in best.tokens] == ["a", "cat", "</s>"] and abs(math.exp(best.score) - 0.32) < 1e-6
+# assert [words[token] for token in best.tokens] == ["a", "cat", "</s>"]
+# assert abs(math.exp(best.score) - 0.32) < 1e-6
 
 # %% [markdown]
 # With $\alpha = 0$ the score is $\log P$, so its exponential is the probability: 0.32 for "a cat", which a beam of two is enough
@@ -443,13 +505,36 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 
 # %% tags=["active-ipynb"]
 # digits = "zero one two three four five six seven eight nine".split()
-# numbers = [torch.randint(0, 10, (int(n),)).tolist() for n in torch.randint(3, 8, (2100,))]
-# pairs = [(" ".join(digits[d] for d in row), " ".join(digits[d] for d in reversed(row))) for row in numbers]
+# numbers = [
+#     torch.randint(0, 10, (int(n),)).tolist() for n in torch.randint(3, 8, (2100,))
+# ]
+# pairs = [
+#     (" ".join(digits[d] for d in row), " ".join(digits[d] for d in reversed(row)))
+#     for row in numbers
+# ]
 # tokenizer = Tokenizer.train([source for source, _ in pairs], vocab_size=300)
-# encoded, tests = encode_pairs(tokenizer, pairs), pairs[2000:]
-# model = Transformer(TransformerConfig(tokenizer.vocab_size, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=80))
+# encoded = encode_pairs(tokenizer, pairs)
+# tests = pairs[2000:]
+
+# %% tags=["active-ipynb"]
+# model = Transformer(
+#     TransformerConfig(
+#         tokenizer.vocab_size,
+#         d_model=32,
+#         d_ff=64,
+#         N=1,
+#         h=2,
+#         P_drop=0.0,
+#         max_positions=80,
+#     )
+# )
 # folder = tempfile.TemporaryDirectory()
-# train(model, encoded[:2000], TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.6, save_every=20), folder.name)
+# train(
+#     model,
+#     encoded[:2000],
+#     TrainingConfig(updates=300, batch_tokens=600, warmup=60, factor=0.6, save_every=20),
+#     folder.name,
+# )
 # source = pad([ids for ids, _ in encoded[2000:]], pad_id=0)
 # outputs = greedy_search(model, source)
 # print(pairs[2000][0], "->", tokenizer.decode(outputs[0]))
@@ -463,13 +548,18 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 #
 # @torch.no_grad()
 # def score_of(model, ids, tokens, alpha=0.6):
-#     log_p = model.eval()(ids[None], torch.tensor([[1, *tokens[:-1]]]))[0].log_softmax(dim=-1)
-#     return log_p[range(len(tokens)), tokens].sum().item() / length_penalty(len(tokens), alpha)
+#     logits = model.eval()(ids[None], torch.tensor([[1, *tokens[:-1]]]))[0]
+#     log_p = logits.log_softmax(dim=-1)[range(len(tokens)), tokens].sum().item()
+#     return log_p / length_penalty(len(tokens), alpha)
 #
-# gaps = [abs(hypothesis.score - score_of(model, ids[ids != 0], hypothesis.tokens))
-#         for ids, some in zip(source[:20], n_best) for hypothesis in some]
+# gaps = [
+#     abs(hypothesis.score - score_of(model, ids[ids != 0], hypothesis.tokens))
+#     for ids, some in zip(source[:20], n_best)
+#     for hypothesis in some
+# ]
 # print(f"{len(gaps)} hypotheses, largest difference {max(gaps):.1e}")
-# assert max(gaps) < 1e-4 and all(some == sorted(some, key=lambda h: -h.score) for some in n_best)
+# assert max(gaps) < 1e-4
+# assert all(some == sorted(some, key=lambda h: -h.score) for some in n_best)
 
 # %% [markdown]
 # **What the cache saves**, with a random model and random sentences, and nothing changes, neither there nor with the trained one:
@@ -486,14 +576,20 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 #         tokens = torch.cat([tokens, logits.argmax(dim=-1, keepdim=True)], dim=1)
 #     return tokens[:, 1:].tolist()
 #
-# random_model = Transformer(TransformerConfig(50, d_model=64, d_ff=128, N=2, h=4, tie_embeddings=False)).eval()
-# torch.nn.init.zeros_(random_model.output.weight[2].detach())  # the end mark is never the likeliest
+# c = TransformerConfig(50, d_model=64, d_ff=128, N=2, h=4, tie_embeddings=False)
+# random_model = Transformer(c).eval()
+# # the end mark is never the likeliest
+# torch.nn.init.zeros_(random_model.output.weight[2].detach())
 # long = torch.randint(3, 50, (8, 30))
 # ways = {"with caches": greedy_search, "without": without_cache}
-# seconds = {name: Timer("f(m, s)", globals=dict(f=f, m=random_model, s=long)).timeit(2).median for name, f in ways.items()}
+# seconds = {
+#     name: Timer("f(m, s)", globals=dict(f=f, m=random_model, s=long)).timeit(2).median
+#     for name, f in ways.items()
+# }
 # plotting.bars(seconds, "", "seconds for 8 outputs", ax=plotting.new_axes(3.5, 2.6))
-# assert greedy_search(random_model, long) == without_cache(random_model, long)
-# assert len(set(map(tuple, greedy_search(random_model, long)))) > 1                       # the eight outputs are not all alike
+# written = greedy_search(random_model, long)
+# assert written == without_cache(random_model, long)
+# assert len(set(map(tuple, written))) > 1  # the eight outputs are not all alike
 
 # %% [markdown]
 # This model cannot end, so its outputs run to the limit of 80 tokens: 80 steps over one position
@@ -512,7 +608,8 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 
 # %% tags=["active-ipynb"]
 # translations = translate(model, tokenizer, [source for source, _ in tests])
-# assert translations == [tokenizer.decode(some[0].tokens) for some in n_best]            # whatever the batches were
+# # whatever the batches were
+# assert translations == [tokenizer.decode(some[0].tokens) for some in n_best]
 # print(translations[:3])
 
 # %% [markdown]
@@ -525,10 +622,11 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # from transformer import load
 #
 # bundled, bundled_tokenizer = load()
-# entries = translate_n_best(bundled, bundled_tokenizer, ["The old cat behind the school lost its ball."])[0]
+# sentence = ["The old cat behind the school lost its ball."]
+# entries = translate_n_best(bundled, bundled_tokenizer, sentence)[0]
 # for entry in entries:
 #     print(f"{entry.score:7.3f}  {entry.text}")
-# assert entries[0].text == translate(bundled, bundled_tokenizer, ["The old cat behind the school lost its ball."])[0]
+# assert entries[0].text == translate(bundled, bundled_tokenizer, sentence)[0]
 
 # %% [markdown]
 # They resemble each other, as the entries of an n-best list usually do: a word or an ending is different. The score says how much the model
@@ -542,19 +640,29 @@ def beam_search(model, source, beam=4, alpha=0.6, extra=50, n_best=1):
 # weights of several checkpoints lies in the middle of the jumps. The paper averages the last 5 (base) or 20 (big). What that is worth, notebook 16 measures on Multi30k.
 
 # %%
-def average_checkpoints(paths):
-    """The mean of the weights in several files, parameter by parameter (Section 6.1): {name: tensor}, float32.
+def shapes(tensors: dict) -> dict:
+    """{name: shape} of {name: tensor}."""
+    return {name: tensor.shape for name, tensor in tensors.items()}
 
-    Raises ValueError for no files at all, and for one whose names or shapes differ from the first's.
+
+def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, Tensor]:
+    """The mean of the weights in several files, parameter by parameter (Section 6.1).
+
+    Returns {name: tensor}, float32. Raises ValueError for no files at all, and for one
+    whose names or shapes differ from the first's.
     """
-    paths, total = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)], {}
+    if isinstance(paths, (str, Path)):
+        paths = [paths]
+    paths = [Path(path) for path in paths]
     if not paths:
         raise ValueError("no checkpoints to average: name at least one file")
-    for path in paths:
+    first = load_weights(paths[0])[0]
+    total = {name: tensor.double() for name, tensor in first.items()}
+    for path in paths[1:]:
         tensors = load_weights(path)[0]
-        total = total or {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in tensors.items()}
-        if {name: tensor.shape for name, tensor in tensors.items()} != {name: tensor.shape for name, tensor in total.items()}:
-            raise ValueError(f"{path} is of another configuration than {paths[0]}: average the checkpoints of one run")
+        if shapes(tensors) != shapes(total):
+            raise ValueError(f"{path} is of another configuration than {paths[0]}: "
+                             "average the checkpoints of one run")
         for name, tensor in tensors.items():
             total[name] += tensor
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
@@ -563,8 +671,10 @@ def average_checkpoints(paths):
 # %% tags=["active-ipynb"]
 # paths = sorted(Path(folder.name, "weights").iterdir())
 # average = average_checkpoints(paths)
-# by_hand = torch.stack([load_weights(path)[0]["embedding.weight"] for path in paths]).mean(dim=0)
-# assert len(paths) == 5 and torch.allclose(average["embedding.weight"], by_hand, rtol=0, atol=1e-6)
+# matrices = [load_weights(path)[0]["embedding.weight"] for path in paths]
+# by_hand = torch.stack(matrices).mean(dim=0)
+# assert len(paths) == 5
+# assert torch.allclose(average["embedding.weight"], by_hand, rtol=0, atol=1e-6)
 
 # %% [markdown]
 # ## BLEU
@@ -586,15 +696,19 @@ def average_checkpoints(paths):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# output, reference = "the red red fox jumps over the sleeping dog", "the quick red fox jumps over the very lazy dog"
+# output = "the red red fox jumps over the sleeping dog"
+# reference = "the quick red fox jumps over the very lazy dog"
+#
 # def runs(text, n):
 #     return Counter(zip(*(text.split()[i:] for i in range(n))))
 #
-# hits = [(runs(output, n) & runs(reference, n)).total() for n in (1, 2, 3, 4)]           # & takes the smaller count
+# # & takes the smaller count
+# hits = [(runs(output, n) & runs(reference, n)).total() for n in (1, 2, 3, 4)]
 # counts = [runs(output, n).total() for n in (1, 2, 3, 4)]
 # brevity = min(1.0, math.exp(1 - 10 / 9))
 # by_hand = 100 * brevity * math.prod(h / c for h, c in zip(hits, counts)) ** (1 / 4)
-# print("precisions", [f"{h}/{c}" for h, c in zip(hits, counts)], f"brevity penalty {brevity:.3f}  BLEU {by_hand:.2f}")
+# precisions = [f"{h}/{c}" for h, c in zip(hits, counts)]
+# print("precisions", precisions, f"brevity penalty {brevity:.3f}  BLEU {by_hand:.2f}")
 # assert abs(by_hand - bleu([output], [reference]).score) < 1e-9
 
 # %% [markdown]
@@ -603,9 +717,11 @@ def average_checkpoints(paths):
 # Back to the model that reverses digits. Of it one can ask more: is the whole sentence right?
 
 # %% tags=["active-ipynb"]
-# references, greedy = [target for _, target in tests], translate(model, tokenizer, [source for source, _ in tests], beam=1)
+# references = [target for _, target in tests]
+# greedy = translate(model, tokenizer, [source for source, _ in tests], beam=1)
 # for name, some in [("greedy", greedy), ("beam of 4", translations)]:
-#     print(f"{name}: BLEU {bleu(some, references).score:.1f}, exact match {exact_match(some, references):.0%}")
+#     score, exact = bleu(some, references).score, exact_match(some, references)
+#     print(f"{name}: BLEU {score:.1f}, exact match {exact:.0%}")
 # print(bleu(translations, references).signature)
 
 # %% [markdown]
@@ -636,10 +752,15 @@ def average_checkpoints(paths):
 # %% tags=["active-ipynb"]
 # from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 #
-# german = "„Die E-Mail-Adresse der CDU-Politikerin ist neu“, sagt er, „und ihr T-Shirt auch.“"
-# output = '"Die Email-Adresse der CDU-Politikerin ist neu", sagt er, "und Ihr T-Shirt auch."'
-# cuts = {"sacreBLEU 13a": Tokenizer13a()(german), "Moses, lower case": moses_words([german], "de", lowercase=True)[0],
-#         "Moses, compounds": split_compounds(moses_words([german], "de")[0])}
+# german = ("„Die E-Mail-Adresse der CDU-Politikerin ist neu“, "
+#           "sagt er, „und ihr T-Shirt auch.“")
+# output = ('"Die Email-Adresse der CDU-Politikerin ist neu", '
+#           'sagt er, "und Ihr T-Shirt auch."')
+# cuts = {
+#     "sacreBLEU 13a": Tokenizer13a()(german),
+#     "Moses, lower case": moses_words([german], "de", lowercase=True)[0],
+#     "Moses, compounds": split_compounds(moses_words([german], "de")[0]),
+# }
 # for (name, cut), way in zip(cuts.items(), (bleu, tokenized_bleu, compound_bleu)):
 #     print(f"{name:18} {way([output], [german]).score:5.1f}   {cut.replace(' ', '|')}")
 
@@ -650,9 +771,12 @@ def average_checkpoints(paths):
 # sacreBLEU at 0.978 times the paper's count, minus 0.05, so its 28.4 is about 27.7.
 
 # %% tags=["active-ipynb"]
-# assert split_compounds("rich-text format - a-b-c") == "rich ##AT##-##AT## text format - a ##AT##-##AT## b-c"
-# assert cuts["Moses, compounds"].split().count("##AT##-##AT##") == 4 and "e-mail-adresse" in cuts["Moses, lower case"]
-# assert abs(multi_bleu(["the red red fox jumps over the sleeping dog"], [reference]).score - by_hand) < 1e-9
+# divided = split_compounds("rich-text format - a-b-c")
+# assert divided == "rich ##AT##-##AT## text format - a ##AT##-##AT## b-c"
+# assert cuts["Moses, compounds"].split().count("##AT##-##AT##") == 4
+# assert "e-mail-adresse" in cuts["Moses, lower case"]
+# fox = multi_bleu(["the red red fox jumps over the sleeping dog"], [reference])
+# assert abs(fox.score - by_hand) < 1e-9
 
 # %% [markdown]
 # ## Letters instead of words
@@ -665,8 +789,9 @@ def average_checkpoints(paths):
 
 # %% tags=["active-ipynb"]
 # hard = random.Random(0).sample(read_bundled("hard"), 400)
+# sources = [example.source for example in hard]
 # gold = [example.target for example in hard]
-# bundled_outputs = translate(bundled, bundled_tokenizer, [example.source for example in hard])
+# bundled_outputs = translate(bundled, bundled_tokenizer, sources)
 # for name, score in scores(bundled_outputs, gold).items():
 #     print(f"{name:26} {score.score:5.2f} ± {score.margin:.2f}   {score.signature}")
 
@@ -679,8 +804,12 @@ def average_checkpoints(paths):
 # %% tags=["active-ipynb"]
 # sizes = [25, 50, 100, 200, 400]
 # margins = [bleu(bundled_outputs[:n], gold[:n], resamples=1000).margin for n in sizes]
-# plotting.lines(sizes, {"margin": margins, "1/√n, from n = 400": [margins[-1] * (sizes[-1] / n) ** 0.5 for n in sizes]},
-#                "test sentences n", "± BLEU", markers=True).set_ylim(bottom=0)
+# curves = {
+#     "margin": margins,
+#     "1/√n, from n = 400": [margins[-1] * (sizes[-1] / n) ** 0.5 for n in sizes],
+# }
+# ax = plotting.lines(sizes, curves, "test sentences n", "± BLEU", markers=True)
+# ax.set_ylim(bottom=0)
 # assert 0 < margins[-1] < margins[0]
 
 # %% [markdown]
@@ -693,11 +822,15 @@ def average_checkpoints(paths):
 # With the bundled model and its hard test set (longer sentences and new combinations, notebook 10), what do the paper's $\alpha = 0.6$ and its neighbours give?
 
 # %% tags=["active-ipynb"]
-# wanted = sum(len(text.split()) for text in gold[:100])
+# def count_words(texts):
+#     return sum(len(text.split()) for text in texts)
+#
 # for alpha in (0.0, 0.6, 1.0, 2.0, 4.0):
-#     some = translate(bundled, bundled_tokenizer, [example.source for example in hard[:100]], alpha=alpha)
-#     words_written, score = sum(len(text.split()) for text in some), bleu(some, gold[:100], resamples=300)
-#     print(f"α = {alpha}: {words_written / wanted:4.0%} of the reference's words, BLEU {score.score:.1f} ± {score.margin:.1f}")
+#     some = translate(bundled, bundled_tokenizer, sources[:100], alpha=alpha)
+#     share = count_words(some) / count_words(gold[:100])
+#     score = bleu(some, gold[:100], resamples=300)
+#     print(f"α = {alpha}: {share:4.0%} of the reference's words, "
+#           f"BLEU {score.score:.1f} ± {score.margin:.1f}")
 
 # %% [markdown]
 # Up to 2 little changes: the outputs become a little longer, and the scores lie within each other's margins. A
@@ -709,10 +842,12 @@ def average_checkpoints(paths):
 # %% tags=["active-ipynb"]
 # for beam in (1, 2, 4, 8, 16):
 #     started = time.perf_counter()
-#     some = [best for best, in translate_n_best(bundled, bundled_tokenizer, [example.source for example in hard[:100]], n_best=1, beam=beam)]
+#     lists = translate_n_best(
+#         bundled, bundled_tokenizer, sources[:100], n_best=1, beam=beam)
 #     seconds = time.perf_counter() - started
-#     own = sum(entry.score for entry in some) / len(some)
-#     print(f"beam {beam:2}: {seconds:.1f} s, BLEU {bleu([entry.text for entry in some], gold[:100]).score:.1f}, mean score {own:.4f}")
+#     score = bleu([best.text for (best,) in lists], gold[:100]).score
+#     own = sum(best.score for (best,) in lists) / len(lists)
+#     print(f"beam {beam:2}: {seconds:.1f} s, BLEU {score:.1f}, mean score {own:.4f}")
 
 # %% [markdown]
 # A wider search costs time. It finds outputs that the *model* likes better, and here the first step does nearly all of it. A reader need not like them better: BLEU hardly moves,
@@ -724,17 +859,21 @@ def average_checkpoints(paths):
 # **A beam of 1 without penalty is greedy search**, and **a batch gives each sentence what it gets alone**.
 
 # %% tags=["active-ipynb"]
-# assert [some[0].tokens for some in beam_search(model, source, beam=1, alpha=0.0)] == outputs
+# narrow = beam_search(model, source, beam=1, alpha=0.0)
+# assert [some[0].tokens for some in narrow] == outputs
 # for i in range(0, 30, 3):
 #     alone = source[i, source[i] != 0][None]
-#     assert beam_search(model, alone)[0][0].tokens == n_best[i][0].tokens and greedy_search(model, alone)[0] == outputs[i]
+#     assert beam_search(model, alone)[0][0].tokens == n_best[i][0].tokens
+#     assert greedy_search(model, alone)[0] == outputs[i]
 
 # %% [markdown]
 # **A beam wide enough is exhaustive search.** Four usable tokens, at most four in a row: every possible output can be
 # scored, 40 that end and 81 that are cut off by the limit. A random model, several penalties, the ten best:
 
 # %% tags=["active-ipynb"]
-# tiny, ids = Transformer(TransformerConfig(5, d_model=16, d_ff=32, N=1, h=2)), torch.tensor([[3, 2]])
+# tiny = Transformer(TransformerConfig(5, d_model=16, d_ff=32, N=1, h=2))
+# ids = torch.tensor([[3, 2]])
+#
 # def possible(n):
 #     for tokens in itertools.product([1, 2, 3, 4], repeat=n):
 #         if 2 not in tokens[:-1] and (tokens[-1] == 2 or n == 4):
@@ -743,29 +882,33 @@ def average_checkpoints(paths):
 # everything = [tokens for n in (1, 2, 3, 4) for tokens in possible(n)]
 # assert len(everything) == 40 + 81
 # for alpha in (0.0, 0.6, 1.0, 3.0):
-#     by_force = sorted(everything, key=lambda tokens: -score_of(tiny, ids[0], tokens, alpha))[:10]
-#     assert [h.tokens for h in beam_search(tiny, ids, beam=130, alpha=alpha, extra=2, n_best=10)[0]] == by_force
+#     by_force = sorted(
+#         everything, key=lambda tokens: -score_of(tiny, ids[0], tokens, alpha))
+#     ten = beam_search(tiny, ids, beam=130, alpha=alpha, extra=2, n_best=10)[0]
+#     assert [hypothesis.tokens for hypothesis in ten] == by_force[:10]
 
 # %% [markdown]
 # **Stopping early changes nothing.** The same search with a `can_improve` that always says yes, as long as anything lives:
 
 # %% tags=["active-ipynb"]
 # early = can_improve
+#
 # def can_improve(found_scores, live, limit, alpha):
 #     return live.isfinite()
 #
 # patient = beam_search(model, source, extra=20, n_best=4)
 # can_improve = early
-# assert [[h.tokens for h in some] for some in beam_search(model, source, extra=20, n_best=4)] == \
-#        [[h.tokens for h in some] for some in patient]
+# for some, others in zip(beam_search(model, source, extra=20, n_best=4), patient):
+#     assert [h.tokens for h in some] == [h.tokens for h in others]
 
 # %% [markdown]
 # **Outputs end** at the end mark, or 50 tokens past the length of the input.
 
 # %% tags=["active-ipynb"]
-# endless = Bigrams([[0.0, 0.0, 0.0, 1.0]] * 4)                               # says token 3 for ever
-# for some in (greedy_search(endless, torch.tensor([[3, 3, 2], [3, 2, 0]])),
-#              [best[0].tokens for best in beam_search(endless, torch.tensor([[3, 3, 2], [3, 2, 0]]))]):
+# endless = Bigrams([[0.0, 0.0, 0.0, 1.0]] * 4)  # says token 3 for ever
+# two = torch.tensor([[3, 3, 2], [3, 2, 0]])
+# found = [best.tokens for (best,) in beam_search(endless, two)]
+# for some in greedy_search(endless, two), found:
 #     assert [len(tokens) for tokens in some] == [3 + 50, 2 + 50]
 # assert all(tokens.count(2) <= 1 and 2 not in tokens[:-1] for tokens in outputs)
 
@@ -780,7 +923,8 @@ def average_checkpoints(paths):
 # %% tags=["active-ipynb"]
 # your_alpha = ...
 # if your_alpha is not ...:
-#     short, long = (log_p / length_penalty(n, your_alpha) for n, log_p in ((6, -3.0), (12, -4.0)))
+#     short = -3.0 / length_penalty(6, your_alpha)
+#     long = -4.0 / length_penalty(12, your_alpha)
 #     assert abs(short - long) < 1e-3
 
 # %% [markdown]
@@ -798,7 +942,8 @@ def average_checkpoints(paths):
 # if your_start is not ...:
 #     yours = Bigrams([end, your_start, end, the, a, end, end, end])
 #     assert abs(sum(your_start) - 1) < 1e-9 and your_start[3] > 0
-#     assert greedy_search(yours, ids)[0] == beam_search(yours, ids, beam=4, alpha=0.0)[0][0].tokens
+#     best = beam_search(yours, ids, beam=4, alpha=0.0)[0][0]
+#     assert greedy_search(yours, ids)[0] == best.tokens
 
 # %% [markdown]
 # <details><summary>Solution</summary>

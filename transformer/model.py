@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.checks import check_ids, check_sides
@@ -53,7 +53,7 @@ from transformer.state import State
 # from transformer.weights import count_parameters
 #
 # torch.manual_seed(0)
-# torch.set_num_threads(1)            # matrices as small as these gain nothing from a second core
+# torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
 
 # %% [markdown]
 # ## The whole picture
@@ -64,14 +64,40 @@ from transformer.state import State
 
 # %% tags=["active-ipynb"]
 # below = [("embedding × √d_model", 0), ("add positions", 4)]
-# attend, think, norm = lambda text: (text, 1), ("feed-forward", 2), ("add & norm", None)
-# encoder = [("source  (B, S)", None), *below, attend("self-attention"), norm, think, norm, ("memory  (B, S, d_model)", None)]
-# decoder = [("target  (B, T)", None), *below, attend("causal self-attention"), norm, attend("attention to memory"), norm, think, norm,
-#            ("embedding, transposed", 0), ("logits  (B, T, V)", None)]
-# boxes = {f"e{i}": (0, 0.8 * i, *box) for i, box in enumerate(encoder)} | {f"d{i}": (1.25, 0.8 * i + 1.6, *box) for i, box in enumerate(decoder)}
-# arrows = [(f"{c}{i}", f"{c}{i + 1}", 0) for c, n in (("e", 7), ("d", 10)) for i in range(n)] + [("e7", "d5", 0)]
-# around = [("e2", "e4", -0.42), ("e4", "e6", -0.42), ("d2", "d4", 0.42), ("d4", "d6", 0.42), ("d6", "d8", 0.42)]
-# diagrams.flow(boxes, arrows + around, [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")], plotting.new_axes(7.5, 8));
+# think = ("feed-forward", 2)
+# norm = ("add & norm", None)
+# encoder = [
+#     ("source  (B, S)", None),
+#     *below,
+#     ("self-attention", 1),
+#     norm,
+#     think,
+#     norm,
+#     ("memory  (B, S, d_model)", None),
+# ]
+# decoder = [
+#     ("target  (B, T)", None),
+#     *below,
+#     ("causal self-attention", 1),
+#     norm,
+#     ("attention to memory", 1),
+#     norm,
+#     think,
+#     norm,
+#     ("embedding, transposed", 0),
+#     ("logits  (B, T, V)", None),
+# ]
+
+# %% tags=["active-ipynb"]
+# boxes = {f"e{i}": (0, 0.8 * i, *box) for i, box in enumerate(encoder)}
+# boxes |= {f"d{i}": (1.25, 0.8 * i + 1.6, *box) for i, box in enumerate(decoder)}
+# arrows = [(f"e{i}", f"e{i + 1}", 0) for i in range(7)]
+# arrows += [(f"d{i}", f"d{i + 1}", 0) for i in range(10)]
+# arrows += [("e7", "d5", 0)]
+# around = [("e2", "e4", -0.42), ("e4", "e6", -0.42)]
+# around += [("d2", "d4", 0.42), ("d4", "d6", 0.42), ("d6", "d8", 0.42)]
+# frames = [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")]
+# diagrams.flow(boxes, arrows + around, frames, plotting.new_axes(7.5, 8));
 
 # %% [markdown]
 # Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
@@ -95,6 +121,7 @@ PRESETS = {
     "base": dict(),
     "big": dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3),
 }
+Positions = Literal["sinusoidal", "learned", "rotary"]
 
 
 # %% [markdown]
@@ -103,19 +130,19 @@ PRESETS = {
 # %%
 @dataclass(frozen=True)
 class TransformerConfig:
-    """The sizes of a Transformer, with the paper's names; the defaults are its base model (Table 3)."""
+    """The sizes of a Transformer, in the paper's names; its base model by default."""
 
-    vocab_size: int  # types in the vocabulary that both languages share (the paper: about 37,000)
+    vocab_size: int  # types in the vocabulary of both languages (paper: about 37,000)
     d_model: int = 512  # width of every token's vector between layers
     d_ff: int = 2048  # hidden units of the position-wise network
     N: int = 6  # layers in the encoder, and as many in the decoder
     h: int = 8  # attention heads
-    d_k: int | None = None  # width of a head's queries and keys (d_model / h where not given)
-    d_v: int | None = None  # width of a head's values (d_model / h where not given)
+    d_k: int | None = None  # width of a head's queries and keys (otherwise d_model / h)
+    d_v: int | None = None  # width of a head's values (otherwise d_model / h)
     P_drop: float = 0.1  # dropout on each sub-layer's output and on embeddings
-    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"  # sines, a learned vector each, or turned q and k
+    positions: Positions = "sinusoidal"  # sines, learned vectors, or turned q and k
     norm_first: bool = False  # pre-norm, the later variant; the paper's is post-norm
-    tie_embeddings: bool = True  # one matrix for source, target and output, as in the paper; otherwise three
+    tie_embeddings: bool = True  # one matrix for source, target, output, not three
     max_positions: int = 1024  # longest sentence in tokens
     pad_id: int = 0  # token id that fills up short sentences
     bos_id: int = 1  # token id that every target begins with
@@ -125,17 +152,22 @@ class TransformerConfig:
         check_sizes(self)
 
     @classmethod
-    def preset(cls, name, **changes):
-        """A named size: "tiny", "small", or the paper's "base" and "big"; changes replace single fields."""
+    def preset(cls, name: str, **changes) -> "TransformerConfig":
+        """A named size: "tiny", "small", or the paper's "base" and "big".
+
+        changes replace single fields.
+        """
         if name not in PRESETS:
-            raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(PRESETS)}")
+            raise ValueError(
+                f"unknown preset {name!r}: choose one of {', '.join(PRESETS)}")
         return cls(**{**PRESETS[name], **changes})
 
 
 # %% tags=["active-ipynb"]
 # for name in PRESETS:
 #     c = TransformerConfig.preset(name, vocab_size=37000)
-#     print(f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  P_drop {c.P_drop}")
+#     print(f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
+#           f"P_drop {c.P_drop}")
 # try:
 #     TransformerConfig.preset("huge", vocab_size=37000)
 # except ValueError as error:
@@ -149,25 +181,30 @@ class TransformerConfig:
 # %%
 @dataclass(frozen=True)
 class Parts:
-    """What a `Transformer` is built from; other parts take the same arguments and have the same parameters' names."""
+    """What a `Transformer` is built from.
+
+    Other parts take the same arguments and have the same parameters' names.
+    """
 
     attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
     feed_forward: Callable = FeedForward  # (d_model, d_ff)
     norm: Callable = LayerNorm  # (d_model)
     dropout: Callable = nn.Dropout  # (P_drop)
     residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
-    positions: Callable | None = None  # (max_positions, d_model); None: as the configuration says
+    positions: Callable | None = None  # (max_positions, d_model); None: config decides
 
 
 # %%
-def layer(c, parts, of_decoder):
+def layer(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Layer:
     """One layer of a config: with attention over the memory in the decoder."""
     rotate = None
     if c.positions == "rotary":
         rotate = RotaryPositions(c.max_positions, c.d_k or c.d_model // c.h)
     sizes = c.d_model, c.h, c.d_k, c.d_v
+    residual = partial(
+        parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout)
     return Layer(
-        partial(parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout),
+        residual,
         parts.attention(*sizes, rotate=rotate),
         parts.feed_forward(c.d_model, c.d_ff),
         parts.attention(*sizes) if of_decoder else None)
@@ -178,8 +215,8 @@ def layer(c, parts, of_decoder):
 # would never be normalised.
 
 # %%
-def stack(c, parts, of_decoder):
-    """The encoder's or the decoder's stack of a config; a pre-norm stack ends with a norm."""
+def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
+    """The encoder's or the decoder's stack; a pre-norm stack ends with a norm."""
     layers = [layer(c, parts, of_decoder) for _ in range(c.N)]
     return Stack(layers, parts.norm(c.d_model) if c.norm_first else None)
 
@@ -194,14 +231,17 @@ def stack(c, parts, of_decoder):
 # variance $1/d_{model}$, as notebook 06 set them.
 
 # %%
-def initialize(model):
-    """Xavier-uniform matrices, those of queries, keys and values divided by sqrt(2), and zero biases.
+def initialize(model: nn.Module):
+    """Xavier-uniform matrices and zero biases.
 
-    Embeddings keep N(0, 1 / d_model). The paper names no scheme; the matrices follow `torch.nn.Transformer`.
+    The matrices of queries, keys and values are divided by sqrt(2), and embeddings keep
+    N(0, 1 / d_model). The paper names no scheme; the matrices follow
+    `torch.nn.Transformer`.
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight, gain=2**-0.5 if name.endswith(("W_Q", "W_K", "W_V")) else 1.0)
+            gain = 2**-0.5 if name.endswith(("W_Q", "W_K", "W_V")) else 1.0
+            nn.init.xavier_uniform_(module.weight, gain=gain)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
 
@@ -220,11 +260,12 @@ POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 class Transformer(nn.Module):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 
-    Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises ValueError
-    for a token id outside the vocabulary and for a sentence longer than config.max_positions.
+    Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises
+    ValueError for a token id outside the vocabulary and for a sentence longer than
+    config.max_positions.
     """
 
-    def __init__(self, config, parts=Parts()):
+    def __init__(self, config: TransformerConfig, parts: Parts = Parts()):
         super().__init__()
         self.config = c = config
         self.embedding = Embedding(c.vocab_size, c.d_model)
@@ -233,49 +274,52 @@ class Transformer(nn.Module):
         if not c.tie_embeddings:
             self.target_embedding = Embedding(c.vocab_size, c.d_model)
             self.output = Projection(Embedding(c.vocab_size, c.d_model))
-        positions = parts.positions or POSITIONS.get(c.positions)  # rotary ones are in attention
+        # rotary ones are in attention
+        positions = parts.positions or POSITIONS.get(c.positions)
         self.positions = positions and positions(c.max_positions, c.d_model)
         self.dropout = parts.dropout(c.P_drop)
         self.encoder = stack(c, parts, of_decoder=False)
         self.decoder = stack(c, parts, of_decoder=True)
         initialize(self)
 
-    def embed(self, embedding, tokens, start=0):
+    def embed(self, embedding: nn.Module, tokens: Tensor, start: int = 0) -> Tensor:
         """Ids (B, T) of tokens from position start on -> (B, T, d_model)."""
         x = embedding(tokens)
         if self.positions is not None:
             x = self.positions(x, start)
         return self.dropout(x)
 
-    def encode(self, source):
+    def encode(self, source: Tensor) -> Tensor:
         """Source ids (B, S) -> memory (B, S, d_model)."""
         mask = padding_mask(check_ids(source), self.config.pad_id)
         return self.encoder(self.embed(self.embedding, source), mask)
 
-    def states(self, target, memory, source_mask):
-        """Target ids (B, T) over memory (B, S, d_model) -> the decoder's output (B, T, d_model)."""
+    def states(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
+        """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model)."""
         check_sides(memory, check_ids(target), "memory")
         x = self.embed(self.target_embedding, target)
         mask = causal_mask(target.shape[1], target.device)
         return self.decoder(x, mask, memory, source_mask)
 
-    def forward(self, source, target):
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
         check_sides(check_ids(source), target)
         mask = padding_mask(source, self.config.pad_id)
         return self.output(self.states(target, self.encode(source), mask))
 
-    def loss(self, batch, criterion):
-        """criterion(output, states, gold) of a `Batch` (10): what training makes small (14)."""
+    def loss(self, batch, criterion: Callable) -> Tensor:
+        """criterion(output, states, gold) of a `Batch` (10): training's aim (14)."""
         mask = padding_mask(batch.source, self.config.pad_id)
         x = self.states(batch.decoder_input, self.encode(batch.source), mask)
         return criterion(self.output, x, batch.gold)
 
-    def start(self, source, new_cache):
+    def start(self, source: Tensor, new_cache: Callable) -> State:
         """The `State` of a search that has read source (B, S) and written nothing (15).
 
-        new_cache() makes an empty cache; each decoder layer gets two, and the second is filled.
+        new_cache() makes an empty cache; each decoder layer gets two, and the second is
+        filled.
         """
-        memory, caches = self.encode(source), []
+        memory = self.encode(source)
+        caches = []
         for layer in self.decoder.layers:
             of_memory = new_cache()
             if layer.cross_attention is not None:
@@ -283,8 +327,8 @@ class Transformer(nn.Module):
             caches.append((new_cache(), of_memory))
         return State(caches, padding_mask(source, self.config.pad_id))
 
-    def step(self, tokens, state):
-        """Read the next tokens (rows, T) of every hypothesis -> logits (rows, V) of what follows."""
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """The next tokens (rows, T) of hypotheses -> logits (rows, V) after them."""
         start, state.length = state.length, state.length + tokens.shape[1]
         x = self.embed(self.target_embedding, tokens, start)
         mask = None
@@ -300,13 +344,16 @@ class Transformer(nn.Module):
 # A first run, with random tokens and random weights:
 
 # %% tags=["active-ipynb"]
-# config = TransformerConfig(vocab_size=1000, d_model=64, d_ff=128, N=2, h=4, max_positions=400)
+# config = TransformerConfig(
+#     vocab_size=1000, d_model=64, d_ff=128, N=2, h=4, max_positions=400
+# )
 # model = Transformer(config).eval()
 # source, target = torch.randint(3, 1000, (8, 9)), torch.randint(3, 1000, (8, 30))
 # logits = model(source, target)
 # loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), target[:, 1:].flatten()).item()
 # print(tuple(model.encode(source).shape), tuple(logits.shape))
-# print(f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, log V + 1/2 = {math.log(1000) + 0.5:.2f}")
+# print(f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, "
+#       f"log V + 1/2 = {math.log(1000) + 0.5:.2f}")
 
 # %% [markdown]
 # The memory has one vector for each source token. The logits have, for each target token, one score for every type. They start with a variance near
@@ -328,7 +375,8 @@ class Transformer(nn.Module):
 # changed[:, 20:] = torch.randint(3, 1000, (8, 10))
 # difference = (model(source, changed) - logits).abs().amax(dim=(0, 2))
 # print("first row that differs:", difference.nonzero()[0].item())
-# assert torch.equal(model(source, changed)[:, :20], logits[:, :20]) and (difference[20:] > 0).all()
+# assert torch.equal(model(source, changed)[:, :20], logits[:, :20])
+# assert (difference[20:] > 0).all()
 
 # %% [markdown]
 # **Be changed by padding.** With nine tokens of padding after the source, and nine after the target, the logits stay the same:
@@ -362,7 +410,8 @@ class Transformer(nn.Module):
 #         logits_n = model(tokens, tokens)
 #     table = record["encoder.layers.0.self_attention"][0]
 #     learned = sum(p.numel() for p in model.parameters())
-#     print(f"{n:3} tokens: logits {tuple(logits_n.shape)}, attention {tuple(table.shape)}, learned numbers {learned:,}")
+#     print(f"{n:3} tokens: logits {tuple(logits_n.shape)}, "
+#           f"attention {tuple(table.shape)}, learned numbers {learned:,}")
 #     assert torch.allclose(table.sum(dim=-1), torch.ones(1, 4, n), atol=1e-5)
 
 # %% [markdown]
@@ -386,7 +435,9 @@ class Transformer(nn.Module):
 # %% tags=["active-ipynb"]
 # def by_formula(V, d, d_ff, N):
 #     feed_forward = 2 * d * d_ff + d_ff + d
-#     return V * d + N * (4 * d * d + feed_forward + 4 * d) + N * (8 * d * d + feed_forward + 6 * d)
+#     encoder_layer = 4 * d * d + feed_forward + 4 * d
+#     decoder_layer = 8 * d * d + feed_forward + 6 * d
+#     return V * d + N * (encoder_layer + decoder_layer)
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
@@ -396,8 +447,9 @@ class Transformer(nn.Module):
 #         count = count_parameters(Transformer(c))
 #     print(f"{name:4} {count:11,} = {count / 1e6:.1f} M; the paper says {paper} M")
 #     assert count == by_formula(c.vocab_size, c.d_model, c.d_ff, c.N)
-#     fits = [(1e6 * (paper + half) - by_formula(0, c.d_model, c.d_ff, c.N)) / c.d_model for half in (-0.5, 0.5)]
-#     print(f"     {paper} M would need a vocabulary of {fits[0]:,.0f} to {fits[1]:,.0f} types")
+#     layers = by_formula(0, c.d_model, c.d_ff, c.N)
+#     low, high = ((1e6 * (paper + half) - layers) / c.d_model for half in (-0.5, 0.5))
+#     print(f"     {paper} M would need a vocabulary of {low:,.0f} to {high:,.0f} types")
 
 # %% [markdown]
 # The paper reports 65 and 213 million (Table 3) and does not say how it counted. The vocabulary has "about 37,000" types, but as
@@ -409,9 +461,15 @@ class Transformer(nn.Module):
 # %% tags=["active-ipynb"]
 # for ax, name in zip(plotting.new_axes(3.8, 3, columns=2), ("base", "big")):
 #     c = TransformerConfig.preset(name, vocab_size=37000)
-#     parts = {"embedding": c.vocab_size * c.d_model, "attention": 12 * c.N * c.d_model**2, "norms": 10 * c.N * c.d_model}
-#     parts["feed-forward"] = by_formula(c.vocab_size, c.d_model, c.d_ff, c.N) - sum(parts.values())
-#     plotting.bars({part: count / 1e6 for part, count in parts.items()}, ylabel="million parameters", title=name, ax=ax)
+#     parts = {
+#         "embedding": c.vocab_size * c.d_model,
+#         "attention": 12 * c.N * c.d_model**2,
+#         "norms": 10 * c.N * c.d_model,
+#     }
+#     total = by_formula(c.vocab_size, c.d_model, c.d_ff, c.N)
+#     parts["feed-forward"] = total - sum(parts.values())
+#     millions = {part: count / 1e6 for part, count in parts.items()}
+#     plotting.bars(millions, ylabel="million parameters", title=name, ax=ax)
 
 # %% [markdown]
 # Twice the widths ($d_{model}$ and $d_{ff}$) means four times the numbers in the matrices of every layer, but only twice in the embedding. In base the embedding
@@ -428,13 +486,16 @@ class Transformer(nn.Module):
 # say a number backwards. It is easy to describe, and impossible without knowing positions, or without looking at the source.
 
 # %% tags=["active-ipynb"]
-# words = ["<pad>", "<s>", "</s>", "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+# digits = "zero one two three four five six seven eight nine".split()
+# words = ["<pad>", "<s>", "</s>", *digits]
 #
 # def examples(n):
-#     """n random numbers of 2 to 5 digits, and the same backwards between <s> and </s>."""
-#     numbers = [torch.randint(3, 13, (length,)) for length in torch.randint(2, 6, (n,)).tolist()]
-#     backwards = [torch.cat([torch.tensor([1]), number.flip(0), torch.tensor([2])]) for number in numbers]
-#     return pad_sequence(numbers, batch_first=True), pad_sequence(backwards, batch_first=True)
+#     """n random numbers of 2 to 5 digits, and the same backwards from <s> to </s>."""
+#     lengths = torch.randint(2, 6, (n,)).tolist()
+#     numbers = [torch.randint(3, 13, (length,)) for length in lengths]
+#     backwards = [F.pad(number.flip(0), (1, 0), value=1) for number in numbers]
+#     targets = [F.pad(number, (0, 1), value=2) for number in backwards]
+#     return [pad_sequence(rows, batch_first=True) for rows in (numbers, targets)]
 #
 # source, target = examples(3)
 # for s, t in zip(source.tolist(), target.tolist()):
@@ -445,14 +506,19 @@ class Transformer(nn.Module):
 # its last token and is compared without its first: shifted by one. Notebooks 12 to 14 explain each piece and do it properly.
 
 # %% tags=["active-ipynb"]
-# model = Transformer(TransformerConfig(vocab_size=len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0, max_positions=20))
+# config = TransformerConfig(
+#     len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0, max_positions=20)
+# model = Transformer(config)
 # optimizer, losses = torch.optim.Adam(model.parameters()), []
 # for step in range(400):
 #     source, target = examples(64)
 #     logits = model(source, target[:, :-1])
-#     loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+#     gold = target[:, 1:].flatten()
+#     loss = F.cross_entropy(logits.flatten(0, 1), gold, ignore_index=0)
 #     optimizer.param_groups[0]["lr"] = 0.004 * (1 - step / 400)
-#     optimizer.zero_grad(), loss.backward(), optimizer.step()
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
 #     losses.append(loss.item())
 # plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", log="y");
 
@@ -472,7 +538,9 @@ class Transformer(nn.Module):
 
 # %% tags=["active-ipynb"]
 # source, target = examples(300)
-# right = [t[:n] == a[:n] for t, a, n in zip(target.tolist(), answer(model.eval(), source).tolist(), (target != 0).sum(dim=1))]
+# written = answer(model.eval(), source).tolist()
+# lengths = (target != 0).sum(dim=1).tolist()
+# right = [t[:n] == a[:n] for t, a, n in zip(target.tolist(), written, lengths)]
 # print(f"{sum(right)} of {len(right)} random numbers come out exactly backwards")
 # assert sum(right) > 0.8 * len(right)
 
@@ -495,15 +563,20 @@ class Transformer(nn.Module):
 #     x = model.decoder(x, causal_mask(5), model.encode(source))
 #     probabilities = model.output(x).softmax(dim=-1)
 # best = probabilities.argmax(dim=-1)
-# print(tuple(x.shape), "->", tuple(probabilities.shape), "->", tuple(best.shape), "->", repr(" ".join(words[i] for i in best[0])))
+# text = " ".join(words[i] for i in best[0])
+# shapes = [str(tuple(tensor.shape)) for tensor in (x, probabilities, best)]
+# print(" -> ".join([*shapes, repr(text)]))
 # assert torch.allclose(probabilities.sum(dim=-1), torch.ones(1, 5))
 
 # %% tags=["active-ipynb"]
 # rows = [f"after {words[i]}" for i in target[0]]
 # attention = record["decoder.layers.0.cross_attention"][0][0].mean(dim=0)
 # left, right = plotting.new_axes(4.8, 3, columns=2)
-# plotting.heatmap(probabilities[0], words, rows, "probability of the next word", left, largest=1.0)
-# plotting.heatmap(attention, [words[i] for i in source[0]], rows, "where the decoder looks (mean of heads)", right, largest=1.0);
+# title = "probability of the next word"
+# plotting.heatmap(probabilities[0], words, rows, title, left, largest=1.0)
+# title = "where the decoder looks (mean of heads)"
+# columns = [words[i] for i in source[0]]
+# plotting.heatmap(attention, columns, rows, title, right, largest=1.0);
 
 # %% [markdown]
 # Left: each row is a distribution over all thirteen types, nearly all of it on one. Row by row, the bright squares spell the
@@ -514,8 +587,10 @@ class Transformer(nn.Module):
 # %% tags=["active-ipynb"]
 # longer = torch.cat([source[:, :1], source], dim=1)
 # with torch.no_grad():
-#     print("after the last digit:", model(source, target)[0, -1].argmax().item(), " with one more in the source:", model(longer, target)[0, -1].argmax().item())
-# assert model(longer, target)[0, -1].argmax() == longer[0, 0]
+#     next_one = model(source, target)[0, -1].argmax().item()
+#     other = model(longer, target)[0, -1].argmax().item()
+# print("after the last digit:", next_one, " with one more in the source:", other)
+# assert other == longer[0, 0]
 
 # %% [markdown]
 # ## Checks
@@ -527,30 +602,37 @@ class Transformer(nn.Module):
 # %% tags=["active-ipynb"]
 # def copy_layer(ours, theirs):
 #     pairs = [(ours.self_attention, theirs.self_attn)]
-#     pairs += [(ours.cross_attention, theirs.multihead_attn)] if ours.cross_attention else []
+#     if ours.cross_attention:
+#         pairs += [(ours.cross_attention, theirs.multihead_attn)]
 #     for a, b in pairs:
-#         b.in_proj_weight.data = torch.cat([a.W_Q.weight, a.W_K.weight, a.W_V.weight]).detach()
+#         matrices = [a.W_Q.weight, a.W_K.weight, a.W_V.weight]
+#         b.in_proj_weight.data = torch.cat(matrices).detach()
 #         b.out_proj.weight.data = a.W_O.weight.detach().clone()
 #         assert not b.in_proj_bias.any() and not b.out_proj.bias.any()
 #     theirs.linear1.load_state_dict(ours.feed_forward.W_1.state_dict())
 #     theirs.linear2.load_state_dict(ours.feed_forward.W_2.state_dict())
 #     for i, residual in enumerate(ours.residuals, 1):
 #         norm = getattr(theirs, f"norm{i}")
-#         norm.weight.data, norm.bias.data = residual.norm.gain.detach().clone(), residual.norm.bias.detach().clone()
+#         norm.weight.data = residual.norm.gain.detach().clone()
+#         norm.bias.data = residual.norm.bias.detach().clone()
 
 # %% tags=["active-ipynb"]
 # sizes = dict(d_model=64, nhead=2, dim_feedforward=128, dropout=0.0, batch_first=True)
-# encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**sizes), 1, enable_nested_tensor=False)
+# layer_of_torch = nn.TransformerEncoderLayer(**sizes)
+# encoder = nn.TransformerEncoder(layer_of_torch, 1, enable_nested_tensor=False)
 # decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), 1)
-# theirs = nn.Transformer(64, 2, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+# theirs = nn.Transformer(
+#     64, 2, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
 # copy_layer(model.encoder.layers[0], encoder.layers[0])
 # copy_layer(model.decoder.layers[0], decoder.layers[0])
 
 # %% tags=["active-ipynb"]
 # source, target = examples(16)
 # ignored = source == 0
-# x, y = model.positions(model.embedding(source)), model.positions(model.target_embedding(target))
-# output = theirs(x, y, tgt_mask=~causal_mask(target.shape[1]), src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
+# x = model.positions(model.embedding(source))
+# y = model.positions(model.target_embedding(target))
+# masks = dict(src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
+# output = theirs(x, y, tgt_mask=~causal_mask(target.shape[1]), **masks)
 # difference = (model.output(output) - model(source, target)).abs().max().item()
 # print(f"largest difference of the trained model's logits {difference:.0e}")
 # assert difference < 1e-5
@@ -567,7 +649,10 @@ class Transformer(nn.Module):
 # your_count, your_extra = ..., ...
 # if your_count is not ...:
 #     with torch.device("meta"):
-#         tied, untied = (count_parameters(Transformer(TransformerConfig(37000, N=2, tie_embeddings=t))) for t in (True, False))
+#         config = TransformerConfig(37000, N=2)
+#         tied = count_parameters(Transformer(config))
+#         separate = TransformerConfig(37000, N=2, tie_embeddings=False)
+#         untied = count_parameters(Transformer(separate))
 #     assert (your_count, your_extra) == (tied, untied - tied)
 
 # %% [markdown]
@@ -585,9 +670,13 @@ class Transformer(nn.Module):
 # if target_rows is not ...:
 #     source, target = torch.randint(3, 13, (1, 4)), torch.randint(3, 13, (1, 6))
 #     other_source, other_target = source.clone(), target.clone()
-#     other_source[0, 1], other_target[0, 2] = (source[0, 1] - 2) % 10 + 3, (target[0, 2] - 2) % 10 + 3
-#     for rows, changed in ((target_rows, model(source, other_target)), (source_rows, model(other_source, target))):
-#         assert list(rows) == (changed - model(source, target))[0].abs().sum(dim=1).nonzero()[:, 0].tolist()
+#     other_source[0, 1] = (source[0, 1] - 2) % 10 + 3
+#     other_target[0, 2] = (target[0, 2] - 2) % 10 + 3
+#     logits = model(source, target)
+#     after_target = (model(source, other_target) - logits)[0].abs().sum(dim=1)
+#     after_source = (model(other_source, target) - logits)[0].abs().sum(dim=1)
+#     assert list(target_rows) == after_target.nonzero()[:, 0].tolist()
+#     assert list(source_rows) == after_source.nonzero()[:, 0].tolist()
 
 # %% [markdown]
 # <details><summary>Solution</summary>
