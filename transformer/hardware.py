@@ -387,13 +387,18 @@ def peak_memory(device: torch.device) -> float:
 # The model's code stays as the paper writes it, and a model is built from parts (notebook 08). `transformer.fast` has parts with the same
 # parameters that give the same results within rounding: attention by torch's *kernel* (a kernel is a program for one operation), of
 # the kind called *flash attention* (Dao et al., 2022), which never writes the whole table of weights; and a loss that never holds the whole
-# table of logits. For 25,000 target tokens and 37,000 types that table $z = x E^\top$ is 3.7 GB in fp32, its gradient as much again. Yet each row is
+# table of logits.
+
+# %% [markdown]
+# For 25,000 target tokens and 37,000 types that table $z = x E^\top$ is 3.7 GB in fp32, its gradient as much again. Yet each row is
 # needed for a moment only: for one number, the loss, and its gradient (the exercise of notebook 06; $q$ is 1 on the right token, or
 # smoothed as in notebook 13):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$
 #
 # So this loss takes some rows of $x$, computes their logits, loss *and* gradient at once, and forgets the logits.
+
+# %% [markdown]
 # What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking
 # turns (without dropout, so that both losses must be equal):
 
@@ -438,7 +443,8 @@ def peak_memory(device: torch.device) -> float:
 # each update. Torch does the same with one process a GPU, started by `torchrun`, which tells each process its number in
 # the environment (they talk through a library: NCCL between GPUs, Gloo between CPUs). All processes start from the same
 # weights and make the same updates, so the copies never differ.
-#
+
+# %% [markdown]
 # Two processes on this computer, without any GPU (on several machines `torchrun` is started on each, with the address
 # of the first one, and a `--folder` on a disk that all of them see):
 #
