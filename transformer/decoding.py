@@ -47,7 +47,7 @@ from transformer.weights import load_weights
 # from transformer.figures import trees
 # from transformer.data import Tokenizer, encode_pairs, pad
 # from transformer.scores import (
-#     bleu, chrf, compound_bleu, exact_match, moses_words, multi_bleu, scores,
+#     bleu, compound_bleu, exact_match, moses_words, multi_bleu, scores,
 #     split_compounds, tokenized_bleu)
 # from transformer.search import translate, translate_n_best
 # from transformer.state import State
@@ -132,6 +132,25 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
 # when a search starts: one grows with what is written, one holds the source and is filled once.
 
 # %%
+def append(held: Tensor | None, new: Tensor, n: int) -> Tensor:
+    """Held keys or values (rows, h, n or more, d), with new ones behind the first n."""
+    if held is None:
+        return new.contiguous()
+    end = n + new.shape[2]
+    if held.shape[2] < end:
+        return torch.cat([held[:, :, :n], new], dim=2)
+    held[:, :, n:end] = new
+    return held
+
+
+def some_rows(held: Tensor, rows: Tensor, n: int) -> Tensor:
+    """A copy of some rows, with room for the next position: else each is copied twice."""
+    copy = held.new_empty(len(rows), held.shape[1], n + 1, held.shape[3])
+    torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
+    return copy
+
+
+# %%
 class KeyValueCache:
     """Projected keys and values (rows, h, n, d) of all that a decoder layer has read.
 
@@ -146,36 +165,16 @@ class KeyValueCache:
                v: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new positions, if any; return all there are."""
         if k is not None:
-            self.k = self.append(self.k, k)
-            self.v = self.append(self.v, v)
+            self.k = append(self.k, k, self.length)
+            self.v = append(self.v, v, self.length)
             self.length += k.shape[2]
         return self.k[:, :, :self.length], self.v[:, :, :self.length]
-
-    def append(self, held: Tensor | None, new: Tensor) -> Tensor:
-        """What is held with new positions behind it, in the room that `select` left."""
-        if held is None:
-            return new.contiguous()
-        end = self.length + new.shape[2]
-        if held.shape[2] < end:
-            return torch.cat([held[:, :, :self.length], new], dim=2)
-        held[:, :, self.length:end] = new
-        return held
 
     def select(self, rows: Tensor):
         """Keep these rows, in this order: searches drop, repeat and reorder them."""
         if self.k is not None:
-            self.k = self.some(self.k, rows)
-            self.v = self.some(self.v, rows)
-
-    def some(self, held: Tensor, rows: Tensor) -> Tensor:
-        """A copy of some rows, with room for the next position.
-
-        Without the room they would be copied twice.
-        """
-        h, n, d = held.shape[1], self.length, held.shape[3]
-        copy = held.new_empty(len(rows), h, n + 1, d)
-        torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
-        return copy
+            self.k = some_rows(self.k, rows, self.length)
+            self.v = some_rows(self.v, rows, self.length)
 
 
 # %% [markdown]
@@ -475,11 +474,11 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
     model.eval()
     results = [[] for _ in range(len(source))]
     for done in beam_steps(model, source, beam, alpha, extra, n_best):
-        all_scores = done.found_scores.tolist()
-        found = zip(done.sentence.tolist(), done.found[:, :, 1:], all_scores)
-        for b, rows, scores in found:
+        scores_of = done.found_scores.tolist()
+        found = zip(done.sentence.tolist(), done.found[:, :, 1:], scores_of)
+        for b, rows, own in found:
             results[b] = [Hypothesis(row[row != model.config.pad_id].tolist(), score)
-                          for row, score in zip(rows, scores) if score > -torch.inf]
+                          for row, score in zip(rows, own) if score > -torch.inf]
     return results
 
 
@@ -666,7 +665,6 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
         for name, tensor in tensors.items():
             total[name] += tensor
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-
 
 # %% tags=["active-ipynb"]
 # paths = sorted(Path(folder.name, "weights").iterdir())

@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from transformer.corpora import languages_of
-from transformer.scores import bleu, tokenized_bleu
-from transformer.search import translate
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
 from transformer.files import data_folder
 from transformer.pretrained import load
 from transformer.runs import load_run, stream_pairs
+from transformer.scores import bleu, tokenized_bleu
+from transformer.search import translate
 
 SEARCHES = [(1, 0.0), *((4, alpha) for alpha in (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2))]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from transformer import visualization as v
-from transformer.maps import all_maps
-from transformer.pages import as_thousandths
-from transformer.search import translate
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
+from transformer.maps import all_maps
+from transformer.pages import as_thousandths
 from transformer.pretrained import load
 from transformer.runs import load_run, stream_pairs
+from transformer.search import translate
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 

@@ -43,6 +43,8 @@ from transformer.bench import Bench, run_bench
 from transformer.experiments import table3, translators
 from transformer.experiments.records import read_rows
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.fast import build_fast
+from transformer.fast.training import fast_training
 from transformer.files import data_folder
 from transformer.hardware import (
     UTILISATION,
@@ -53,13 +55,11 @@ from transformer.hardware import (
     peak_memory,
     training_flops,
 )
-from transformer.fast import build_fast
-from transformer.fast.training import fast_training
+from transformer.interrupt import Interrupted
 from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
 from transformer.runs import Experiment
 from transformer.training import train
-from transformer.interrupt import Interrupted
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 BENCH = {"bench-base": ("base",), "bench-big": ("big",), "bench-decoding": ("T3", "T4"),  # parts of `transformer bench`

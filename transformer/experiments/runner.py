@@ -29,9 +29,9 @@ from transformer.experiments.records import flatten, read_rows, write_rows
 from transformer.experiments.rows import public, row_of
 from transformer.files import git_commit, prepare_folder, write_json
 from transformer.hardware import choose_device
-from transformer.runs import Experiment, Task, adopt, hardware_in_words, run_experiment
-from transformer.progress import Diverged
 from transformer.interrupt import Interrupted, catch_interrupt
+from transformer.progress import Diverged
+from transformer.runs import Experiment, Task, adopt, hardware_in_words, run_experiment
 
 
 @dataclass(frozen=True)

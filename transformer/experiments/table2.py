@@ -27,10 +27,15 @@ import numpy as np
 from transformer.convolution import ConvolutionConfig
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs, lengths_of
-from transformer.scores import bleu
-from transformer.search import translate
 from transformer.experiments.records import write_rows
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of, train_and_score
+from transformer.experiments.runner import (
+    Job,
+    devices_for,
+    run_command,
+    run_jobs,
+    settings_of,
+    train_and_score,
+)
 from transformer.files import data_folder
 from transformer.hardware import training_flops
 from transformer.optimizer import peak_rate
@@ -38,8 +43,10 @@ from transformer.pretrained import load, parameters_of
 from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig
 from transformer.runs import Experiment, Task, held_out_loss, read_log, stream_pairs
-from transformer.translation import score_report
+from transformer.scores import bleu
+from transformer.search import translate
 from transformer.training import TrainingConfig
+from transformer.translation import score_report
 
 STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length
 COMMAND = "python -m transformer.experiments.table2"

@@ -13,13 +13,24 @@ from pathlib import Path
 import torch
 
 from transformer.data import Tokenizer, encode_pairs
+from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
+from transformer.progress import Diverged
+from transformer.runs import Task, files_of, held_out_loss, stream_pairs
 from transformer.scores import bleu
 from transformer.search import translate
-from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
+from transformer.variations import (
+    LARGE,
+    PAPER,
+    QUESTIONS,
+    SMALL,
+    TABLE_3,
+    Row,
+    Trial,
+    model_of,
+    scaled,
+    with_changes,
+)
 from transformer.weights import load_parameters, load_weights
-from transformer.runs import Task, files_of, held_out_loss, stream_pairs
-from transformer.progress import Diverged
-from transformer.variations import LARGE, PAPER, QUESTIONS, SMALL, TABLE_3, Row, Trial, model_of, scaled, with_changes
 
 
 def base_of(corpus: str, large: bool = False, precision: str = "auto") -> Trial:
