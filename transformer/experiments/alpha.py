@@ -32,9 +32,11 @@ def measure(run: Path, beam: int, alpha: float, folder: Path, device: str) -> di
     outputs = translate(model, tokenizer, sources, beam, alpha)
     language = languages_of(e.corpus, e.reverse)[1]
     written, wanted = (sum(len(text.split()) for text in texts) for texts in (outputs, references))
-    return {"validation": {"sentences": len(sources), "bleu": round(bleu(outputs, references).score, 2),
-                           "bleu_tokenized_lowercased": round(tokenized_bleu(outputs, references, language).score, 2),
-                           "length": round(written / wanted, 4)}}
+    cased, lowercased = bleu(outputs, references), tokenized_bleu(outputs, references, language)
+    return {"validation": {
+        "sentences": len(sources), "bleu": round(cased.score, 2),
+        "bleu_tokenized_lowercased": round(lowercased.score, 2),
+        "length": round(written / wanted, 4)}}
 
 
 def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = None, workers: int = 1,
@@ -48,10 +50,12 @@ def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = Non
         device: cpu, cuda or mps
     """
     e, command = load_run(folder), "python -m transformer.experiments.alpha"
+    known = {"corpus": e.corpus, "training.epsilon_ls": e.training.epsilon_ls}
+    record = record or data_folder() / "runs" / f"{e.corpus}-alpha.json"
     jobs = [Job(f"beam{beam}-alpha{alpha}", partial(measure, folder, beam, alpha),
-                {"corpus": e.corpus, "training.epsilon_ls": e.training.epsilon_ls, "beam": beam, "alpha": alpha}, command)
+                {**known, "beam": beam, "alpha": alpha}, command)
             for beam, alpha in SEARCHES]
-    run_jobs(jobs, folder / "alpha", devices_for(device, workers), record or data_folder() / "runs" / f"{e.corpus}-alpha.json")
+    run_jobs(jobs, folder / "alpha", devices_for(device, workers), record)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 FIGURES = {"perplexity": "validation.perplexity", "bleu": "validation.bleu"}
-HARDLY = {"perplexity": 0.05, "bleu": 0.3}  # differences of the paper, whose table has one number a row, that may be chance
+# Differences of the paper, whose table has one number a row, that may be chance
+HARDLY = {"perplexity": 0.05, "bleu": 0.3}
 
 
 def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.DataFrame:
@@ -14,28 +15,30 @@ def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.Da
     run has no deviation.
     """
     groups = runs.groupby(by, sort=False)[figures]
-    mean, own = groups.mean().round(6), groups.std()  # a sum's last digit does not decide how 21.265 is rounded
+    mean = groups.mean().round(6)  # a sum's last digit does not decide how 21.265 is rounded
+    own = groups.std()
     text = mean.map("{:.2f}".format) + own.map(lambda s: "" if np.isnan(s) else f" ± {s:.2f}")
     return text.where(mean.notna(), "-").assign(runs=groups.size())
 
 
 def differences(runs: pd.DataFrame, figure: str) -> pd.Series:
-    """Each run's figure minus that of the run beside it with the same seed, by "row"; base itself is
-left out.
+    """Each run's figure minus that of the run beside it with the same seed, by "row"; base itself
+    is left out.
 
     Perplexities compare only with the same vocabulary, so between runs on the same sentences.
     """
-    pairs = runs.merge(runs, left_on=["beside", "seed"], right_on=["row", "seed"], suffixes=("", " beside"))
+    pairs = runs.merge(runs, left_on=["beside", "seed"], right_on=["row", "seed"],
+                       suffixes=("", " beside"))
     pairs = pairs[pairs["row"] != pairs["beside"]]
     if figure.endswith("perplexity"):
-        same = [pairs[name].fillna(0) == pairs[f"{name} beside"].fillna(0) for name in ("every", "longest")]
-        pairs = pairs[same[0] & same[1]]
+        for name in ("every", "longest"):
+            pairs = pairs[pairs[name].fillna(0) == pairs[f"{name} beside"].fillna(0)]
     return (pairs[figure] - pairs[f"{figure} beside"]).set_axis(pairs["row"]).dropna()
 
 
 def judge(differences: pd.Series, figure: str) -> pd.DataFrame:
-    """"difference" (the mean), its "deviation" and a "verdict" ("better", "worse", "none") for each row
-of differences.
+    """"difference" (the mean), its "deviation" and a "verdict" ("better", "worse", "none") for each
+    row of differences.
 
     One difference deviates by the row's own standard deviation over three seeds or more, at least
     by the median of all rows; a mean under two of its deviations is none. Until some row has three
@@ -63,14 +66,16 @@ def compare(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_the_paper(runs: pd.DataFrame, table: list, figure: str) -> pd.DataFrame:
-    """The rows of Table 3 as differences from base, here and in the paper, and whether they go the same
-way.
+    """The rows of Table 3 as differences from base, here and in the paper, and whether they go the
+    same way.
 
     figure: "perplexity" or "bleu". "only here": in the paper hardly a difference (`HARDLY`).
     """
     paper = pd.DataFrame(table).set_index("name")[figure]
-    found = compare(runs)[figure].assign(paper=(paper - paper["base"]).round(2)).dropna(subset=["paper"])
+    minus_base = (paper - paper["base"]).round(2)
+    found = compare(runs)[figure].assign(paper=minus_base).dropna(subset=["paper"])
     judged = found["verdict"].isin(["better", "worse"])
     hardly, same = found["paper"].abs() <= HARDLY[figure], found["difference"] * found["paper"] > 0
-    direction = np.select([~judged, hardly, same], [found["verdict"], "only here", "same way"], "reversed")
+    answers = [found["verdict"], "only here", "same way"]
+    direction = np.select([~judged, hardly, same], answers, "reversed")
     return found.assign(direction=direction)

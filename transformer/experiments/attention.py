@@ -56,9 +56,11 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     pairs = list(zip(shown, translate(model, tokenizer, shown)))
     return {
         "alignment": {
-            "layer": layer + 1, "head": head + 1, "chosen_on": half, "scored_on": len(aligned) - half,
+            "layer": layer + 1, "head": head + 1,
+            "chosen_on": half, "scored_on": len(aligned) - half,
             "error": round(v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3),
-            "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3), "errors_where_chosen": rounded(errors)},
+            "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
+            "errors_where_chosen": rounded(errors)},
         "encoder_entropy": rounded(v.head_entropy(maps, "encoder")),
         "encoder_distance": rounded(v.head_distance(maps)),
         "bleu_lost_without_head": {kind: rounded(table, 2) for kind, table in costs.items()},
@@ -67,7 +69,8 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     }
 
 
-def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200, record: Path | None = None) -> None:
+def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200,
+         record: Path | None = None) -> None:
     """Look at every head of a finished run.
 
     Args:
@@ -75,7 +78,8 @@ def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200, rec
         sentences: validation sentences for the cost of a head
         record: the file of results (data/runs/multi30k-attention.json where not given)
     """
-    e, command = load_run(folder), f"python -m transformer.experiments.attention --folder runs/{folder.name}"
+    command = f"python -m transformer.experiments.attention --folder runs/{folder.name}"
+    e = load_run(folder)
     known = {"corpus": e.corpus, "seed": e.training.seed}
     job = Job("attention", partial(measure, folder, sentences), known, command)
     run_jobs([job], folder, ["cpu"], record or data_folder() / "runs" / "multi30k-attention.json")

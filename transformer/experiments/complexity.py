@@ -31,12 +31,17 @@ def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
     layers = {kind: make_layer(kind, d, depth=DEPTH).to(device) for kind in KINDS}
     sizes = [SMALLEST * 2**i for i in range((largest // SMALLEST).bit_length())]
     found = measure(layers, sizes, d, PASSES, SECONDS, torch.device(device))
-    return [{"mode": mode, "layer": kind, "n": n, "seconds": float(f"{seconds:.4g}"), "bytes": memory}
-            for mode, kinds in found.items() for kind, row in kinds.items()
-            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"])]
+    rows = []
+    for mode, kinds in found.items():
+        for kind, row in kinds.items():
+            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"]):
+                rows.append({"mode": mode, "layer": kind, "n": n,
+                             "seconds": float(f"{seconds:.4g}"), "bytes": memory})
+    return rows
 
 
-def main(largest: int = 8192, d: int = 512, device: str = "cpu", record: Path | None = None) -> None:
+def main(largest: int = 8192, d: int = 512, device: str = "cpu",
+         record: Path | None = None) -> None:
     """Measure every layer at every size.
 
     Args:
@@ -46,7 +51,8 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu", record: Path | 
         record: the file of results (data/runs/complexity.json where not given)
     """
     known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES}
-    job = Job("complexity", partial(measure_all, largest, d), known, "python -m transformer.experiments.complexity")
+    command = "python -m transformer.experiments.complexity"
+    job = Job("complexity", partial(measure_all, largest, d), known, command)
     run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "complexity.json")
 
 

@@ -62,11 +62,11 @@ from transformer.runs import Experiment
 from transformer.training import train
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
-BENCH = {"bench-base": ("base",), "bench-big": ("big",), "bench-decoding": ("T3", "T4"),  # parts of `transformer bench`
-         "bench-memory": ("memory", "attention")}
+BENCH = {"bench-base": ("base",), "bench-big": ("big",),  # parts of `transformer bench`
+         "bench-decoding": ("T3", "T4"), "bench-memory": ("memory", "attention")}
 STAGES = ["multi30k", *PAPER, "tatoeba", *BENCH, "variations", "estimate"]
 DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
-# hardware; FLOPs a second of dense matrix products in this precision, by the makers' data sheets; dollars an hour
+# hardware; FLOPs a second of dense products in this precision, by data sheets; dollars an hour
 GPUS = [("1 x H100, bf16", 989e12, DOLLARS), ("8 x H100, bf16", 8 * 989e12, 8 * DOLLARS),
         ("1 x A100, bf16", 312e12, 1.5), ("1 x T4, fp16", 65e12, 0.35),
         ("8 x P100, fp32 (the paper's)", 8 * 9.5e12, None)]
@@ -76,8 +76,9 @@ COMMAND = "python -m transformer.experiments.gpu"
 
 def tiny(e: Experiment) -> Experiment:
     """A rehearsal of an experiment: a tiny model, two updates, the bundled corpus."""
-    return replace(e, corpus="bundled", reverse=False, model=replace(e.model, vocab_size=300, **TINY),
-                   training=replace(e.training, updates=2, batch_tokens=300, save_every=1))
+    training = replace(e.training, updates=2, batch_tokens=300, save_every=1)
+    model = replace(e.model, vocab_size=300, **TINY)
+    return replace(e, corpus="bundled", reverse=False, model=model, training=training)
 
 
 # The paper's sizes, at its batch
@@ -105,7 +106,8 @@ def measured(c, training, encoded, device) -> dict:
     model = build_fast(c).to(device)
     log = train(model, encoded, training, **fast_training(training, c))
     first, last = log[0], log[-1]
-    updates, seconds = last["update"] - first["update"], max(1e-9, last["seconds"] - first["seconds"])
+    updates = last["update"] - first["update"]
+    seconds = max(1e-9, last["seconds"] - first["seconds"])
     return {"seconds_per_update": round(seconds / updates, 6),
             "tokens_per_second": round((last["tokens"] - first["tokens"]) / seconds),
             "tokens_per_update": round((last["tokens"] - first["tokens"]) / updates),
@@ -120,9 +122,10 @@ def in_parts(c, training, encoded, device) -> dict:
     for parts in (1, 2, 4, 8, 16):
         here = replace(training, accumulate=parts, batch_tokens=training.batch_tokens // parts)
         try:
-            return {"accumulate": parts, "batch_tokens": here.batch_tokens, **measured(c, here, encoded, device)}
+            found = measured(c, here, encoded, device)
+            return {"accumulate": parts, "batch_tokens": here.batch_tokens, **found}
         except torch.cuda.OutOfMemoryError:
-            print(f"{here.batch_tokens:,} tokens do not fit: trying half as many, twice an update", flush=True)
+            print(f"{here.batch_tokens:,} tokens do not fit: trying half as many", flush=True)
         gc.collect()  # here, where the exception is gone and holds nothing any more
         torch.cuda.empty_cache()
         if device.type == "cuda":
@@ -157,10 +160,13 @@ def bench(name: str, small: bool, folder: Path, device: str) -> dict:
 # On paper
 
 ASSUMPTIONS = [
-    "a third of each GPU's data-sheet rate of dense products reaches the model (published speeds come to: NVIDIA's "
-    "big 34% on one A100 and one V100, 29% on eight A100; the paper's base 31% and big 42% of eight P100)",
-    "25,000 source and 25,000 target tokens an update, none of them padding, in sentences of 30 tokens",
-    "several GPUs lose nothing by waiting for each other", "validation and checkpoints cost nothing",
+    "a third of each GPU's data-sheet rate of dense products reaches the model (published speeds "
+    "come to: NVIDIA's big 34% on one A100 and one V100, 29% on eight A100; the paper's base 31% "
+    "and big 42% of eight P100)",
+    "25,000 source and 25,000 target tokens an update, none of them padding, in sentences of 30 "
+    "tokens",
+    "several GPUs lose nothing by waiting for each other",
+    "validation and checkpoints cost nothing",
     "dollars an hour for one GPU: H100 2.50, A100 1.50, T4 0.35, roughly 2025's prices for renting"]
 
 
@@ -180,7 +186,8 @@ def estimate(folder: Path | None = None, device: str = "cpu") -> list[dict]:
         for hardware, peak, dollars in GPUS:
             seconds = flops / (peak * UTILISATION)
             hours = updates * seconds / 3600
-            rows.append({"model": name, "hardware": hardware, "updates": updates, "flops": short(flops * updates),
+            rows.append({"model": name, "hardware": hardware, "updates": updates,
+                         "flops": short(flops * updates),
                          "seconds_per_update": short(seconds), "hours": short(hours),
                          "dollars": dollars and short(hours * dollars)})
     return [{"what": "an estimate from the count of FLOPs, not a measurement", "estimate": True,
@@ -193,20 +200,22 @@ def jobs_of(stage: str, small: bool) -> list[Job]:
     """The jobs of a stage."""
     command = f"{COMMAND} {stage}"
     if stage in PAPER:
-        what = "speed of training on random token ids, lengths drawn like WMT's; not a translation run"
-        e = Experiment("random ids", **recipe("wmt14", stage))
-        return [Job(stage, partial(throughput, stage, small), {"what": what, **settings_of(e)}, command)]
+        what = "speed of training on random token ids, lengths drawn like WMT's; no translation run"
+        known = {"what": what, **settings_of(Experiment("random ids", **recipe("wmt14", stage)))}
+        return [Job(stage, partial(throughput, stage, small), known, command)]
     if stage in BENCH:
         return [Job(stage, partial(bench, stage, small), {}, command)]
     if stage == "estimate":
         return [Job(stage, estimate, {}, command)]
     if stage == "variations":
-        base = table3.base_of("multi30k", large=True)
-        rows, seeds = (table3.choose(("E",)), (1,)) if small else (table3.choose(), (1, 2, 3))
-        return [table3.job_of(row, tiny(base) if small else base, seed, command) for seed in seeds for row in rows]
+        base, rows, seeds = table3.base_of("multi30k", large=True), table3.choose(), (1, 2, 3)
+        if small:
+            base, rows, seeds = tiny(base), table3.choose(("E",)), (1,)
+        return [table3.job_of(row, base, seed, command) for seed in seeds for row in rows]
     names = [name for name in translators.RUNS if name.startswith(stage)]
     if small:
-        return [translators.job_of(name, tiny(translators.experiment_of(name)), most=4) for name in names]
+        tried = {name: tiny(translators.experiment_of(name)) for name in names}
+        return [translators.job_of(name, e, most=4) for name, e in tried.items()]
     return [translators.job_of(name) for name in names]
 
 
@@ -237,7 +246,8 @@ class Options:
 
     def done(self, stage: str) -> bool:
         """True where all jobs of a stage have a result."""
-        return {job.name for job in jobs_of(stage, self.small)} <= {row.get("name") for row in read_rows(self.file(stage))}
+        there = {row.get("name") for row in read_rows(self.file(stage))}
+        return all(job.name in there for job in jobs_of(stage, self.small))
 
 
 def main(options: Annotated[Options, tyro.conf.arg(name="")]) -> None:
@@ -250,11 +260,13 @@ def main(options: Annotated[Options, tyro.conf.arg(name="")]) -> None:
             options = replace(options, folder=Path(scratch, "runs"), out=Path(scratch, "results"))
         names = options.stages or STAGES
         if options.list:
-            print("\n".join(f"{'done' if options.done(name) else 'to do':6} {name}" for name in names))
+            for name in names:
+                print(f"{'done' if options.done(name) else 'to do':6} {name}")
             return
         waiting = [name for name in names if options.stages or not options.done(name)]
         if not options.small and waiting != ["estimate"] and choose_device().type == "cpu":
-            old = f" (this torch wants CUDA {torch.version.cuda}: is the driver too old?)" if torch.version.cuda else ""
+            cuda = torch.version.cuda
+            old = f" (this torch wants CUDA {cuda}: is the driver too old?)" if cuda else ""
             raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU, "
                              "and the stage estimate needs none")
         run_stages(waiting, options)
@@ -265,11 +277,13 @@ def run_stages(names: list[str], options: Options) -> None:
     left, devices = [], devices_for("cpu" if options.small else "auto", options.workers)
     for name in names:
         try:
-            run_jobs(jobs_of(name, options.small), options.folder / name, devices, options.file(name), options.minutes)
+            run_jobs(jobs_of(name, options.small), options.folder / name, devices,
+                     options.file(name), options.minutes)
         except (Interrupted, ValueError, OSError) as problem:
             print(f"{name}: {problem}", flush=True)
             left.append(name)
-    print(f"{len(names) - len(left)} of {len(names)} stages done" + (f"; to do: {', '.join(left)}" if left else ""))
+    missing = f"; to do: {', '.join(left)}" if left else ""
+    print(f"{len(names) - len(left)} of {len(names)} stages done{missing}")
     sys.exit(bool(left))
 
 

@@ -19,8 +19,8 @@ Written by `make results` from the files in [data/runs](data/runs): change a rec
 Each file names its command, commit, hardware, seed and minutes; machines were shared, so minutes of
 equal runs differ.
 
-- **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a translation
-  shares with the reference. It is **cased** (capitals count) where nothing else is said; the
+- **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a
+  translation shares with the reference. It is **cased** (capitals count) where nothing else is said; the
   literature on Multi30k counts lower-cased, tokenised text, which gives other numbers. BLEU of
   different corpora or languages does not compare.
 - **alpha** is the length penalty of beam search: more of it makes translations longer. The paper's
@@ -190,7 +190,8 @@ def parsing() -> str:
     outputs = pd.DataFrame([{"way": way, **{name: run[f"{path}.{name}"] for name in figures}}
                             for way, path in ways.items()])
     lengths = pd.DataFrame([
-        {"words": words, **{name: run[f"test.by_length.{words}.{name}"] for name in ("sentences", "f1")}}
+        {"words": words, "sentences": run[f"test.by_length.{words}.sentences"],
+         "f1": run[f"test.by_length.{words}.f1"]}
         for words in ("1-10", "11-20", "21-30", "31-40", "41 or more")])
     return section("Parsing", f"""
 CRAFT's test articles, {run["test.sentences"]:,} sentences; {run["parameters"] / 1e6:.1f} million

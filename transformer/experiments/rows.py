@@ -12,8 +12,8 @@ from transformer.files import git_commit
 from transformer.runs import read_log, read_settings
 from transformer.weights import load_weights
 
-LOGGED = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss", "validation_loss", "bleu",
-          "f1")
+LOGGED = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss",
+          "validation_loss", "bleu", "f1")
 
 
 def public(command: str) -> str:
@@ -38,29 +38,34 @@ def thin(log: list[dict], most: int = 40) -> dict[str, list]:
     """
     step = -(-len(log) // most)
     rows = log[::-1][::step][::-1]
-    return {name: [row[name] if isinstance(row[name], int) else float(f"{row[name]:.4g}") for row in rows]
-            for name in LOGGED if name in rows[0]}
+    def cut(value):
+        return value if isinstance(value, int) else float(f"{value:.4g}")
+
+    return {name: [cut(row[name]) for row in rows] for name in LOGGED if name in rows[0]}
 
 
 def outside_embeddings(parameters: int, model: dict) -> int:
     """How many of a model's parameters are not in its embedding matrix (or its three, where they
     are not tied).
     """
-    return parameters - model["vocab_size"] * model["d_model"] * (1 if model.get("tie_embeddings", True) else 3)
+    matrices = 1 if model.get("tie_embeddings", True) else 3
+    return parameters - model["vocab_size"] * model["d_model"] * matrices
 
 
 def row_of(folder: Path, reports: dict) -> dict:
     """What is kept of a finished run, as a row; reports is {split: figures}."""
     saved, log = read_settings(folder), read_log(folder)
     last, settings = log[-1], {**saved["training"]}
-    parameters = sum(weight.numel() for weight in load_weights(folder / "model.safetensors")[0].values())
+    weights = load_weights(folder / "model.safetensors")[0]
+    parameters = sum(weight.numel() for weight in weights.values())
+    resumed = [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])]
     source = saved.get("source_file")
     return flatten({
         "command": public(saved["command"]), "commit": saved.get("commit") or git_commit(),
         "hardware": saved.get("hardware", "not recorded"),
-        "resumed": [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])],
-        "corpus": Path(source).name if source else saved["corpus"], "reverse": saved.get("reverse", False),
-        "seed": settings.pop("seed"), "minutes": round(last["seconds"] / 60, 2), "updates": last["update"],
+        "resumed": resumed, "corpus": Path(source).name if source else saved["corpus"],
+        "reverse": saved.get("reverse", False), "seed": settings.pop("seed"),
+        "minutes": round(last["seconds"] / 60, 2), "updates": last["update"],
         "epochs": last["epoch"], "tokens": last["tokens"], "parameters": parameters,
         "parameters.outside_embeddings": outside_embeddings(parameters, saved["model"]),
         "model": saved["model"], "training": settings, **reports, "log": thin(log)})
@@ -68,10 +73,12 @@ def row_of(folder: Path, reports: dict) -> dict:
 
 def record(folder: Path) -> dict:
     """The row of a finished run with all its scores; ValueError where there is nothing yet."""
-    reports = {path.name.removeprefix("scores.").removesuffix(".json"): json.loads(path.read_text(encoding="utf8"))
-               for path in sorted(folder.glob("scores.*.json"))}
+    reports = {}
+    for path in sorted(folder.glob("scores.*.json")):
+        report = json.loads(path.read_text(encoding="utf8"))
+        split = path.name.removeprefix("scores.").removesuffix(".json")
+        reports[split] = {name: report[name] for name in report if name not in ("corpus", "split")}
     if not read_log(folder) or not reports:
         raise ValueError(f"the run in {folder} has no {'scores' if read_log(folder) else 'log'}: "
                          "train, then evaluate, then record it")
-    return row_of(folder, {split: {name: value for name, value in report.items() if name not in ("corpus", "split")}
-                           for split, report in reports.items()})
+    return row_of(folder, reports)

@@ -49,15 +49,16 @@ class Job:
 def settings_of(e: Experiment) -> dict:
     """The settings of an experiment as columns: "corpus", "model.N", "training.warmup", ..."""
     corpus = Path(e.source_file).name if e.source_file else e.corpus
-    nested = {"corpus": corpus, "seed": e.training.seed, "model": asdict(e.model), "training": asdict(e.training)}
-    del nested["training"]["seed"]
-    return flatten(nested)
+    training = asdict(e.training)
+    seed = training.pop("seed")
+    return flatten({"corpus": corpus, "seed": seed, "model": asdict(e.model), "training": training})
 
 
 # One run of training
 
-def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, device: str, task: Task = Task()) -> dict:
-    """Train an experiment in a folder, or go on with it there, and score it; its row, as in data/runs.
+def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, device: str,
+                    task: Task = Task()) -> dict:
+    """Train an experiment in a folder, or go on with it there, and score it; its row.
 
     score(e, device) -> {split: figures}. Raises ValueError, OSError or Interrupted as
     `run_experiment` does.
@@ -73,7 +74,8 @@ def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, 
     trained = time.monotonic()
     row = row_of(folder, score(e, choose_device(device)))
     row["minutes"] = round(row["minutes"] + (time.monotonic() - trained) / 60, 2)
-    return {"minutes.cpu": None if e.resume else round((time.process_time() - began) / 60, 2), **row}
+    cpu = None if e.resume else round((time.process_time() - began) / 60, 2)
+    return {"minutes.cpu": cpu, **row}
 
 
 def remove_weights(folder):
@@ -91,7 +93,13 @@ def stop_with_parent():
     if parent := multiprocessing.parent_process():
         if hasattr(os, "setpgrp"):
             os.setpgrp()
-        Thread(target=lambda: (parent.join(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
+        Thread(target=stop_after, args=(parent,), daemon=True).start()
+
+
+def stop_after(parent):
+    """Wait for the end of a process, then stop this one."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def work(job: Job, folder: Path, device: str):
@@ -108,18 +116,21 @@ def work(job: Job, folder: Path, device: str):
     except Interrupted:
         return
     except (ValueError, OSError, RuntimeError) as error:
-        rows = [{"diverged" if isinstance(error, Diverged) else "failed": " ".join(str(error).split())}]
+        what = "diverged" if isinstance(error, Diverged) else "failed"
+        rows = [{what: " ".join(str(error).split())}]
     about = {"name": job.name, "command": public(job.command), "commit": git_commit(),
-             "hardware": hardware_in_words(choose_device(device)), "minutes": round((time.monotonic() - started) / 60, 2)}
-    write_json(folder / "result.json", [{**about, **job.known, **flatten(row), **job.known} for row in rows])
+             "hardware": hardware_in_words(choose_device(device)),
+             "minutes": round((time.monotonic() - started) / 60, 2), **job.known}
+    write_json(folder / "result.json", [about | flatten(row) | job.known for row in rows])
     if "failed" not in rows[0]:  # what was needed only to go on
         (folder / "checkpoint.safetensors").unlink(missing_ok=True)
         remove_weights(folder)
 
 
-def in_processes(jobs: list[Job], folder: Path, devices: list[str], minutes: float | None = None) -> Iterator:
-    """Do jobs, one process for each of devices at a time; yield (job, exit status) when its process has
-ended.
+def in_processes(jobs: list[Job], folder: Path, devices: list[str],
+                 minutes: float | None = None) -> Iterator:
+    """Do jobs, one process for each of devices at a time; yield (job, exit status) when its process
+    has ended.
 
     Raises Interrupted after Ctrl-C, SIGTERM, or so many minutes, when all processes have saved and
     ended.
@@ -132,7 +143,8 @@ ended.
                 for slot, device in enumerate(devices):
                     if slot not in running and waiting and not notes:
                         job = waiting.pop(0)
-                        process = context.Process(target=work, args=(job, folder / job.name, device))
+                        arguments = job, folder / job.name, device
+                        process = context.Process(target=work, args=arguments)
                         process.start()
                         running[slot] = job, process
                 connection.wait([process.sentinel for _, process in running.values()], timeout=1)
@@ -140,9 +152,10 @@ ended.
                     notes.append("no time left")
                 if notes:
                     stop([process for _, process in running.values()])
-                for slot in [slot for slot, (_, process) in running.items() if not process.is_alive()]:
-                    job, process = running.pop(slot)
-                    yield job, process.exitcode
+                for slot, (job, process) in list(running.items()):
+                    if not process.is_alive():
+                        del running[slot]
+                        yield job, process.exitcode
         finally:
             stop([process for _, process in running.values()])
     if notes:
@@ -174,18 +187,21 @@ def devices_for(device: str = "auto", workers: int | None = None) -> list[str]:
 # All jobs, and the file that keeps their rows
 
 def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
-    """The rows of a job in its folder or among those kept; none where it has not been done, or failed.
+    """The rows of a job in its folder or among those kept; none where it was not done, or failed.
 
     ValueError where they are those of a job of that name with other settings.
     """
     path = folder / job.name / "result.json"
     rows = json.loads(path.read_text(encoding="utf8")) if path.is_file() else []
-    rows = [row for row in rows if "failed" not in row] or [row for row in kept if row["name"] == job.name]
-    known = {name: value for name, value in job.known.items() if name != "training.precision"}  # "hardware" tells it
+    rows = [row for row in rows if "failed" not in row]
+    rows = rows or [row for row in kept if row["name"] == job.name]
     for row in rows:
-        differ = [f"{name} is {row.get(name)} there and {value} here" for name, value in known.items() if row.get(name) != value]
+        differ = [f"{name} is {row.get(name)} there and {value} here"
+                  for name, value in job.known.items()
+                  if row.get(name) != value and name != "training.precision"]  # "hardware" tells it
         if differ:
-            raise ValueError(f"{job.name} was made with other settings ({', '.join(differ)}): name another --folder or --record")
+            raise ValueError(f"{job.name} was made with other settings ({', '.join(differ)}): "
+                             "name another --folder or --record")
     return rows
 
 
@@ -196,8 +212,10 @@ def keep(jobs: list[Job], folder: Path, record: Path | None) -> dict[str, list[d
     kept = read_rows(record) if record is not None and record.is_file() else []
     done = {job.name: rows for job in jobs if (rows := finished(job, folder, kept))}
     if record is not None and done:
-        names = dict.fromkeys([*(row["name"] for row in kept), *done])
-        write_rows(record, [row for name in names for row in done.get(name) or [r for r in kept if r["name"] == name]])
+        rows = {}
+        for row in kept:
+            rows.setdefault(row["name"], []).append(row)
+        write_rows(record, [row for own in (rows | done).values() for row in own])
     return done
 
 
@@ -237,7 +255,8 @@ def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | N
 def line_of(job: Job, row: dict) -> str:
     """A finished job in a line: its name, its minutes and scores, or what went wrong."""
     wrong = [f"{name}: {row[name]}" for name in ("failed", "diverged") if name in row]
-    shown = [f"{name} {row[name]}" for name in row if name == "minutes" or name.endswith((".bleu", ".perplexity"))]
+    figures = ("minutes", "bleu", "perplexity")
+    shown = [f"{name} {row[name]}" for name in row if name.endswith(figures)]
     return f"{job.name:34} {', '.join(wrong or shown)}"
 
 

@@ -36,14 +36,16 @@ BATCH_TOKENS, SEED = 25_000, 2017
 def memory():
     """(resident, anonymous) megabytes of this process now."""
     status = Path("/proc/self/status").read_text(encoding="utf8")
-    return [round(int(re.search(rf"{name}:\s+(\d+)", status)[1]) / 1024) for name in ("VmRSS", "RssAnon")]
+    kilobytes = [int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "RssAnon")]
+    return [round(number / 1024) for number in kilobytes]
 
 
 class Watch:
     """Time since it was made, and memory."""
 
     def __init__(self, total):
-        self.total, self.start, self.cpu, self.samples = total, time.monotonic(), time.process_time(), []
+        self.total, self.samples = total, []
+        self.start, self.cpu = time.monotonic(), time.process_time()
 
     def see(self, done):
         """Note the memory after `done` pairs, about 20 times in all."""
@@ -73,14 +75,14 @@ def generate(folder, size, watch, drawn=50_000):
     from grammar.corpus import Corpus
 
     corpus = Corpus(SEED)
-    parts = [(pair.english, pair.german) for pair in (corpus.plain() for _ in range(min(drawn, size)))]
+    parts = [corpus.plain() for _ in range(min(drawn, size))]
     chance = random.Random(SEED)
     source, target = text_files(folder, size)
-    with open(source, "w", encoding="utf8") as english, open(target, "w", encoding="utf8") as german:
+    with source.open("w", encoding="utf8") as english, target.open("w", encoding="utf8") as german:
         for _ in range(size):
             joined = chance.choices(parts, k=chance.randint(1, 3))
-            english.write(" ".join(pair[0] for pair in joined) + "\n")
-            german.write(" ".join(pair[1] for pair in joined) + "\n")
+            english.write(" ".join(pair.english for pair in joined) + "\n")
+            german.write(" ".join(pair.german for pair in joined) + "\n")
     return {}
 
 
@@ -114,13 +116,16 @@ def iterate(folder, size, watch):
             places += side.numel()
             real += int((side != 0).sum())
         watch.see(done)
-    assert done == len(encoded) == size and total == size * (size - 1) // 2, "an epoch must hold every pair once"
-    return {"batches": batches, "tokens_per_pair": round(real / done, 1), "padding": round(1 - real / places, 4)}
+    assert done == len(encoded) == size, "an epoch must hold every pair once"
+    assert total == size * (size - 1) // 2, "an epoch must hold every pair once"
+    return {"batches": batches, "tokens_per_pair": round(real / done, 1),
+            "padding": round(1 - real / places, 4)}
 
 
 def as_list(folder, size, watch):
     """For comparison: the same pairs as Python lists in memory (the time is that of encoding)."""
-    encode_pairs(Tokenizer.load(folder / "tokenizer.json"), read_parallel(*text_files(folder, size)))
+    pairs = read_parallel(*text_files(folder, size))
+    encode_pairs(Tokenizer.load(folder / "tokenizer.json"), pairs)
     return {}
 
 
@@ -133,13 +138,15 @@ def do(phase, size: int, folder: Path, device: str) -> dict:
 
 def job_of(phase, size: int, command: str) -> Job:
     """A phase with so many pairs."""
-    known = {"seed": SEED, "batch_tokens": BATCH_TOKENS, "corpus.pairs": size, "phase": phase.__name__,
+    known = {"seed": SEED, "batch_tokens": BATCH_TOKENS, "corpus.pairs": size,
+             "phase": phase.__name__,
              "threads": int(os.environ.get("RAYON_NUM_THREADS", os.cpu_count())),
              **{name: version(name).partition("+")[0] for name in ("torch", "numpy", "tokenizers")}}
     return Job(f"{phase.__name__}-{size}", partial(do, phase, size), known, command)
 
 
-def main(pairs: tuple[int, ...] = (450_000, 4_500_000), folder: Path = Path("runs/scale"), record: Path | None = None) -> None:
+def main(pairs: tuple[int, ...] = (450_000, 4_500_000), folder: Path = Path("runs/scale"),
+         record: Path | None = None) -> None:
     """All phases with all sizes, one after another.
 
     Args:

@@ -60,7 +60,7 @@ class Comparison:
     training: TrainingConfig  # of a whole run; seed, factor and save_every are set run by run
     choice: int  # updates of the runs that choose the peak of the learning rate
     tests: tuple = ("test",)  # splits that count once all is chosen
-    rates: tuple = (0.00125, 0.0025, 0.005)  # the peaks to begin with: ascending, each twice the one before
+    rates: tuple = (0.00125, 0.0025, 0.005)  # the peaks to begin with: each twice the one before
     most: int = 6  # peaks tried at most
 
 
@@ -76,14 +76,15 @@ def families(vocab_size, P_drop, wide, attentive, blocks, transformer):
 
 
 # Sizes like those of the recipes, and fewer updates: all must be done four times over
+SHARED = TrainingConfig(clip=1.0, keep=5)
 COMPARISONS = {
     "bundled": Comparison(
         families(3500, 0.0, 176, 168, 4, recipe("bundled")["model"]),
-        TrainingConfig(updates=3000, batch_tokens=400, warmup=300, clip=1.0, keep=5, precision="fp32"),
+        replace(SHARED, updates=3000, batch_tokens=400, warmup=300, precision="fp32"),
         choice=1500, tests=("test", "hard")),
     "multi30k": Comparison(
         families(6000, 0.2, 192, 184, 6, recipe("multi30k")["model"]),
-        TrainingConfig(updates=2000, batch_tokens=4096, warmup=400, clip=1.0, keep=5, precision="bf16"), choice=600),
+        replace(SHARED, updates=2000, batch_tokens=4096, warmup=400, precision="bf16"), choice=600),
 }
 
 
@@ -92,14 +93,15 @@ def check_sizes(models: dict) -> None:
     counts = {family: parameters_of(c) for family, c in models.items()}
     if max(counts.values()) > 1.1 * min(counts.values()):
         listed = ", ".join(f"{family} {count:,}" for family, count in counts.items())
-        raise ValueError(f"parameters differ by more than 10% ({listed}): change a width or a depth")
+        raise ValueError(f"parameters differ by more than 10% ({listed}): "
+                         "change a width or a depth")
 
 
 # The learning rate
 
 def next_rates(tried: dict, first: tuple, most: int) -> list:
-    """The peaks to try next, given {peak: validation BLEU}; none where the best lies inside, or `most`
-have been tried.
+    """The peaks to try next, given {peak: validation BLEU}; none where the best lies inside, or
+    `most` have been tried.
 
     First come those of `first`; then, while the best is the smallest or the largest, half or twice
     it.
@@ -140,8 +142,11 @@ def minutes(log: list[dict]) -> dict:
     of its log.
     """
     updates = np.diff([0, *(row["update"] for row in log)])
-    return {name: round(float(log[-1]["update"] * median(row[f"{name}_seconds"] / n for row, n in zip(log, updates)) / 60), 2)
-            for name in ("wall", "cpu")}
+    found = {}
+    for name in ("wall", "cpu"):
+        seconds = median(row[f"{name}_seconds"] / n for row, n in zip(log, updates))
+        found[name] = round(float(log[-1]["update"] * seconds / 60), 2)
+    return found
 
 
 def length_buckets(lengths: list[int], count: int = BUCKETS) -> list[tuple[int, int]]:
@@ -159,7 +164,8 @@ def by_length(sources, outputs, references) -> list[dict]:
     for first, last in length_buckets(lengths):
         chosen = [i for i, n in enumerate(lengths) if first <= n <= last]
         found = bleu([outputs[i] for i in chosen], [references[i] for i in chosen])
-        rows.append({"from": first, "to": last, "sentences": len(chosen), "bleu": round(found.score, 2)})
+        rows.append({"from": first, "to": last, "sentences": len(chosen),
+                     "bleu": round(found.score, 2)})
     return rows
 
 
@@ -170,7 +176,8 @@ def score(tests: tuple, e: Experiment, device) -> dict:
     (model, tokenizer), log = load(e.folder, device), read_log(e.folder)
     sources, references = zip(*stream_pairs(e, "validation"))
     found = bleu(translate(model, tokenizer, sources, beam=1), references)
-    figures = {"validation": {"bleu": {"score": round(found.score, 2), "signature": found.signature}, "beam": 1}}
+    greedy = {"score": round(found.score, 2), "signature": found.signature}
+    figures = {"validation": {"bleu": greedy, "beam": 1}}
     for split in tests:
         sources, references = zip(*stream_corpus(e.corpus, split))
         outputs = translate(model, tokenizer, sources, beam=4)
@@ -185,12 +192,16 @@ def score(tests: tuple, e: Experiment, device) -> dict:
 
 # All of them
 
-def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: int, whole: bool) -> Job:
+def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: int,
+           whole: bool) -> Job:
     """A family with a peak and a seed: the whole run, scored on the test splits, or the shorter one
     that helps to choose.
     """
-    c, updates = comparison.models[family], comparison.training.updates if whole else comparison.choice
-    training = replace(comparison.training, updates=updates, seed=seed, save_every=max(1, updates // STRETCHES),
+    c, updates = comparison.models[family], comparison.choice
+    if whole:
+        updates = comparison.training.updates
+    training = replace(comparison.training, updates=updates, seed=seed,
+                       save_every=max(1, updates // STRETCHES),
                        factor=rate / peak_rate(c.d_model, comparison.training.warmup))
     e = Experiment(corpus, model=c, training=training)
     do = partial(train_and_score, e, partial(score, comparison.tests if whole else ()), COMMAND,
@@ -208,34 +219,48 @@ def length_rows(runs: list[dict], tests: tuple) -> list[dict]:
         for buckets in zip(*(run.pop(f"{split}.lengths") for run in runs)):
             scores = [bucket["bleu"] for bucket in buckets]
             own = round(stdev(scores), 2) if len(scores) > 1 else None
-            found.append({**runs[0], "what": "length", "split": split, **buckets[0], "bleu": round(mean(scores), 2),
-                          "bleu.deviation": own, "seeds": len(scores)})
-    shown = ("what", "command", "commit", "hardware", "corpus", "family", "seeds", "split", "from", "to", "sentences",
-             "bleu", "bleu.deviation")
+            found.append({**runs[0], "what": "length", "split": split, **buckets[0],
+                          "bleu": round(mean(scores), 2), "bleu.deviation": own,
+                          "seeds": len(scores)})
+    shown = ("what", "command", "commit", "hardware", "corpus", "family", "seeds", "split", "from",
+             "to", "sentences", "bleu", "bleu.deviation")
     return [{name: row[name] for name in shown} for row in found]
 
 
-def run_table(comparison: Comparison, corpus: str, seeds: tuple, folder: Path, devices: list[str], record: Path) -> list[dict]:
-    """Choose each family's rate, train and score every seed, and write the file of results; its
-    rows.
-    """
+def choose_rates(comparison: Comparison, corpus: str, seed: int, folder: Path,
+                 devices: list[str]) -> tuple[dict, list[dict]]:
+    """The best peak of each family, and the rows of the shorter runs that say so."""
+    tried, rows = {family: {} for family in comparison.models}, []
+    while True:
+        jobs = []
+        for family, rates in tried.items():
+            for rate in next_rates(rates, comparison.rates, comparison.most):
+                jobs.append(job_of(comparison, corpus, family, rate, seed, whole=False))
+        if not jobs:
+            return {family: best_rate(rates) for family, rates in tried.items()}, rows
+        for row in run_jobs(jobs, folder, devices):  # one that diverged has no BLEU
+            tried[row["family"]][row["rate"]] = row.get("validation.bleu", 0.0)
+            rows.append({name: row[name] for name in row if not name.startswith("log.")})
+
+
+def run_table(comparison: Comparison, corpus: str, seeds: tuple, folder: Path, devices: list[str],
+              record: Path) -> list[dict]:
+    """Choose each family's rate, train and score every seed, and write the file of results."""
     check_sizes(comparison.models)
-    tried, choices = {family: {} for family in comparison.models}, []
-    while jobs := [job_of(comparison, corpus, family, rate, seeds[0], whole=False) for family, rates in tried.items()
-                   for rate in next_rates(rates, comparison.rates, comparison.most)]:
-        for row in run_jobs(jobs, folder, devices):
-            tried[row["family"]][row["rate"]] = row.get("validation.bleu", 0.0)  # a run that diverged has none
-            choices.append({name: value for name, value in row.items() if not name.startswith("log.")})
-    runs = run_jobs([job_of(comparison, corpus, family, best_rate(rates), seed, whole=True)
-                     for family, rates in tried.items() for seed in seeds], folder, devices)
-    lengths = [row for family in tried
-               for row in length_rows([run for run in runs if run["family"] == family], comparison.tests)]
-    write_rows(record, [*runs, *choices, *lengths])
-    return [*runs, *choices, *lengths]
+    best, choices = choose_rates(comparison, corpus, seeds[0], folder, devices)
+    jobs = [job_of(comparison, corpus, family, rate, seed, whole=True)
+            for family, rate in best.items() for seed in seeds]
+    runs, lengths = run_jobs(jobs, folder, devices), []
+    for family in best:
+        own = [run for run in runs if run["family"] == family]
+        lengths += length_rows(own, comparison.tests)
+    rows = [*runs, *choices, *lengths]
+    write_rows(record, rows)
+    return rows
 
 
-def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3), workers: int = 1,
-         folder: Path | None = None, record: Path | None = None) -> None:
+def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3),
+         workers: int = 1, folder: Path | None = None, record: Path | None = None) -> None:
     """Four families of models on one corpus, side by side.
 
     Args:
@@ -246,8 +271,9 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
         record: the file of results (data/runs/families-<corpus>.json where not given)
     """
     name = f"families-{corpus}"
-    run_table(COMPARISONS[corpus], corpus, seeds, folder or Path("runs") / name, devices_for("cpu", workers),
-              record or data_folder() / "runs" / f"{name}.json")
+    record = record or data_folder() / "runs" / f"{name}.json"
+    folder, devices = folder or Path("runs") / name, devices_for("cpu", workers)
+    run_table(COMPARISONS[corpus], corpus, seeds, folder, devices, record)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ where none is named.
     for name in names:
         if name not in known:
             groups = ", ".join(dict.fromkeys(row.group for row in rows))
-            raise ValueError(f"unknown row {name!r}: choose groups ({groups}) or rows by name, such as {rows[1].name}")
+            raise ValueError(f"unknown row {name!r}: choose groups ({groups}) "
+                             f"or rows by name, such as {rows[1].name}")
     chosen = [row for row in rows if {row.group, row.name} & set(names)] if names else TABLE_3
     beside = {"base", *(row.beside for row in chosen)}
     return [row for row in rows if row in chosen or row.name in beside]
@@ -109,7 +110,10 @@ def score(e: Trial, device: torch.device) -> dict:
     for pair in pairs if e.longest is not None else []:
         parts["short" if short_enough(pair, e.longest) else "long"].append(pair)
     found = figures_of(model.eval(), tokenizer, pairs)
-    return {"validation": found | {name: figures_of(model, tokenizer, part) for name, part in parts.items() if part}}
+    for name, part in parts.items():
+        if part:
+            found[name] = figures_of(model, tokenizer, part)
+    return {"validation": found}
 
 
 # All runs
@@ -119,11 +123,12 @@ def job_of(row: Row, base: Trial, seed: int, command: str) -> Job:
     e = with_changes(base, {**scaled(row.changes, base), "seed": seed})
     known = {"group": row.group, "row": row.name, "beside": row.beside, **settings_of(e),
              "every": e.every, "longest": e.longest, "without": e.without}
-    return Job(f"{row.name}-seed{seed}", partial(train_and_score, e, score, command, task=TASK), known, command)
+    do = partial(train_and_score, e, score, command, task=TASK)
+    return Job(f"{row.name}-seed{seed}", do, known, command)
 
 
-def run_variations(base: Trial, rows: list[Row], seeds: list[int], folder: Path, devices: list[str], command: str,
-                   record: Path | None = None) -> list[dict]:
+def run_variations(base: Trial, rows: list[Row], seeds: list[int], folder: Path, devices: list[str],
+                   command: str, record: Path | None = None) -> list[dict]:
     """Train and score all rows with all seeds, but for those that the file of results holds; see
 `run_jobs`.
 
@@ -148,5 +153,5 @@ def print_verdicts(rows: list[dict]) -> None:
     from transformer.experiments.analysis import compare
 
     scored = pandas.DataFrame([row for row in rows if "diverged" not in row])
-    print("\nminus base (or the row named), over seeds; a difference under two of its deviations is none")
+    print("\nminus base (or the row named); a difference under two of its deviations is none")
     print(compare(scored).round(2).to_string())

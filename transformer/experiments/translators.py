@@ -28,7 +28,10 @@ def options_of(name: str) -> str:
     words = []
     for setting, value in RUNS[name].items():
         option = setting.replace("_", "-")
-        words += [f"--{option}" if value else f"--no-{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words += [f"--{option}", str(value)]
     return " ".join(words)
 
 
@@ -47,7 +50,8 @@ def experiment_of(name: str) -> Experiment:
     settings = dict(RUNS[name])
     corpus, reverse, parts = settings.pop("corpus"), settings.pop("reverse", False), {}
     for part, config in recipe(corpus).items():
-        parts[part] = replace(config, **{key: value for key, value in settings.items() if hasattr(config, key)})
+        own = {key: value for key, value in settings.items() if hasattr(config, key)}
+        parts[part] = replace(config, **own)
     return Experiment(corpus, reverse, **parts)
 
 
@@ -61,4 +65,5 @@ def score(most: int | None, e: Experiment, device) -> dict:
 def job_of(name: str, e: Experiment | None = None, most: int | None = None) -> Job:
     """A run of RUNS; e replaces its experiment (by a smaller one, to rehearse)."""
     e, command = e or experiment_of(name), f"transformer train {options_of(name)}"
-    return Job(name, partial(train_and_score, e, partial(score, most), command), {**settings_of(e), "reverse": e.reverse}, command)
+    do = partial(train_and_score, e, partial(score, most), command)
+    return Job(name, do, {**settings_of(e), "reverse": e.reverse}, command)
