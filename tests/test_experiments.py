@@ -115,7 +115,7 @@ def test_minutes_count_training_only(monkeypatch):
         clock[0] += seconds
         log.append({"update": update, **validate(None)})
     assert log[0] == {"update": 10, "validation_loss": 1.0, "wall_seconds": 30, "cpu_seconds": 15}
-    assert table2.minutes(log) == {"wall": 2.1, "cpu": 1.05}
+    assert table2.minutes(log) == {"minutes.wall": 2.1, "minutes.cpu": 1.05}
 
 
 def test_buckets_hold_about_equally_many_and_split_no_length():

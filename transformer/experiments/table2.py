@@ -138,14 +138,14 @@ def timed_validator(e, tokenizer, count=200, watch=None):
 
 
 def minutes(log: list[dict]) -> dict:
-    """{"wall", "cpu"}: minutes of a whole run's training, from the median stretch between two rows
+    """{"minutes.wall", "minutes.cpu"}: minutes of a whole run's training, from the median stretch between two rows
     of its log.
     """
     updates = np.diff([0, *(row["update"] for row in log)])
     found = {}
     for name in ("wall", "cpu"):
         seconds = median(row[f"{name}_seconds"] / n for row, n in zip(log, updates))
-        found[name] = round(float(log[-1]["update"] * seconds / 60), 2)
+        found[f"minutes.{name}"] = round(float(log[-1]["update"] * seconds / 60), 2)
     return found
 
 
@@ -187,7 +187,7 @@ def score(tests: tuple, e: Experiment, device) -> dict:
     encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
     source, target = lengths_of(encoded, range(len(encoded)))
     flops = training_flops(e.model, source.astype(float), target - 1.0).sum() / (target - 1).sum()
-    return {**figures, "flops": float(f"{log[-1]['tokens'] * flops:.4g}"), "minutes": minutes(log)}
+    return {**figures, "flops": float(f"{log[-1]['tokens'] * flops:.4g}"), **minutes(log)}
 
 
 # All of them
