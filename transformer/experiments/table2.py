@@ -138,8 +138,8 @@ def timed_validator(e, tokenizer, count=200, watch=None):
 
 
 def minutes(log: list[dict]) -> dict:
-    """{"minutes.wall", "minutes.cpu"}: minutes of a whole run's training, from the median stretch between two rows
-    of its log.
+    """{"minutes.wall", "minutes.cpu"}: minutes of a whole run's training, from the median stretch
+    between two rows of its log.
     """
     updates = np.diff([0, *(row["update"] for row in log)])
     found = {}
