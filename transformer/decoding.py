@@ -144,7 +144,7 @@ def append(held: Tensor | None, new: Tensor, n: int) -> Tensor:
 
 
 def some_rows(held: Tensor, rows: Tensor, n: int) -> Tensor:
-    """A copy of some rows, with room for the next position, so that it is the only one."""
+    """A copy of some rows, with room for the next position."""
     copy = held.new_empty(len(rows), held.shape[1], n + 1, held.shape[3])
     torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
     return copy
