@@ -96,7 +96,9 @@ TABLE_3 = [
     Row("D", "epsilon_ls=0.0", dict(epsilon_ls=0.0), 4.67, 25.3),
     Row("D", "epsilon_ls=0.2", dict(epsilon_ls=0.2), 5.47, 25.7),
     Row("E", "positions=learned", dict(positions="learned"), 4.92, 25.7),
-    Row("big", "big", dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3, updates=300_000), 4.33, 26.4, 213),
+    Row("big", "big",
+        dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3, updates=300_000),
+        4.33, 26.4, 213),
 ]
 
 # %% tags=["active-ipynb"]
@@ -196,7 +198,8 @@ SMALL = Trial(
 LARGE = Trial(
     "multi30k",
     model=TransformerConfig(
-        vocab_size=6000, d_model=256, d_ff=1024, N=6, h=8, P_drop=0.1, max_positions=256),
+        vocab_size=6000, d_model=256, d_ff=1024, N=6, h=8, P_drop=0.1,
+        max_positions=256),
     training=TrainingConfig(
         updates=3000, batch_tokens=4096, warmup=800, save_every=100, keep=1),
 )
@@ -265,8 +268,12 @@ def millions(row: Row, vocab_size: int = 37_000) -> float:
 # %% tags=["active-ipynb"]
 # given = [row for row in TABLE_3 if row.millions]
 # counts = pd.DataFrame(
-#     {"here": [millions(row) for row in given], "paper": [row.millions for row in given]},
-#     index=[row.name for row in given])
+#     {
+#         "here": [millions(row) for row in given],
+#         "paper": [row.millions for row in given],
+#     },
+#     index=[row.name for row in given],
+# )
 # minus = counts - counts.loc["base"]
 # display(counts.join(minus.add_suffix(", minus base")).round(1))
 # off = (minus["here"] - minus["paper"]).drop(["d_model=256", "d_model=1024", "big"])
@@ -588,16 +595,30 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 
 # %% tags=["active-ipynb"]
 # show_group(multi30k, "schedule")
-# sweep = everything[everything["group"].isin(["base", "schedule"])
-#                    & (everything["corpus"] == "multi30k") & (everything["seed"] == 1)]
-# bleu = sweep.pivot(index="training.factor", columns="training.warmup",
-#                    values="validation.bleu").fillna(0)  # a run that diverged has none
-# peaks = [[1000 * peak_rate(SMALL.model.d_model, warmup, factor) for warmup in bleu.columns]
-#          for factor in bleu.index]
-# panels = [("BLEU", bleu.values, list(bleu.columns), list(bleu.index)),
-#           ("highest rate, thousandths", peaks, list(bleu.columns), list(bleu.index))]
-# plotting.heatmaps(panels, across=2, width=3.6, height=3, values=True,
-#                   labels=("updates of warm-up", "factor"));
+# sweep = everything[
+#     everything["group"].isin(["base", "schedule"])
+#     & (everything["corpus"] == "multi30k")
+#     & (everything["seed"] == 1)
+# ]
+# bleu = sweep.pivot(
+#     index="training.factor", columns="training.warmup", values="validation.bleu"
+# ).fillna(0)  # a run that diverged has none
+# peaks = [
+#     [1000 * peak_rate(SMALL.model.d_model, warmup, factor) for warmup in bleu.columns]
+#     for factor in bleu.index
+# ]
+# panels = [
+#     ("BLEU", bleu.values, list(bleu.columns), list(bleu.index)),
+#     ("highest rate, thousandths", peaks, list(bleu.columns), list(bleu.index)),
+# ]
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=3.6,
+#     height=3,
+#     values=True,
+#     labels=("updates of warm-up", "factor"),
+# );
 
 # %% [markdown]
 # **Our base's pair is the best of nine** (23.8 BLEU, then twice 21.9; perplexity 12.9, then 16.0). Around it lie a slope and a cliff. With a lower rate a run is slow: in 1,500 updates it gets less far.
@@ -702,7 +723,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #         e = with_changes(base, changes)
 #         for part, whole in ((e.model, base.model), (e.training, base.training)):
 #             before = vars(whole)
-#             differ = {name for name, value in vars(part).items() if value != before[name]}
+#             differ = {
+#                 name for name, value in vars(part).items() if value != before[name]
+#             }
 #             assert differ <= set(changes), (row.name, differ)
 #         assert all(setting(e, name) == changes[name] for name in changes), row.name
 

@@ -20,9 +20,9 @@ Each file names its command, commit, hardware, seed and minutes; machines were s
 equal runs differ.
 
 - **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a
-  translation shares with the reference. It is **cased** (capitals count) where nothing else is said; the
-  literature on Multi30k counts lower-cased, tokenised text, which gives other numbers. BLEU of
-  different corpora or languages does not compare.
+  translation shares with the reference. It is **cased** (capitals count) where nothing else is
+  said; the literature on Multi30k counts lower-cased, tokenised text, which gives other numbers.
+  BLEU of different corpora or languages does not compare.
 - **alpha** is the length penalty of beam search: more of it makes translations longer. The paper's
   is 0.6; Multi30k's 1.6 was chosen on validation sentences.
 - **±** after a score is its 95% margin, by drawing the test sentences again (another thousand
