@@ -66,6 +66,7 @@ class Watch:
 # The phases: (folder, number of pairs, watch) -> dict of further figures
 
 def text_files(folder, size):
+    """The English and the German file of so many pairs."""
     return folder / f"{size}.en", folder / f"{size}.de"
 
 
