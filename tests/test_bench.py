@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from transformer.attention import scaled_dot_product_attention
-from transformer.bench import Bench, learning, levers, parts, run, run_bench
+from transformer.bench import learning, levers, parts, run
 from transformer.bench.harness import in_a_process, rows_of, under
 from transformer.bench.peers import EXTRA, OURS, TRAINED, available, make_systems
-from transformer.bench.settings import QUICK
+from transformer.bench.run import run_bench
+from transformer.bench.settings import QUICK, Bench
 from transformer.experiments.records import read_rows
 from transformer.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
@@ -268,8 +269,9 @@ def test_what_is_written(tmp_path, monkeypatch):
         assert all(name in row for row in rows), name
     assert tuple(dict.fromkeys(row["part"] for row in rows)) == asked and rows[0]["command"] == "the command"
     for part in ("T1", "T3", "T4"):
-        rates = [row["tokens_per_second"] for row in rows if row["part"] == part]
-        assert len(rates) > 5 and all(math.isfinite(rate) and rate > 0 for rate in rates)
+        rates = {row["system"]: row["tokens_per_second"] for row in rows if row["part"] == part}
+        assert rates.keys() >= {"plain", "fast"}  # and the peers that are installed
+        assert all(math.isfinite(rate) and rate > 0 for rate in rates.values())
     routes = {row["route"]: row for row in rows if row["part"] == "products"}
     assert routes["torch"]["fp32_class"] and not routes["bf16"]["fp32_class"]
     assert routes["torch"]["error"] < 1e-5 < 1e-4 < routes["bf16"]["error"]

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pairs
@@ -60,6 +61,8 @@ def cpu_seconds(code):
     return statistics.median(float(python(code)[0].split()[-1]) for _ in range(3))
 
 
+@pytest.mark.skipif(metadata.version("torch").startswith(("2.3", "2.4")),
+                    reason="an older torch is imported more quickly")
 def test_help_takes_little_longer_than_torch():
     show = """
         import sys
@@ -112,8 +115,8 @@ def test_colab_keeps_its_own_torch(wheel, tmp_path):
     for name, version in {**colab, **besides}.items():
         folder = packages / f"{name}-{version}.dist-info"
         folder.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        (folder / "METADATA").write_text(metadata)
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (folder / "METADATA").write_text(about)
         (folder / "RECORD").write_text("")
     interpreter = next(path for path in (tmp_path / "colab").glob("*/python*")
                        if path.stem == "python")

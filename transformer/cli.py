@@ -290,7 +290,7 @@ class Speed(Bench):
         """Nothing yet: `run` checks, so that a mistake is told like every other."""
 
     def run(self) -> None:
-        from transformer.bench import run_bench
+        from transformer.bench.run import run_bench
 
         run_bench(Bench(**vars(self)), words())
 

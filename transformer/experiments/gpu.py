@@ -39,7 +39,8 @@ import numpy as np
 import torch
 import tyro
 
-from transformer.bench import Bench, run_bench
+from transformer.bench.run import run_bench
+from transformer.bench.settings import Bench
 from transformer.experiments import table3, translators
 from transformer.experiments.records import read_rows
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
