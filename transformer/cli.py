@@ -227,8 +227,12 @@ class Demo:
 
     def run(self) -> None:
         from transformer.demo import run_demo
+        from transformer.figures.demo import page
+        from transformer.figures.heads import save_all
 
-        report = run_demo(self.folder, self.minutes, words())
+        report, samples, maps = run_demo(self.folder, self.minutes, words())
+        save_all(maps, self.folder)
+        print(page(report, samples, self.folder))
         if self.record is not None:
             from transformer.experiments.records import flatten, write_rows
 

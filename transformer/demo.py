@@ -6,10 +6,8 @@ from pathlib import Path
 
 from transformer.corpora import read_bundled
 from transformer.experiments.rows import public
-from transformer.figures.demo import page
-from transformer.figures.heads import save_all
 from transformer.files import prepare_folder, write_json
-from transformer.maps import attention_maps
+from transformer.maps import AttentionMaps, attention_maps
 from transformer.pretrained import load
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, read_log, read_settings, run_experiment
@@ -56,8 +54,9 @@ def scores_of(model, tokenizer, split: str) -> tuple[dict, list]:
     return report, list(zip(examples, outputs))
 
 
-def run_demo(folder: Path, minutes: float, command: str) -> dict:
-    """Everything; prints the closing page and returns what demo.json holds."""
+def run_demo(folder: Path, minutes: float, command: str) -> tuple[dict, list, AttentionMaps]:
+    """Everything but drawing: what demo.json holds, some (example, output) pairs, and maps of one.
+    """
     started = time.monotonic()
     train_demo(folder, minutes, command)
     model, tokenizer = load(folder)
@@ -72,8 +71,7 @@ def run_demo(folder: Path, minutes: float, command: str) -> dict:
                                   read_bundled("test")))
     picture = next(example for example, _ in outputs if example.pronouns)
     pair = (picture.source, picture.target)
-    save_all(attention_maps(model, tokenizer, [pair])[0], folder)
+    maps = attention_maps(model, tokenizer, [pair])[0]
     report["seconds"] = time.monotonic() - started
     write_json(folder / "demo.json", report)
-    print(page(report, outputs[::max(1, len(outputs) // 6)], folder))
-    return report
+    return report, outputs[::max(1, len(outputs) // 6)], maps
