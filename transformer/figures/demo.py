@@ -14,8 +14,8 @@ def page(report: dict, samples: list, folder) -> str:
              for split, name in (("test", "test set"), ("hard", "harder test set"))]
     rows += [alignment_line(report["alignment"]), pronoun_line(report["pronoun"]),
              f"pictures and figures: {folder}  ({report['seconds']:.0f} s in all)", "",
-             "Open next: notebooks/00_first_transformer.ipynb, the whole model on one page (make "
-             "lab opens", "JupyterLab); or translate a sentence of your own:",
+             "Open next: notebooks/04_attention.ipynb (make lab opens JupyterLab); or translate a "
+             "sentence", "of your own:",
              f'  transformer translate --folder {folder} "The old cat sees the garden."']
     return "\n".join(rows)
 
