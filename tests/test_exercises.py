@@ -1,0 +1,63 @@
+"""Each exercise of the notebooks takes its folded solution, and refuses one typical mistake."""
+
+import importlib
+import math
+import re
+
+import nbformat
+import numpy as np
+import pairs
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer.exercises import Exercise
+
+# function to write: (what its solution says, what a typical mistake says instead)
+MISTAKES: dict[str, tuple[str, str]] = {}
+ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
+SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)
+
+
+def exercises():
+    """(notebook, function, checker, solution) for each exercise of every notebook."""
+    for path in pairs.notebooks():
+        cells = nbformat.read(path, 4).cells
+        for cell, after in zip(cells, cells[1:]):
+            asked = ASKED.search(cell.source)
+            if cell.cell_type == "code" and asked:
+                checker = getattr(importlib.import_module(asked[1]), asked[2])
+                called = re.search(rf"^{asked[2]}\((\w+)\)$", cell.source, re.MULTILINE)
+                solution = SOLUTION.search(after.source)
+                yield pytest.param(cell.source, called[1], checker, solution and solution[1],
+                                   id=f"{path.stem[:2]}-{called[1]}")
+
+
+def written(code, name):
+    place = {"math": math, "np": np, "torch": torch, "F": F}
+    exec(code, place)
+    return place[name]
+
+
+@pytest.mark.parametrize("cell, name, checker, solution", exercises())
+def test_solution_is_right_and_a_mistake_is_not(cell, name, checker, solution):
+    untried = re.sub(r"^(from|check_).*$", "", cell, flags=re.MULTILINE)
+    assert checker.verdict(written(untried, name)) == "not tried yet"
+    assert checker.verdict(written(solution, name)) == "right"
+    assert len(solution.strip().splitlines()) >= 4, "three lines of one's own"
+    right, wrong = MISTAKES[name]
+    assert right in solution, f"{name}: no {right!r} to replace"
+    verdict = checker.verdict(written(solution.replace(right, wrong), name))
+    assert verdict.startswith("not yet: ") and checker.hint in verdict
+
+
+def test_mistakes_are_of_exercises_that_are_there():
+    assert {case.values[1] for case in exercises()} == set(MISTAKES)
+
+
+@pytest.mark.parametrize("answer, said", [
+    (lambda x: ..., "not tried yet"), (lambda x: x / 0, "it stops with ZeroDivisionError"),
+    (lambda x: x + 1, "it is 3, and should be 4"), (lambda x: 2 * x, "right")])
+def test_verdicts_say_what_is_wrong(answer, said):
+    double = Exercise(lambda x: 2 * x, lambda: [(2.0,), (5.0,)], "twice as much")
+    assert said in double.verdict(answer)

@@ -1,0 +1,57 @@
+"""Exercises of the notebooks: functions to write, tried on inputs that the page does not show."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def difference(yours: Any, right: Any) -> str | None:
+    """What sets an answer apart from the right one, in words; None where nothing does."""
+    if isinstance(right, torch.Tensor | np.ndarray):
+        yours, right = torch.as_tensor(yours), torch.as_tensor(right)
+        if yours.shape != right.shape:
+            return f"its shape is {tuple(yours.shape)}, and should be {tuple(right.shape)}"
+        if right.dtype == torch.bool and yours.dtype != torch.bool:
+            return f"it holds {yours.dtype}, and should hold True and False"
+        close = torch.isclose(yours.double(), right.double(), 1e-4, 1e-5, equal_nan=True)
+        return None if close.all() else f"{(~close).sum()} of its {close.numel()} numbers differ"
+    if isinstance(right, tuple | list):
+        if not isinstance(yours, Sequence) or len(yours) != len(right):
+            return f"it is {yours!r}, and should hold {len(right)} things"
+        return next((wrong for pair in zip(yours, right) if (wrong := difference(*pair))), None)
+    if isinstance(right, Number) and not isinstance(right, bool):
+        same = abs(float(yours) - float(right)) <= 1e-4 * abs(float(right)) + 1e-6
+        return None if same else f"it is {float(yours):.5g}, and should be {float(right):.5g}"
+    return None if yours == right else f"it is {yours!r}, and should be {right!r}"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function to write. Called with a reader's function, it prints one line: "not tried yet",
+    what is wrong and a hint, or "right"."""
+
+    reference: Callable
+    inputs: Callable[[], list[tuple]]  # the arguments of some calls
+    hint: str
+
+    def __call__(self, yours: Callable) -> None:
+        print(self.verdict(yours))
+
+    def verdict(self, yours: Callable) -> str:
+        """What the call prints."""
+        for given in self.inputs():
+            try:
+                answer = yours(*copy.deepcopy(given))
+                if answer is None or answer is ...:
+                    return "not tried yet"
+                wrong = difference(answer, self.reference(*given))
+            except Exception as error:  # whatever a first try does wrong
+                wrong = f"it stops with {type(error).__name__}: {error}"
+            if wrong:
+                return f"not yet: {wrong}. Hint: {self.hint}"
+        return "right"
