@@ -57,8 +57,8 @@ results: .venv/.installed  ## RESULTS.md from data/runs
 bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, an hour and more
 	.venv/bin/transformer bench --record data/runs/bench.json
 
-mutants: .venv/.installed  ## break the package one line at a time: do the tests notice?
-	.venv/bin/python tools/mutants.py
+mutants: .venv/.installed  ## break the package in some 70 places: do the tests notice?
+	.venv/bin/python tools/mutants.py --jobs $(JOBS)
 
 test-oldest: .venv-oldest/.installed  ## unit tests, notebooks 03-08 and 90 with torch 2.3.1 and torchtext
 	NOTEBOOKS=03-08,90 $(call PYTEST,.venv-oldest) tests
