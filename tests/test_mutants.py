@@ -43,7 +43,7 @@ def test_a_row_that_does_not_fit_once_is_refused(package, place, old, match):
 
 
 def test_every_row_of_the_table_fits_once(root):
-    for mutant in mutants.MUTANTS:
+    for mutant in mutants.read_table():
         path, text = mutants.broken(mutant)
         assert text != ast.unparse(ast.parse(path.read_text(encoding="utf8"))), mutant
         assert all((root / name).is_file() for name in mutants.tests_of(mutant)), mutant
