@@ -14,13 +14,18 @@ import torch.nn.functional as F
 from transformer.exercises import Exercise
 
 # function to write: (what its solution says, what a typical mistake says instead)
-MISTAKES: dict[str, tuple[str, str]] = {}
+MISTAKES = {
+    "count": ("2 * attention", "attention"),
+    "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
+    "greedy": ("logits[0, -1]", "logits[0, 0]"),
+}
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)
 
 
-def exercises():
-    """(notebook, function, checker, solution) for each exercise of every notebook."""
+def exercises() -> list:
+    """(cell, function, checker, solution) of each exercise of every notebook."""
+    found = []
     for path in pairs.notebooks():
         cells = nbformat.read(path, 4).cells
         for cell, after in zip(cells, cells[1:]):
@@ -29,8 +34,9 @@ def exercises():
                 checker = getattr(importlib.import_module(asked[1]), asked[2])
                 called = re.search(rf"^{asked[2]}\((\w+)\)$", cell.source, re.MULTILINE)
                 solution = SOLUTION.search(after.source)
-                yield pytest.param(cell.source, called[1], checker, solution and solution[1],
-                                   id=f"{path.stem[:2]}-{called[1]}")
+                found.append(pytest.param(cell.source, called[1], checker, solution and solution[1],
+                                          id=f"{path.stem[:2]}-{called[1]}"))
+    return found
 
 
 def written(code, name):

@@ -9,9 +9,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/08_model.ipynb)
 #
-# All parts are on the table: attention, position-wise networks, embeddings, positions, and the stacks that hold them.
-# This notebook joins them into the Transformer of Figure 1, checks what such a model must never do, counts its
-# parameters, saves it, and watches a very small one learn. How large ones are trained comes later.
+# The notebooks before this one built the parts: attention, position-wise networks, embeddings, positions, and the stacks
+# that hold them. This one joins them into the Transformer of Figure 1. At the end you will have the whole model, know
+# what it must never do and how to check that, know where its 65 million parameters sit, and have seen a very small one
+# learn to say numbers backwards. Reading takes about 25 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -34,7 +35,7 @@ from transformer.feed_forward import FeedForward
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.settings import check_sizes
-from transformer.state import State
+from transformer.state import EncoderDecoder, State
 
 
 # %% [markdown]
@@ -108,11 +109,10 @@ from transformer.state import State
 # %% [markdown]
 # ## Configuration
 #
-# A handful of sizes decides everything. Those that the paper names have its names, and their defaults are its base model. What cannot
-# work is refused with one sentence (`check_sizes`).
-
-# %% [markdown]
-# The paper's two main models are base and big (the first and the last row of Table 3). We add two that suit a laptop.
+# A handful of sizes decides everything. Those that the paper names have its names, and their defaults are the paper's base
+# model. The function `check_sizes` refuses what cannot work, with one sentence.
+#
+# The paper's two main models are base and big, the first and the last row of Table 3. We add two that suit a laptop.
 
 # %%
 PRESETS = {
@@ -125,7 +125,7 @@ Positions = Literal["sinusoidal", "learned", "rotary"]
 
 
 # %% [markdown]
-# The command line is made from this class, so each comment is also what `transformer train --help` prints.
+# The command line is made from the following class, so each comment is also what `transformer train --help` prints.
 
 # %%
 @dataclass(frozen=True)
@@ -176,7 +176,10 @@ class TransformerConfig:
 # %% [markdown]
 # ## Layers and stacks
 #
-# [Notebook 03](03_stacks.ipynb) built layers around sub-layers that are handed in. Now they get the real ones.
+# [Notebook 03](03_stacks.ipynb) built layers around sub-layers that are handed in. Now these layers get the real
+# sub-layers. Which classes the sub-layers are made of is itself a setting, `Parts`. Its defaults are the classes of
+# this book. Whoever wants another kind of attention or norm hands it in here, and touches nothing else; the faster
+# forms with which `transformer train` builds its models are such parts, too.
 
 # %%
 @dataclass(frozen=True)
@@ -211,8 +214,8 @@ def layer(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Layer:
 
 
 # %% [markdown]
-# A post-norm layer ends with a normalization, so the stack needs none. A pre-norm stack does: otherwise its last sum
-# would never be normalised.
+# A post-norm layer ends with a LayerNorm, so a post-norm stack needs none at its end. A pre-norm stack needs one,
+# because otherwise its last sum would never be normalised.
 
 # %%
 def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
@@ -225,10 +228,10 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 # ## First values
 #
 # **Deviation: the paper does not say how weights are initialised.** Here matrices start with Glorot's uniform rule
-# ("Xavier"), which keeps the size of a signal about the same on the way up and of its gradient on the way down. $W_Q$, $W_K$
-# and $W_V$ start smaller by $\sqrt{2}$, as in torch's own layer, where the rule sees all three as one tall matrix. In
-# a few trials, which were not recorded, the model began to align words sooner with this than without. Biases start at zero, and embeddings at
-# variance $1/d_{model}$, as notebook 06 set them.
+# (Glorot and Bengio, 2010; often called Xavier), which keeps the size of a signal about the same on the way up, and that of its
+# gradient on the way down. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, where
+# the rule sees all three as one tall matrix. Biases start at zero. Embeddings start with variance $1/d_{model}$, as
+# [notebook 06](06_embeddings.ipynb) set them.
 
 # %%
 def initialize(model: nn.Module):
@@ -249,15 +252,19 @@ def initialize(model: nn.Module):
 # %% [markdown]
 # ## From tokens to logits
 #
-# This class is the picture above, line by line. While training, the decoder gets the whole target at once and predicts each
-# next token in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token $t + 1$.
-# So the target that goes in begins with a start mark: the paper calls it *shifted right*.
+# This class is the picture above, line by line. While training, the decoder gets the whole target at once and predicts
+# each next token in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
+# $t + 1$. So the target that goes in begins with a start mark: the paper calls it *shifted right*.
+#
+# The class that it extends, `EncoderDecoder`, is the one that the models of 01 and 02 extend, too. It adds two methods: `loss`
+# of a batch, for the training loop of [14](14_training.ipynb), and `step`, which scores the next token of a translation that is being
+# written, for the searches of [15](15_decoding.ipynb).
 
 # %%
 POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 
 
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 
     Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises
@@ -274,7 +281,7 @@ class Transformer(nn.Module):
         if not c.tie_embeddings:
             self.target_embedding = Embedding(c.vocab_size, c.d_model)
             self.output = Projection(Embedding(c.vocab_size, c.d_model))
-        # rotary ones are in attention
+        # rotary positions are inside attention
         positions = parts.positions or POSITIONS.get(c.positions)
         self.positions = positions and positions(c.max_positions, c.d_model)
         self.dropout = parts.dropout(c.P_drop)
@@ -294,23 +301,24 @@ class Transformer(nn.Module):
         mask = padding_mask(check_ids(source), self.config.pad_id)
         return self.encoder(self.embed(self.embedding, source), mask)
 
-    def states(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
-        """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model)."""
-        check_sides(memory, check_ids(target), "memory")
-        x = self.embed(self.target_embedding, target)
-        mask = causal_mask(target.shape[1], target.device)
-        return self.decoder(x, mask, memory, source_mask)
+    def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
+               caches: list | None = None, start: int = 0) -> Tensor:
+        """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model).
+
+        caches: of a search, pairs that hold what came before position start.
+        """
+        if memory is not None:
+            check_sides(memory, check_ids(target), "memory")
+        x = self.embed(self.target_embedding, target, start)
+        mask = None
+        if target.shape[1] > 1:  # a single token may look at all that is written
+            mask = causal_mask(start + target.shape[1], target.device)[start:]
+        return self.decoder(x, mask, memory, source_mask, caches)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         check_sides(check_ids(source), target)
-        mask = padding_mask(source, self.config.pad_id)
-        return self.output(self.states(target, self.encode(source), mask))
-
-    def loss(self, batch, criterion: Callable) -> Tensor:
-        """criterion(output, states, gold) of a `Batch` (10): training's aim (14)."""
-        mask = padding_mask(batch.source, self.config.pad_id)
-        x = self.states(batch.decoder_input, self.encode(batch.source), mask)
-        return criterion(self.output, x, batch.gold)
+        x = self.states(target, self.encode(source), self.mask(source))
+        return self.output(x)
 
     def start(self, source: Tensor, new_cache: Callable) -> State:
         """The `State` of a search that has read source (B, S) and written nothing (15).
@@ -325,23 +333,13 @@ class Transformer(nn.Module):
             if layer.cross_attention is not None:
                 of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
             caches.append((new_cache(), of_memory))
-        return State(caches, padding_mask(source, self.config.pad_id))
-
-    def step(self, tokens: Tensor, state: State) -> Tensor:
-        """The next tokens (rows, T) of hypotheses -> logits (rows, V) after them."""
-        start, state.length = state.length, state.length + tokens.shape[1]
-        x = self.embed(self.target_embedding, tokens, start)
-        mask = None
-        if tokens.shape[1] > 1:
-            mask = causal_mask(state.length, tokens.device)[start:]
-        x = self.decoder(x, mask, None, state.source_mask, state.caches)
-        return self.output(x[:, -1])
+        return State(caches, self.mask(source))
 
 
 # %% [markdown]
-# The decoder needs no mask for padding at the end of its own sentence: real tokens come first and never look ahead.
+# The decoder needs no mask for padding at the end of its own sentence: real tokens stand before it, and never look ahead.
 #
-# A first run, with random tokens and random weights:
+# Here is a first run, with random tokens and random weights:
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
@@ -356,19 +354,22 @@ class Transformer(nn.Module):
 #       f"log V + 1/2 = {math.log(1000) + 0.5:.2f}")
 
 # %% [markdown]
-# The memory has one vector for each source token. The logits have, for each target token, one score for every type. They start with a variance near
-# 1, because the last layer's output is normalised and embeddings have variance $1/d_{model}$. For independent
-# Gaussian scores of variance 1 the expected loss is about $\log V + 1/2$: hardly worse than guessing all types alike. That is
-# a good place to start from, and a good thing to look at in any new model. (Where types are few, tied embeddings start higher, as below.)
+# The memory has one vector for each source token. The logits have, for each target token, one score for every type. The
+# logits start with a variance near 1, because the last layer's output is normalised and embeddings have variance
+# $1/d_{model}$. For independent Gaussian scores of variance 1 the expected loss is about $\log V + 1/2$, hardly worse than
+# guessing all types alike. A first loss near this value is worth looking for in any new model. (Where types are few,
+# tied embeddings start higher, as the run below shows.)
 
 # %% tags=["active-ipynb"]
 # assert logits.shape == (8, 30, 1000) and abs(loss - math.log(1000) - 0.5) < 0.4
+# print("shapes are (B, T, V), and the first loss is where Gaussian logits put it")
 
 # %% [markdown]
 # ## What it must never do
 #
-# **Look ahead.** Change the last target tokens: no earlier logit may change, not even by rounding. Otherwise the model would
-# copy the answer while training, and fail where there is none to copy.
+# **The decoder must not look ahead.** When the last target tokens change, no earlier logit may change, not even by
+# rounding. A model that can look ahead copies the answer while it is trained, and fails when it has to write and
+# there is no answer to copy.
 
 # %% tags=["active-ipynb"]
 # changed = target.clone()
@@ -379,7 +380,8 @@ class Transformer(nn.Module):
 # assert (difference[20:] > 0).all()
 
 # %% [markdown]
-# **Be changed by padding.** With nine tokens of padding after the source, and nine after the target, the logits stay the same:
+# **Padding must not change anything.** With nine tokens of padding after the source, and nine after the target, the
+# logits stay the same:
 
 # %% tags=["active-ipynb"]
 # padded = [F.pad(tokens, (0, 9), value=config.pad_id) for tokens in (source, target)]
@@ -388,19 +390,21 @@ class Transformer(nn.Module):
 # assert difference < 1e-5
 
 # %% [markdown]
-# **Be changed by the other sentences of the batch.** A sentence alone gives what it gives in a batch (silence means yes):
+# **The other sentences of a batch must not change anything.** A sentence alone gives what it gives in a batch:
 
 # %% tags=["active-ipynb"]
 # alone = torch.cat([model(source[i:i + 1], target[i:i + 1]) for i in range(8)])
 # assert torch.allclose(alone, logits, rtol=0, atol=1e-5)
+# print("eight sentences one by one give what they give together")
 
 # %% [markdown] tags=["question-16"]
 # ## Sentences vary in length. Where is the variable size, if the weights are fixed?
 #
-# In what is computed, not in what is learned. Every learned matrix works on one token's vector at a time ($W_Q$, $W_1$,
-# the embedding) and does not know how many there are. What grows is what passes through: one vector for each token, and a
-# table of attention weights with one number for each pair of tokens. Neither is a parameter: both are made anew from each input. Softmax and the weighted sum
-# take any number of keys. Here are the same weights on 3 tokens and on 300:
+# The variable size is in what the model computes, not in what it learns. Every learned matrix ($W_Q$, $W_1$, the embedding)
+# works on one token's vector at a time, and does not know how many tokens there are. What grows with the sentence are the
+# values that pass through: one vector for each token, and a table of attention weights with one number for each pair of tokens.
+# Neither of them is a parameter; both are made anew from each input. Softmax and the weighted sum take any
+# number of keys. Here are the same weights on 3 tokens and on 300:
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
@@ -415,8 +419,9 @@ class Transformer(nn.Module):
 #     assert torch.allclose(table.sum(dim=-1), torch.ones(1, 4, n), atol=1e-5)
 
 # %% [markdown]
-# The table of attention has $n \times n$ entries for each of four heads; the learned numbers are the same. The limits are the table of
-# positions and the computer's memory. Past the first comes one sentence, as it does for a token that does not exist:
+# The table of attention has $n \times n$ entries for each of four heads, and the learned numbers are the same. Two things limit
+# the length: the table of positions and the computer's memory. A sentence that is longer than the table of positions is refused with one
+# sentence, and so is a token that does not exist:
 
 # %% tags=["active-ipynb"]
 # for wrong in (torch.full((1, 401), 5), torch.tensor([[5, 1000]])):
@@ -428,9 +433,10 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## Counting parameters
 #
-# By hand: each attention has four matrices of $d^2$ numbers; each position-wise network $2 d\, d_{ff} + d_{ff} + d$; each
-# LayerNorm $2d$. An encoder layer has one attention and two norms, a decoder layer two and three. The embedding
-# has $V d$, once. On torch's `meta` device a model has shapes and no numbers, so even big is built in a moment.
+# Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers, each
+# position-wise network has $2 d\, d_{ff} + d_{ff} + d$ numbers, and each LayerNorm $2d$. An encoder layer has one
+# attention and two norms, a decoder layer two attentions and three norms. The embedding has $V d$ numbers, once. On torch's
+# `meta` device a model has shapes and no numbers, so that even big is built in a moment.
 
 # %% tags=["active-ipynb"]
 # def by_formula(V, d, d_ff, N):
@@ -472,18 +478,16 @@ class Transformer(nn.Module):
 #     plotting.bars(millions, ylabel="million parameters", title=name, ax=ax)
 
 # %% [markdown]
-# Twice the widths ($d_{model}$ and $d_{ff}$) means four times the numbers in the matrices of every layer, but only twice in the embedding. In base the embedding
-# holds nearly a third; with three separate matrices it would be more than half. The position-wise networks outweigh
-# all attention.
-
-# %% [markdown]
-# A model goes to a folder with `save` of `transformer.pretrained` and comes back with `load`, bit for bit.
+# Twice the widths ($d_{model}$ and $d_{ff}$) means four times the numbers in the matrices of every layer, but only twice
+# the numbers in the embedding. In base the embedding holds nearly a third of all parameters; three separate matrices would hold
+# more than half. The position-wise networks have more parameters than all attention together.
 
 # %% [markdown]
 # ## It learns
 #
-# Enough of random weights. Here is a language with thirteen types: three marks and ten digits as words. The task is to
-# say a number backwards. It is easy to describe, and impossible without knowing positions, or without looking at the source.
+# So far all weights were random. Now a small model learns a language of thirteen types: three marks, and ten digits as
+# words. Its task is to say a number backwards. That is easy to describe, and impossible for a model that does not know
+# positions, or that does not look at the source.
 
 # %% tags=["active-ipynb"]
 # digits = "zero one two three four five six seven eight nine".split()
@@ -502,8 +506,9 @@ class Transformer(nn.Module):
 #     print(" ".join(words[i] for i in s), "   ->   ", " ".join(words[i] for i in t))
 
 # %% [markdown]
-# A plain loop: a batch, the loss of each next token (padding ignored), a step of Adam with a falling rate. The target goes in without
-# its last token and is compared without its first: shifted by one. Notebooks 12 to 14 explain each piece and do it properly.
+# The training loop is a plain one: a batch, the loss of each next token (padding ignored), a step of Adam with a falling learning rate.
+# The target goes in without its last token and is compared with the target without its first: shifted by one. Notebooks
+# [12](12_optimizer.ipynb) to [14](14_training.ipynb) explain each piece and do it as the paper does.
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
@@ -520,12 +525,17 @@ class Transformer(nn.Module):
 #     loss.backward()
 #     optimizer.step()
 #     losses.append(loss.item())
-# plotting.lines(range(400), {"loss": losses}, "step", "loss per token (nats)", log="y");
+# title = "the loss falls from guessing to nearly nothing"
+# plotting.lines(
+#     range(400), {"loss": losses}, "step", "loss per token (nats)", title, log="y");
 
 # %% [markdown]
-# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix at first scores the token just read highest (notebook [06](06_embeddings.ipynb)), which is seldom the next one; among
-# thirteen types that counts. Untied, it should start near 3, by the formula. Then it falls far below. Now let it speak: give it a source and
-# the start mark, take the most probable token, give that back to it, and so on.
+# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix at first scores the token just read highest
+# ([notebook 06](06_embeddings.ipynb)), which is seldom the next token, and among only thirteen types that counts. Then the loss
+# falls far below.
+#
+# To make the model write, we give it a source and the start mark, take the most probable next token, append this token to
+# the target, and repeat. This is greedy decoding.
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -545,15 +555,16 @@ class Transformer(nn.Module):
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# A few seconds of training, and it can do what it has never been told how to do. (In training it has seen at most 25,600 of the
-# 111,100 such numbers; most of those here with four or five digits were new to it.)
+# After a few seconds of training the model says numbers backwards, and it does not do so by heart: in training it has seen at most
+# 25,600 of the 111,100 such numbers, so most of the numbers with four or five digits were new to it.
 
 # %% [markdown] tags=["question-18"]
 # ## What type has the decoder's output, and how does it become a word?
 #
-# The decoder stack returns vectors, one for each target token: $(B, T, d_{model})$. Multiplying by the embedding matrix compares
-# each with every type's embedding: scores, $(B, T, V)$. Softmax makes them probabilities over the vocabulary. Choosing is a
-# separate step: here, the index of the largest, an integer. The vocabulary, a list, turns the integer into a string.
+# The decoder stack returns vectors, one for each target token: $(B, T, d_{model})$. Multiplying by the embedding matrix
+# compares each vector with every type's embedding, which gives scores, $(B, T, V)$. Softmax turns the scores into
+# probabilities over the vocabulary. Choosing a type is a separate step; here it takes the index of the largest probability, an
+# integer. The vocabulary, a list, turns the integer into a string.
 
 # %% tags=["active-ipynb"]
 # source = torch.tensor([[words.index(word) for word in "four seven one nine".split()]])
@@ -579,25 +590,27 @@ class Transformer(nn.Module):
 # plotting.heatmap(attention, columns, rows, title, right, largest=1.0);
 
 # %% [markdown]
-# Left: each row is a distribution over all thirteen types, nearly all of it on one. Row by row, the bright squares spell the
-# number backwards, then the end mark. Right: while it writes, the decoder looks at the source from right to left. Nobody told it
-# to. After the last digit it still needs the source: only there can it read that no digit is left. With one more digit in front of the source, and the same
-# target, it does not stop but writes that digit (printed as ids: 2 is the end mark, 7 is "four"):
+# On the left each row is a distribution over all thirteen types, with nearly all of its weight on one type. Row by row the bright squares
+# spell the number backwards, and then the end mark. On the right the decoder looks at the source from right to left while
+# it writes; only the loss has taught it to. After the last digit the model still needs the source, because only the source
+# tells that no digit is left. With one more digit in front of the source, and the same target, the model does not stop but writes that
+# digit:
 
 # %% tags=["active-ipynb"]
 # longer = torch.cat([source[:, :1], source], dim=1)
 # with torch.no_grad():
 #     next_one = model(source, target)[0, -1].argmax().item()
 #     other = model(longer, target)[0, -1].argmax().item()
-# print("after the last digit:", next_one, " with one more in the source:", other)
+# print("after the last digit:", words[next_one])
+# print("with one more digit in front of the source:", words[other])
 # assert other == longer[0, 0]
 
 # %% [markdown]
 # ## Checks
 #
-# **Equal to `torch.nn.Transformer`** with the same weights. Torch's has attention biases (zero at the start), and a
-# norm more at the end of each stack, which we leave out by handing it stacks without one. Its boolean masks
-# mean the opposite. It has no embeddings, so it gets ours.
+# **The model equals `torch.nn.Transformer`** with the same weights. Torch's class has biases in attention (they start at zero),
+# and one more norm at the end of each stack, which we leave out by handing it stacks without one. True means
+# the opposite in its masks: a place that may not be attended to. It has no embeddings, so it gets ours.
 
 # %% tags=["active-ipynb"]
 # def copy_layer(ours, theirs):
@@ -640,55 +653,102 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# **1.** Row C of Table 3 has a model with N = 2, otherwise base. How many parameters does it have here, with 37,000 types? (The
-# paper says 36 million.) And how many more would it have with `tie_embeddings=False`?
+# **1.** Count the parameters of a Transformer from its sizes, with tied embeddings or with three separate matrices, and
+# with or without biases in the four matrices of each attention.
 
 # %% tags=["active-ipynb"]
-# your_count, your_extra = ..., ...
-# if your_count is not ...:
-#     with torch.device("meta"):
-#         config = TransformerConfig(37000, N=2)
-#         tied = count_parameters(Transformer(config))
-#         separate = TransformerConfig(37000, N=2, tie_embeddings=False)
-#         untied = count_parameters(Transformer(separate))
-#     assert (your_count, your_extra) == (tied, untied - tied)
+# from transformer.exercises.model import check_count
+#
+# def count(V, d, d_ff, N, tied, bias):
+#     """The number of parameters of a Transformer with N layers in each stack."""
+#     ...
+#
+# check_count(count)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_count, your_extra = by_formula(37000, 512, 2048, 2), 2 * 37000 * 512`: 33.6 million (the paper has 36; about the same two million are missing as in base), and 37.9 million more, because
-# there would be three matrices in place of one.
+# ```python
+# def count(V, d, d_ff, N, tied, bias):
+#     attention = 4 * d * d + (4 * d if bias else 0)
+#     feed_forward = 2 * d * d_ff + d_ff + d
+#     norm = 2 * d
+#     encoder_layer = attention + feed_forward + 2 * norm
+#     decoder_layer = 2 * attention + feed_forward + 3 * norm
+#     matrices = 1 if tied else 3
+#     return matrices * V * d + N * (encoder_layer + decoder_layer)
+# ```
+#
+# With 37,000 types the base model without tying has 101 million parameters.
 # </details>
 #
-# **2.** A target has six tokens, 0 to 5. Token 2 is replaced by another. Which rows of the logits may change? And which,
-# if a token of the *source* is replaced?
+# **2.** Make what training needs of a batch of targets: what goes into the decoder, and what its outputs are
+# compared with. Each target is a list of ids without marks; add the marks, and fill up with padding at the end.
 
 # %% tags=["active-ipynb"]
-# target_rows, source_rows = ..., ...
-# if target_rows is not ...:
-#     source, target = torch.randint(3, 13, (1, 4)), torch.randint(3, 13, (1, 6))
-#     other_source, other_target = source.clone(), target.clone()
-#     other_source[0, 1] = (source[0, 1] - 2) % 10 + 3
-#     other_target[0, 2] = (target[0, 2] - 2) % 10 + 3
-#     logits = model(source, target)
-#     after_target = (model(source, other_target) - logits)[0].abs().sum(dim=1)
-#     after_source = (model(other_source, target) - logits)[0].abs().sum(dim=1)
-#     assert list(target_rows) == after_target.nonzero()[:, 0].tolist()
-#     assert list(source_rows) == after_source.nonzero()[:, 0].tolist()
+# from transformer.exercises.model import check_shifted
+#
+# def shifted(targets, pad_id, bos_id, eos_id):
+#     """Lists of ids -> (decoder_input, gold), two tensors (B, T) of ids."""
+#     ...
+#
+# check_shifted(shifted)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `target_rows, source_rows = range(2, 6), range(6)`: row 2 has read token 2, and so have all later ones. The source is
-# visible to every row.
+# ```python
+# def shifted(targets, pad_id, bos_id, eos_id):
+#     T = 1 + max(len(target) for target in targets)
+#     decoder_input = torch.full((len(targets), T), pad_id)
+#     gold = torch.full((len(targets), T), pad_id)
+#     for row, target in enumerate(targets):
+#         decoder_input[row, :len(target) + 1] = torch.tensor([bos_id, *target])
+#         gold[row, :len(target) + 1] = torch.tensor([*target, eos_id])
+#     return decoder_input, gold
+# ```
+#
+# Row by row the two are the same sentence, one place apart. The last real token goes in as well: after it the model has to name
+# the end mark.
+# </details>
+#
+# **3.** Write greedy decoding for a single sentence: stop at the end mark or after `longest` tokens, and return the ids
+# without marks. `logits_of(source, target)` is a model: ids $(1, S)$ and $(1, T)$ to logits $(1, T, V)$.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.model import check_greedy
+#
+# def greedy(logits_of, source, bos_id, eos_id, longest):
+#     """Source ids (1, S) -> list of ids."""
+#     ...
+#
+# check_greedy(greedy)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def greedy(logits_of, source, bos_id, eos_id, longest):
+#     written = [bos_id]
+#     while len(written) <= longest:
+#         logits = logits_of(source, torch.tensor([written]))
+#         best = logits[0, -1].argmax().item()
+#         if best == eos_id:
+#             break
+#         written.append(best)
+#     return written[1:]
+# ```
+#
+# Only the last row of the logits is new at each step; all other rows were computed before.
+# [Notebook 15](15_decoding.ipynb) keeps them in a cache.
 # </details>
 
 # %% [markdown]
 # ## Next
 #
-# Section 3 is complete. [09 Complexity](09_complexity.ipynb) asks what all this costs, beside recurrence and convolution. From
-# [10 Data](10_data.ipynb) on there are real sentences, and notebooks 12 to 15 train and translate. In Colab the next
-# notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
-# with `pip install -e .`.
+# Section 3 of the paper is complete. [09 Complexity](09_complexity.ipynb) asks what all this costs, beside recurrence and
+# convolution. From [10 Data](10_data.ipynb) on there are real sentences, and notebooks 12 to 15 train and translate. In
+# Colab the next notebook imports this module from the installed package; to try changes of your own, clone the repository
+# and install it with `pip install -e .`.

@@ -39,10 +39,11 @@ class State:
 
 
 class EncoderDecoder(nn.Module):
-    """What training and searching ask, of a model that reads its memory anew at each step.
+    """What training and searching ask of a model, from what a subclass has.
 
-    A subclass has `config`, `output` (from states to logits), `encode(source)` -> memory,
-    `states(target, memory, source_mask, caches, start)` and `new_caches()`.
+    That is `config`, `output` (from states to logits), `encode(source)` -> memory,
+    `states(target, memory, source_mask, caches, start)`, and `new_caches()` or a `start` of its
+    own.
     """
 
     def mask(self, source: torch.Tensor) -> torch.Tensor:
