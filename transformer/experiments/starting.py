@@ -1,0 +1,279 @@
+"""Why do some trainings never start? Small trainings that do and that do not, looked into as they
+go, for notebook 14.
+
+    python -m transformer.experiments.starting --folder runs/starting
+
+Two centres, of which one uses its source within 600 updates and the other hardly does, and rows
+that change one factor of either. At each validation held-out pairs say how much the source is used:
+by how much their loss rises when each target gets its neighbour's source. What was expected and how
+it is tested was written down before the runs, in data/runs/starting.md.
+"""
+
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from transformer.attention import record_attention
+from transformer.corpora import stream_corpus
+from transformer.data import Tokenizer, collate, encode_pairs
+from transformer.experiments.records import flatten
+from transformer.experiments.runner import (
+    Job,
+    devices_for,
+    run_command,
+    run_jobs,
+    settings_of,
+)
+from transformer.fast import build_fast
+from transformer.fast.loss import ChunkedLoss
+from transformer.files import data_folder, write_file
+from transformer.model import Transformer, TransformerConfig
+from transformer.optimizer import ADAM, peak_rate
+from transformer.regularization import SmoothedLoss
+from transformer.runs import Experiment, held_out_loss
+from transformer.training import TrainingConfig, train
+
+CORPUS, VOCAB_SIZE, HELD_OUT = "bundled", 1000, 100
+SIZES = dict(d_model=64, d_ff=256, h=4, max_positions=256)
+TRAINING = TrainingConfig(batch_tokens=400, keep=1, precision="fp32")
+VALIDATIONS = 10  # in a run
+COMMAND = "python -m transformer.experiments.starting"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a row may change."""
+
+    N: int = 4
+    norm_first: bool = False
+    peak: float = 0.004  # the largest learning rate
+    warmup: int = 100  # updates until then
+    updates: int = 600
+    clip: float | None = None
+    P_drop: float = 0.0
+    gain: float = 2**-0.5  # of W_Q, W_K and W_V before training, beside Xavier's 1
+    embedding: float = 1.0  # standard deviation of scaled embeddings before training
+    encoder: float = 1.0  # the encoder's rate as a part of the whole,
+    cross: float = 1.0  # that of cross-attention,
+    decoder: float = 1.0  # and that of the rest of the decoder
+
+
+# What is trained
+
+def corpus(folder: Path) -> tuple[Tokenizer, list, list]:
+    """The tokenizer (learned once, kept in folder), and the encoded training and held-out pairs."""
+    pairs, path = list(stream_corpus(CORPUS, "train")), folder / "tokenizer.json"
+    if not path.is_file():
+        tokenizer = Tokenizer.train((text for pair in pairs for text in pair), VOCAB_SIZE)
+        write_file(path, tokenizer.save)
+    tokenizer = Tokenizer.load(path)
+    held_out = list(islice(stream_corpus(CORPUS, "validation"), HELD_OUT))
+    return tokenizer, encode_pairs(tokenizer, pairs), encode_pairs(tokenizer, held_out)
+
+
+def new_model(s: Setting, c: TransformerConfig, seed: int) -> nn.Module:
+    """A model whose weights the seed decides, scaled as the setting says."""
+    torch.manual_seed(seed)
+    model = build_fast(c)
+    with torch.no_grad():
+        model.embedding.weight.mul_(s.embedding)
+        for name, weight in model.named_parameters():
+            if re.search(r"W_[QKV]\.", name):
+                weight.mul_(s.gain / 2**-0.5)
+    return model
+
+
+def part_of(name: str) -> str:
+    """"encoder", "cross" or "decoder", or "embedding": the part that a parameter belongs to."""
+    return "cross" if "cross_attention" in name else name.partition(".")[0]
+
+
+class AdamByParts(torch.optim.Adam):
+    """Adam as in Section 5.3; each part of a model has its own share of the learning rate."""
+
+    def __init__(self, model: nn.Module, shares: dict[str, float]):
+        groups = [{"params": [p], "share": shares.get(part_of(name), 1.0)}
+                  for name, p in model.named_parameters()]
+        super().__init__(groups, **ADAM)
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["lr"] *= group["share"]  # the loop has set it to the whole
+        return super().step(closure)
+
+
+# What is measured
+
+def neighbours(encoded: list) -> list:
+    """The same targets, each with the source of the next pair."""
+    sources = [source for source, _ in encoded[1:] + encoded[:1]]
+    return [(source, target) for source, (_, target) in zip(sources, encoded)]
+
+
+def spread(x: Tensor, real: Tensor) -> tuple[float, float]:
+    """How x (B, S, d_model) varies where real (B, S) is True, as parts of its mean square: over the
+    positions of a sentence, and between the means of sentences.
+    """
+    real = real[..., None].to(x.dtype)
+    count = real.sum(dim=1)  # (B, 1)
+    mean = (x * real).sum(dim=1) / count  # (B, d_model)
+    overall = (mean * count).sum(dim=0) / count.sum()
+    square = (x**2 * real).sum()
+    within = ((x - mean[:, None]) ** 2 * real).sum() / square
+    return within.item(), (((mean - overall) ** 2 * count).sum() / square).item()
+
+
+def entropy(weights: Tensor, lengths: Tensor, real: Tensor) -> float:
+    """Mean entropy of attention (B, h, T, S) as a part of the largest: log of the source's length.
+
+    lengths: of the sources (B,); real: where targets are no padding (B, T).
+    """
+    nats = -(weights * weights.clamp_min(1e-12).log()).sum(dim=-1).mean(dim=1)  # (B, T)
+    return (nats / lengths.log()[:, None])[real].mean().item()
+
+
+def gradient_norms(model: nn.Module, loss: Tensor) -> dict[str, float]:
+    """The norm of the gradient in the encoder, in cross-attention, in the decoder's self-attention
+    and in the rest of the decoder.
+    """
+    squares = {"encoder": 0.0, "cross": 0.0, "self": 0.0, "decoder": 0.0}
+    names, parameters = zip(*model.named_parameters())
+    for name, gradient in zip(names, torch.autograd.grad(loss, parameters)):
+        part = part_of(name)
+        if part == "decoder" and "self_attention" in name:
+            part = "self"
+        if part in squares:
+            squares[part] += gradient.square().sum().item()
+    return {f"gradient.{part}": math.sqrt(square) for part, square in squares.items()}
+
+
+def look(model: nn.Module, batch) -> dict[str, float]:
+    """Gradients, spread and entropy of a model on a batch, layer by layer, without dropout."""
+    outputs = []
+    hooks = [layer.register_forward_hook(lambda *found: outputs.append(found[-1].detach()))
+             for layer in model.encoder.layers]
+    with record_attention(model) as kept:
+        loss = model.loss(batch, SmoothedLoss(0.0, model.config.pad_id))
+    for hook in hooks:
+        hook.remove()
+    real, written = (ids != model.config.pad_id for ids in (batch.source, batch.gold))
+    figures = gradient_norms(model, loss / written.sum())
+    for number, x in enumerate(outputs, 1):
+        within, between = spread(x, real)
+        figures |= {f"spread.positions.{number}": within, f"spread.sentences.{number}": between}
+    attended = [weights[0] for name, weights in kept.items() if "cross" in name]
+    for number, weights in enumerate(attended, 1):
+        figures[f"entropy.{number}"] = entropy(weights, real.sum(dim=1).float(), written)
+    return figures
+
+
+def probe(encoded: list, model: nn.Module) -> dict[str, float]:
+    """Held-out loss with each target's own source and with its neighbour's ("use" is what that
+    costs, in nats a token), and what `look` sees. Leaves the random numbers as they were.
+    """
+    own = held_out_loss(model, encoded)["validation_loss"]
+    other = held_out_loss(model, neighbours(encoded))["validation_loss"]
+    with torch.random.fork_rng(devices=[]):
+        plain = Transformer(model.config).eval()
+    plain.load_state_dict(model.state_dict())
+    seen = look(plain, collate(encoded, model.config.pad_id))
+    return {"validation_loss": own, "use": other - own, **seen}
+
+
+# The runs
+
+def experiment_of(s: Setting, seed: int) -> Experiment:
+    """A setting as an experiment of the loop."""
+    c = TransformerConfig(VOCAB_SIZE, N=s.N, P_drop=s.P_drop, norm_first=s.norm_first, **SIZES)
+    factor = s.peak / peak_rate(c.d_model, s.warmup)
+    training = replace(TRAINING, seed=seed, warmup=s.warmup, clip=s.clip, factor=factor,
+                       updates=s.updates, save_every=s.updates // VALIDATIONS)
+    return Experiment(CORPUS, model=c, training=training)
+
+
+def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
+    """Train a setting with a seed, or go on with it; its curves as columns, four digits each."""
+    tokenizer, encoded, held_out = corpus(folder.parent)
+    e = experiment_of(s, seed)
+    shares = {"encoder": s.encoder, "cross": s.cross, "decoder": s.decoder}
+    log = train(new_model(s, e.model, seed), encoded, e.training, folder, partial(probe, held_out),
+                resume=(folder / "checkpoint.safetensors").is_file(),
+                criterion=ChunkedLoss(e.training.epsilon_ls, e.model.pad_id),
+                optimizer=partial(AdamByParts, shares=shares))
+    last = log[-2:]  # one validation is noisy
+    hidden = ("epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "skipped")
+    curves = {name: [float(f"{row[name]:.4g}") for row in log]
+              for name in log[0] if name not in hidden}
+    curves["update"] = [row["update"] for row in log]
+    return {"use": round(sum(row["use"] for row in last) / len(last), 4), "log": curves,
+            "minutes": round(log[-1]["seconds"] / 60, 2), "updates": log[-1]["update"],
+            "tokens": log[-1]["tokens"]}
+
+
+CENTRES = {"ignores": Setting(), "uses": Setting(N=2)}
+# (centre, row, what it changes), in the order in which they are run
+ROWS = [
+    ("ignores", "centre", {}),
+    ("uses", "centre", {}),
+    ("ignores", "norms first", {"norm_first": True}),
+    ("ignores", "peak / 2", {"peak": 0.002}),
+    ("ignores", "encoder's rate / 4", {"encoder": 0.25}),
+    ("ignores", "warm-up x 4", {"warmup": 400}),
+    ("uses", "peak x 2", {"peak": 0.008}),
+    ("ignores", "decoder's rate / 4", {"decoder": 0.25}),
+    ("ignores", "cross-attention's rate / 4", {"cross": 0.25}),
+    ("uses", "warm-up / 4", {"warmup": 25}),
+    ("ignores", "N = 6", {"N": 6}),
+    ("ignores", "clip 1", {"clip": 1.0}),
+    ("ignores", "gain 1", {"gain": 1.0}),
+    ("ignores", "embeddings / 2", {"embedding": 0.5}),
+    ("uses", "dropout 0.2", {"P_drop": 0.2}),
+    ("uses", "norms first", {"norm_first": True}),
+    ("uses", "gain 1", {"gain": 1.0}),
+    ("uses", "embeddings / 2", {"embedding": 0.5}),
+    ("uses", "clip 1", {"clip": 1.0}),
+    ("ignores", "updates x 4", {"updates": 2400}),
+]
+
+
+def slug(row: str) -> str:
+    """A row's name as a part of a folder's name."""
+    return re.sub("[^a-z0-9]+", "-", row.lower())
+
+
+def jobs_of(seeds: tuple[int, ...]) -> list[Job]:
+    """Every row with all seeds, those of a row one after another."""
+    jobs = []
+    for centre, row, changes in ROWS:
+        s = replace(CENTRES[centre], **changes)
+        own = {"centre": centre, "row": row, "rate": s.peak, "gain": s.gain,
+               "embedding": s.embedding,
+               "share": {"encoder": s.encoder, "cross": s.cross, "decoder": s.decoder}}
+        for seed in seeds:
+            known = {**flatten(own), **settings_of(experiment_of(s, seed))}
+            jobs.append(Job(f"{centre}-{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
+    return jobs
+
+
+def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"),
+         record: Path | None = None, minutes: float | None = None) -> None:
+    """Train every row of both centres, one after another, on one thread.
+
+    Args:
+        seeds: of initial weights and the order of the batches
+        folder: where the runs are kept while they go on
+        record: the file of results (data/runs/starting.json where not given)
+        minutes: stop after so many; the same command goes on
+    """
+    record = record or data_folder() / "runs" / "starting.json"
+    run_jobs(jobs_of(seeds), folder, devices_for("cpu"), record, minutes)
+
+
+if __name__ == "__main__":
+    run_command(main)
