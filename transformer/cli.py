@@ -4,11 +4,11 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -16,7 +16,7 @@ import tyro
 from transformer.bench.settings import Bench
 from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
-from transformer.hardware import choose_device
+from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
 from transformer.options import changed, options_of
 from transformer.pretrained import load
@@ -41,31 +41,20 @@ class Train:
     transformer train ...
     """
 
+    # bundled (comes with the package, and is taken where none is given), multi30k, tatoeba,
+    # europarl, wmt14, treebank_craft, treebank_nltk (downloaded)
     corpus: str | None = None
-    """bundled (comes with the package, and is taken where none is given), multi30k, tatoeba,
-    europarl, wmt14, treebank_craft, treebank_nltk (downloaded)"""
-    reverse: bool = False
-    """translate the other way round"""
-    source_file: Path | None = None
-    """your own sentences, one a line, UTF-8, instead of a corpus"""
-    target_file: Path | None = None
-    """their translations, line by line"""
-    source_language: str | None = None
-    """code of your sentences' language (en where not given)"""
-    target_language: str | None = None
-    """code of their translations' language (de where not given)"""
-    folder: Path | None = None
-    """where the run is kept (runs/<corpus> where not given)"""
-    resume: bool = False
-    """go on with the run in the folder, with its own settings"""
-    device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is"""
-    compile: bool = False
-    """let torch.compile write kernels for the model first (a minute; pays on GPUs)"""
-    family: str | None = None
-    """kind of model: transformer (where not given), recurrence, convolution"""
-    preset: str | None = None
-    """model size: tiny, small, base or big"""
+    reverse: bool = False  # translate the other way round
+    source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
+    target_file: Path | None = None  # their translations, line by line
+    source_language: str | None = None  # code of your sentences' language (en where not given)
+    target_language: str | None = None  # code of their translations' language (de where not given)
+    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
+    resume: bool = False  # go on with the run in the folder, with its own settings
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+    compile: bool = False  # let torch.compile write kernels first (a minute; pays on GPUs)
+    family: str | None = None  # transformer (where not given), recurrence, convolution
+    preset: str | None = None  # model size: tiny, small, base or big
     model: Any = None
     training: Any = None
 
@@ -80,13 +69,12 @@ class Train:
 
 def train_with_options() -> type:
     """`Train` with the settings of all kinds of models, and of training, as options."""
-    model = options_of("Model", *(kind_named(kind).config for kind in KINDS))
-    training = options_of("Training", TrainingConfig)
-    return dataclass(type("Train", (Train,), {
-        "__doc__": Train.__doc__,
-        "__annotations__": {"model": tyro.conf.OmitArgPrefixes[model],
-                            "training": tyro.conf.OmitArgPrefixes[training]},
-        "model": field(default_factory=model), "training": field(default_factory=training)}))
+    options = {"model": options_of("Model", *(kind_named(kind).config for kind in KINDS)),
+               "training": options_of("Training", TrainingConfig)}
+    return make_dataclass(
+        "Train", [(name, tyro.conf.OmitArgPrefixes[some], field(default_factory=some))
+                  for name, some in options.items()],
+        bases=(Train,), namespace={"__doc__": Train.__doc__, "__module__": __name__})
 
 
 def experiment_of(t: Train) -> Experiment:
@@ -113,11 +101,11 @@ class Evaluate(Scoring):
     """Translate or parse a test set with beam search, print all scores with signatures, save them
     beside your model."""
 
+    # write the run's settings, log and all its scores into this file, for data/runs
     record: Path | None = None
-    """write the run's settings, log and all its scores into this file, for data/runs"""
 
     def run(self) -> None:
-        if self.folder is None and self.record is not None:
+        if self.folder is None and (self.record, self.average) != (None, None):
             raise ValueError("--average and --record need the --folder of a run")
         print(json.dumps(score(self, {"trees": evaluate_trees}), indent=2))
         if self.record is not None:
@@ -138,18 +126,13 @@ def evaluate_trees(*arguments) -> dict:
 class Translate:
     """Translate a sentence given as an argument, or standard input line by line."""
 
+    # the sentence, in quotes; without it, lines are read from standard input
     sentence: tyro.conf.Positional[str | None] = None
-    """the sentence, in quotes; without it, lines are read from standard input"""
-    folder: Path | None = None
-    """a trained model's folder (the bundled model where not given)"""
-    beam: int | None = None
-    """hypotheses kept alive; 1 is greedy (what travels with the model where not given)"""
-    alpha: float | None = None
-    """length penalty (what travels with the model where not given)"""
-    n_best: int = 1
-    """with more than 1: so many translations of each sentence, as lines of number, score, text"""
-    device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is"""
+    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    beam: int | None = None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    alpha: float | None = None  # length penalty (the model's own where not given)
+    n_best: int = 1  # so many translations of each sentence, as lines of number, score, text
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def run(self) -> None:
         from transformer.search import translate, translate_n_best
@@ -184,14 +167,10 @@ class Attend:
     """Translate a sentence and draw where every head looks, as PNG pictures or as a page to
     explore."""
 
-    sentence: tyro.conf.Positional[str]
-    """the sentence, in quotes"""
-    folder: Path | None = None
-    """a trained model's folder (the bundled model where not given)"""
-    output: Path = Path("attention")
-    """folder for the pictures"""
-    html: Path | None = None
-    """write one self-contained page of this name, for a browser, instead of pictures"""
+    sentence: tyro.conf.Positional[str]  # the sentence, in quotes
+    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    output: Path = Path("attention")  # folder for the pictures
+    html: Path | None = None  # one page of this name, for a browser, instead of pictures
 
     def run(self) -> None:
         from transformer.figures.heads import save_all
@@ -218,12 +197,9 @@ class Attend:
 class Demo:
     """Train on the bundled corpus for a few minutes, then translate, score and draw."""
 
-    folder: Path = Path("runs/demo")
-    """where everything is saved"""
-    minutes: float = 3.6
-    """training stops after so many minutes, should the machine be slow"""
-    record: Path | None = None
-    """write what demo.json holds into this file, too, for data/runs"""
+    folder: Path = Path("runs/demo")  # where everything is saved
+    minutes: float = 3.6  # training stops after so many minutes, should the machine be slow
+    record: Path | None = None  # write what demo.json holds into this file, too, for data/runs
 
     def run(self) -> None:
         from transformer.demo import run_demo
@@ -247,27 +223,21 @@ class Variations:
     as needed.
     """
 
-    corpus: str = "multi30k"
-    """multi30k, bundled, ...; on wmt14 the paper's own sizes"""
+    corpus: str = "multi30k"  # multi30k, bundled, ...; on wmt14 the paper's own sizes
+    # groups (A B C D E big schedule data length depth simple) or single rows such as h=1 (Table 3
+    # where not given)
     rows: tuple[str, ...] = ()
-    """groups (A B C D E big schedule data length depth simple) or single rows such as h=1 (Table 3
-    where not given)"""
-    seeds: tuple[int, ...] = (1, 2, 3)
-    """each row is trained once with each seed"""
-    folder: Path = Path("runs/variations")
-    """where the runs are kept"""
+    seeds: tuple[int, ...] = (1, 2, 3)  # each row is trained once with each seed
+    folder: Path = Path("runs/variations")  # where the runs are kept
+    # runs at the same time, each a process (one for each GPU where not given; on a CPU one, each
+    # with one thread)
     workers: int | None = None
-    """runs at the same time, each a process (one for each GPU where not given; on a CPU one, each
-    with one thread)"""
-    device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is"""
-    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"
-    """as in train"""
-    large: bool = False
-    """a larger base, for a GPU"""
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+    precision: Precision = "auto"  # as in train
+    large: bool = False  # a larger base, for a GPU
+    # the file of results, for data/runs (results.json in the folder where not given); runs that it
+    # holds are not trained again
     record: Path | None = None
-    """the file of results, for data/runs (results.json in the folder where not given); runs that it
-    holds are not trained again"""
 
     def run(self) -> None:
         from transformer.experiments.runner import devices_for
@@ -303,10 +273,8 @@ class Speed(Bench):
 class Export:
     """Write a trained model for CTranslate2, which serves it on CPUs and GPUs without torch."""
 
-    folder: Path | None = None
-    """a trained model's folder (the bundled model where not given)"""
-    output: Path = Path("exported")
-    """the new folder: CTranslate2's model, and the tokenizer"""
+    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    output: Path = Path("exported")  # the new folder: CTranslate2's model, and the tokenizer
 
     def run(self) -> None:
         from transformer.export import export_ctranslate2, type_names

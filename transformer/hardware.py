@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -103,6 +104,7 @@ PRECISIONS = {  # what products multiply; "medium" is explained below
     "fp16": torch.float16,
     "medium": torch.float32,
 }
+Precision = Literal["auto", "fp32", "bf16", "fp16", "medium"]
 
 
 def choose_precision(device: torch.device, name: str = "auto") -> str:

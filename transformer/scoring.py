@@ -3,10 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
-from transformer.checks import check_search
 from transformer.corpora import languages_of, read_corpus, read_parallel
 from transformer.files import prepare_folder, write_json
 from transformer.hardware import choose_device
@@ -21,34 +19,18 @@ from transformer.translation import evaluate
 class Scoring:
     """Which model to score, on what, and how it searches."""
 
-    folder: Path | None = None
-    """a trained model's folder (the bundled model where not given)"""
+    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    # bundled, multi30k, newstest2014, treebank_craft, ... (the one trained on where not given)
     corpus: str | None = None
-    """bundled, multi30k, newstest2014, treebank_craft, ... (what the model was trained on where
-    not given)"""
-    split: str = "test"
-    """test, validation, or others that the corpus has"""
-    source_file: Path | None = None
-    """your own sentences, one a line, instead of a corpus"""
-    target_file: Path | None = None
-    """their translations, line by line"""
-    reverse: bool = False
-    """turn the corpus round (not needed where the model was trained so)"""
-    language: str | None = None
-    """code of the language translated into, for Moses' rules (the model's where not given)"""
-    beam: int | None = None
-    """hypotheses kept alive; 1 is greedy (what travels with the model where not given)"""
-    alpha: float | None = None
-    """length penalty (what travels with the model where not given)"""
-    average: int | None = None
-    """score the average of the last so many weights that the run kept, not the model it left"""
-    device: str = "auto"
-    """cpu, cuda or mps; auto takes the fastest there is"""
-
-
-def run_in(folder: Path | None) -> Experiment | None:
-    """The run that left the model in folder; None where there is none."""
-    return load_run(folder) if folder is not None and (folder / "run.json").is_file() else None
+    split: str = "test"  # test, validation, or others that the corpus has
+    source_file: Path | None = None  # your own sentences, one a line, instead of a corpus
+    target_file: Path | None = None  # their translations, line by line
+    reverse: bool = False  # turn the corpus round (not needed where the model was trained so)
+    language: str | None = None  # translated into, for Moses' rules (the model's where not given)
+    beam: int | None = None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    alpha: float | None = None  # length penalty (the model's own where not given)
+    average: int | None = None  # score the average of the last so many weights, not the model
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
 
 def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
@@ -69,8 +51,8 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     name = f"files.{s.source_file.stem}" if corpus is None else s.split
     if corpus not in (None, own_corpus):
         name = f"{corpus}.{name}"
-    if chosen(model, s.beam, s.alpha) != chosen(model, None, None):
-        beam, alpha = chosen(model, s.beam, s.alpha)
+    beam, alpha = chosen(model, s.beam, s.alpha)
+    if (beam, alpha) != chosen(model, None, None):
         name += f".beam-{beam}-alpha-{alpha:g}"
     return name if s.average is None else f"{name}.average-{s.average}"
 
@@ -85,12 +67,10 @@ def take_average(model, s: Scoring) -> None:
 
 def pairs_of(s: Scoring, model, corpus: str | None) -> list[tuple[str, str]]:
     """The sentence pairs to score on, in the direction that the model translates."""
-    if corpus is None:
+    if s.source_file is not None or s.target_file is not None:
         return read_parallel(*files_of(s, s.split))
-    if s.target_file is not None:
-        files_of(s, s.split)  # refuses one file without the other
-    source, target = about(model).source, about(model).target
-    reverse = s.reverse or languages_of(corpus) == (target, source)
+    own = about(model)
+    reverse = s.reverse or languages_of(corpus) == (own.target, own.source)
     return read_corpus(corpus, s.split, reverse)
 
 
@@ -101,27 +81,25 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     evaluators: other scores for other target languages ("trees"), each a function of (model,
     tokenizer, pairs, beam, alpha, name). Raises ValueError or OSError for what cannot be scored.
     """
-    run = run_in(s.folder)
+    run = None
+    if s.folder is not None and (s.folder / "run.json").is_file():
+        run = load_run(s.folder)
     corpus = corpus_of(s, run)
-    if s.folder is None and s.average is not None:
-        raise ValueError("--average and --record need the --folder of a run")
     model, tokenizer = load(s.folder, choose_device(s.device))
-    beam, alpha = chosen(model, s.beam, s.alpha)
-    check_search(beam, alpha, 1)
     if s.folder is not None:
         prepare_folder(s.folder)
     if s.average is not None:
         take_average(model, s)
     name = name_of(s, model, corpus, run.corpus if run else "bundled")
     started = time.monotonic()
-    pairs = list(islice(pairs_of(s, model, corpus), most))
-    label = corpus or s.source_file.name
+    pairs = pairs_of(s, model, corpus)[:most]
+    label, language = corpus or s.source_file.name, s.language or about(model).target
+    search = chosen(model, s.beam, s.alpha)
     if evaluators and about(model).target in evaluators:
-        report = evaluators[about(model).target](model, tokenizer, pairs, beam, alpha, name)
+        report = evaluators[about(model).target](model, tokenizer, pairs, *search, name)
     else:
-        language = s.language or about(model).target
         report = {"language": language,
-                  **evaluate(model, tokenizer, pairs, beam, alpha, language, label, name)}
+                  **evaluate(model, tokenizer, pairs, *search, language, label, name)}
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
     if s.folder is not None:

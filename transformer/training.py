@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import nn
@@ -34,7 +33,8 @@ from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, epoch_batches, token_batches
 from transformer.distributed import (
     copies_in_step, own_share, process_count, without_exchange)
-from transformer.hardware import autocast, choose_precision, matmul_precision
+from transformer.hardware import (
+    Precision, autocast, choose_precision, matmul_precision)
 from transformer.optimizer import adam, learning_rate, set_learning_rate
 from transformer.progress import Run
 from transformer.regularization import SmoothedLoss
@@ -76,21 +76,17 @@ class TrainingConfig:
 
     updates: int = 100_000  # weight updates in all
     minutes: float | None = None  # stop after so many, with validating and saving
-    batch_tokens: int = 25_000
-    """source tokens, and as many target tokens, in a batch, padding included"""
-    accumulate: int = 1
-    """batches whose gradients are added up for one update; processes share them out"""
+    batch_tokens: int = 25_000  # a side of a batch, padding included
+    accumulate: int = 1  # batches of one update; processes share them out
     warmup: int = 4000  # updates during which the learning rate rises
     factor: float = 1.0  # multiplies the paper's learning rate
     epsilon_ls: float = 0.1  # label smoothing
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_every: int = 1000  # updates between validations; weights are kept each time
-    save_minutes: float = 10.0
-    """about how many minutes a killed run loses at most; in a long validation, more"""
+    save_minutes: float = 10.0  # about what a killed run loses at most
     keep: int = 5  # weights kept, and averaged at the end
     patience: int | None = None  # stop after so many validations without a better one
-    precision: Literal["auto", "fp32", "bf16", "fp16", "medium"] = "auto"
-    """auto: bf16 or fp16 on a GPU; medium: fp32 by oneDNN on a CPU (notebook 11)"""
+    precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
     seed: int = 2017  # decides the order of the batches, and dropout
 
     def __post_init__(self):
