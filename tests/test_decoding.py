@@ -37,7 +37,7 @@ from transformer.scores import (
     split_compounds,
     tokenized_bleu,
 )
-from transformer.search import translate, translate_n_best
+from transformer.search import Batching, translate, translate_n_best
 from transformer.state import State
 from transformer.weights import save_weights
 
@@ -408,9 +408,9 @@ SENTENCES = ["one two three", "five", "", "four four four one two", "two one", "
 @pytest.mark.parametrize("beam", [1, 3])
 def test_translate_keeps_the_order_whatever_the_batches(tokenizer, beam):
     model, done = model_of(tokenizer.vocab_size), []
-    together = translate(model, tokenizer, SENTENCES, beam, extra=5, progress=done.append)
+    together = translate(model, tokenizer, SENTENCES, beam, how=Batching(5, progress=done.append))
     assert sum(done) == len(SENTENCES)
-    assert translate(model, tokenizer, SENTENCES, beam, extra=5, batch_tokens=1) == together
+    assert translate(model, tokenizer, SENTENCES, beam, how=Batching(5, 1)) == together
     for sentence, translation in zip(SENTENCES, together, strict=True):
         source = torch.tensor([[*tokenizer.encode(sentence), 2]])
         beams = [hypothesis.tokens for hypothesis in beam_search(model, source, beam, extra=5)[0]]
@@ -426,8 +426,8 @@ def test_translate_nothing(tokenizer):
 def test_n_best_lists(tokenizer):
     """Texts and scores of the search itself, in the order given; the first is what translate says."""
     model = model_of(tokenizer.vocab_size)
-    lists = translate_n_best(model, tokenizer, SENTENCES, 3, 4, 1.0, extra=4, batch_tokens=1)
-    assert [some[0].text for some in lists] == translate(model, tokenizer, SENTENCES, 4, 1.0, extra=4)
+    lists = translate_n_best(model, tokenizer, SENTENCES, 3, 4, 1.0, Batching(4, 1))
+    assert [some[0].text for some in lists] == translate(model, tokenizer, SENTENCES, 4, 1.0, Batching(4))
     for sentence, some in zip(SENTENCES, lists, strict=True):
         found = beam_search(model, torch.tensor([[*tokenizer.encode(sentence), 2]]), 4, 1.0, 4, n_best=3)[0]
         assert [entry.text for entry in some] == [tokenizer.decode(h.tokens) for h in found]
@@ -451,7 +451,7 @@ def test_caches_hold_no_more_than_asked(tokenizer, beam, batch_tokens):
         return logits
 
     model.step = measured
-    translate(model, tokenizer, SENTENCES * 2, beam, extra=10, batch_tokens=batch_tokens, progress=done.append)
+    translate(model, tokenizer, SENTENCES * 2, beam, how=Batching(10, batch_tokens, done.append))
     assert all(positions <= batch_tokens or only for positions, only in zip(held, alone))
     assert sum(done) == 12 and (batch_tokens < 2000 or done == [12]) and (batch_tokens > 1 or done == [1] * 12)
 
@@ -679,7 +679,7 @@ def test_translate_needs_a_list_and_room(tokenizer):
     with pytest.raises(ValueError, match="sentences must be a list of strings, not one string"):
         translate(model, tokenizer, "one two")
     with pytest.raises(ValueError, match="batch_tokens must be at least 1, not 0"):
-        translate(model, tokenizer, ["one two"], batch_tokens=0)
+        translate(model, tokenizer, ["one two"], how=Batching(batch_tokens=0))
 
 
 @pytest.mark.parametrize("name, function", [("bleu_tokenized_lowercased", scoring.tokenized_bleu),

@@ -32,8 +32,6 @@ QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08"
 EXCUSED = {
     "long_altogether": dict.fromkeys([
         "tests", "transformer", "without"], "more than the budget so far"),
-    "parameters": dict.fromkeys([
-        "transformer/search.py translate_n_best"], "a search has as many settings"),
     "long_cell": dict.fromkeys([
         "04_attention.ipynb", "08_model.ipynb", "17_variations.ipynb"],
         "a cell older than the rule"),

@@ -345,10 +345,10 @@ def scripted(monkeypatch, treebank):
     found, pairs = treebank
     asked = {}
 
-    def search(model, tokenizer, sentences, n_best, beam, alpha, extra, batch_tokens, progress):
-        asked.update(n_best=n_best, beam=beam, alpha=alpha, extra=extra)
+    def search(model, tokenizer, sentences, n_best, beam, alpha, how):
+        asked.update(n_best=n_best, beam=beam, alpha=alpha, extra=how.extra)
         outputs = dict(zip((s for s, _ in pairs), map(linearize, found)))
-        progress(len(sentences))
+        how.progress(len(sentences))
         texts = [outputs[s] for s in sentences]
         texts[0] = texts[0].rpartition(" ")[0]
         return [[Translation(text, -1.0)] for text in texts]
@@ -432,7 +432,7 @@ def test_a_beam_of_one_is_greedy(treebank, monkeypatch):
     """Validation while training need not search."""
     one_each = dict(treebank[1])
 
-    def greedy(model, tokenizer, sentences, beam, alpha, extra, batch_tokens, progress):
+    def greedy(model, tokenizer, sentences, beam, alpha, how):
         return [linearize(gold_tree(one_each[sentence])) for sentence in sentences]
 
     monkeypatch.setattr(parsing, "translate", greedy)

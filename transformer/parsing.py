@@ -28,7 +28,7 @@ import torch
 
 from transformer.attention import record_attention
 from transformer.data import collate, encode_pairs
-from transformer.search import translate, translate_n_best
+from transformer.search import Batching, translate, translate_n_best
 from transformer.trees import Tree, read_trees, walk
 
 # %% [markdown]
@@ -287,11 +287,11 @@ def write_trees(model, tokenizer, sentences, beam=21, alpha=0.3,
 
     sentences: words with spaces between. The trees may be right or wrong.
     """
-    settings = {"extra": 300, "batch_tokens": 60_000, "progress": progress}
+    how = Batching(extra=300, batch_tokens=60_000, progress=progress)
     if beam == 1:
-        outputs = translate(model, tokenizer, sentences, beam, alpha, **settings)
+        outputs = translate(model, tokenizer, sentences, beam, alpha, how)
         return [[text] for text in outputs]
-    lists = translate_n_best(model, tokenizer, sentences, beam, beam, alpha, **settings)
+    lists = translate_n_best(model, tokenizer, sentences, beam, beam, alpha, how)
     return [[entry.text for entry in some] for some in lists]
 
 

@@ -1,5 +1,6 @@
 """Searches over many sentences: cut into batches of like length, answered in the order given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from transformer.checks import check_search
@@ -18,16 +19,32 @@ def check_sentences(encoded, max_positions):
 
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
-    """(beam, alpha), where not given those that travel with the model."""
+    """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
     own = about(model)
-    return own.beam if beam is None else beam, own.alpha if alpha is None else alpha
+    beam, alpha = own.beam if beam is None else beam, own.alpha if alpha is None else alpha
+    check_search(beam, alpha, n_best=1)
+    return beam, alpha
 
 
-def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress):
+@dataclass(frozen=True)
+class Batching:
+    """How a search works through many sentences.
+
+    batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6
+    and d_model=512 one takes 25 kB in float32). progress(n) is called with the number of sentences
+    done after each batch.
+    """
+
+    extra: int = 50  # tokens that an output may have more than its source (Section 6.1)
+    batch_tokens: int = 16_000
+    progress: Callable[[int], object] = lambda n: None
+
+
+def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
-    if batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be at least 1, not {batch_tokens}")
+    if how.batch_tokens < 1:
+        raise ValueError(f"batch_tokens must be at least 1, not {how.batch_tokens}")
     c, device = model.config, next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, c.max_positions)
@@ -36,35 +53,31 @@ def in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, p
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
         # positions in caches
-        held = beam * (longest.shape[1] + output_limit(model, longest, extra).item())
-        size = max(1, batch_tokens // held)
+        held = beam * (longest.shape[1] + output_limit(model, longest, how.extra).item())
+        size = max(1, how.batch_tokens // held)
         rows, order = order[:size], order[size:]
         source = pad([encoded[i] for i in rows], c.pad_id).to(device)
         for i, result in zip(rows, search(quick, source)):
             results[i] = result
-        progress(len(rows))
+        how.progress(len(rows))
     return results
 
 
 def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float | None = None,
-              extra=50, batch_tokens=16_000, progress=lambda n: None):
+              how: Batching = Batching()) -> list[str]:
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
-    beam, alpha: where not given those that travel with the model (`model.about`).
-    batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6
-    and d_model=512 one takes 25 kB in float32). progress(n) is called with the number of sentences
-    done after each batch. Raises ValueError for a sentence longer than the model's positions, and
-    for settings that `beam_search` refuses.
+    beam, alpha: where not given those that travel with the model (`model.about`). Raises ValueError
+    for a sentence longer than the model's positions, and for settings that `beam_search` refuses.
     """
     beam, alpha = chosen(model, beam, alpha)
-    check_search(beam, alpha, n_best=1)
 
     def search(model, source):
         if beam == 1:
-            return greedy_search(model, source, extra)
-        return [best[0].tokens for best in beam_search(model, source, beam, alpha, extra)]
+            return greedy_search(model, source, how.extra)
+        return [best[0].tokens for best in beam_search(model, source, beam, alpha, how.extra)]
 
-    outputs = in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress)
+    outputs = in_batches(model, tokenizer, sentences, search, beam, how)
     return [tokenizer.decode(tokens) for tokens in outputs]
 
 
@@ -76,9 +89,9 @@ class Translation:
     score: float
 
 
-def translate_n_best(model, tokenizer, sentences, n_best=4, beam: int | None = None,
-                     alpha: float | None = None, extra=50, batch_tokens=16_000,
-                     progress=lambda n: None):
+def translate_n_best(model, tokenizer, sentences, n_best: int = 4, beam: int | None = None,
+                     alpha: float | None = None,
+                     how: Batching = Batching()) -> list[list[Translation]]:
     """For each sentence a list of its n_best `Translation`s, best first; the rest as in
     `translate`.
 
@@ -86,10 +99,9 @@ def translate_n_best(model, tokenizer, sentences, n_best=4, beam: int | None = N
     differ.
     """
     beam, alpha = chosen(model, beam, alpha)
-    check_search(beam, alpha, n_best)
 
     def search(model, source):
-        return beam_search(model, source, beam, alpha, extra, n_best)
+        return beam_search(model, source, beam, alpha, how.extra, n_best)
 
-    lists = in_batches(model, tokenizer, sentences, search, beam, extra, batch_tokens, progress)
+    lists = in_batches(model, tokenizer, sentences, search, beam, how)
     return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some] for some in lists]

@@ -20,12 +20,12 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from transformer.protocol import about
 from transformer.runs import plan_run
 from transformer.scores import exact_match, scores
-from transformer.search import chosen, translate
+from transformer.search import Batching, chosen, translate
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -247,7 +247,8 @@ def translate_all(model, tokenizer, sentences: list[str], beam: int | None = Non
                   alpha: float | None = None, what: str = "test") -> list[str]:
     """Translations of many sentences; a progress bar is named after what they are."""
     with tqdm(total=len(sentences), desc=what, unit="sentence", mininterval=1.0) as bar:
-        return translate(model, tokenizer, sentences, beam, alpha, progress=bar.update)
+        how = Batching(progress=bar.update)
+        return translate(model, tokenizer, sentences, beam, alpha, how)
 
 
 # %% [markdown]
