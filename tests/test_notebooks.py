@@ -31,7 +31,7 @@ def installed(tmp_path_factory):
 @pytest.mark.parametrize("notebook", CHOSEN, ids=lambda path: path.stem)
 def test_runs(notebook, installed, tmp_path):
     shutil.copy(notebook, tmp_path)
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    environment = {**os.environ, "PYTHONPATH": str(installed), "TQDM_DISABLE": "1"}
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-kernel-name=python3", "--nbval-cell-timeout=300",
                "-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "no:xdist",
                f"--rootdir={tmp_path}", "-c", os.devnull, notebook.name]

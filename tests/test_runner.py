@@ -13,7 +13,7 @@ import pytest
 import torch
 from helpers import KILL
 
-from transformer import hardware, runs
+from transformer import progress
 from transformer.experiments import runner, table3
 from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
@@ -244,8 +244,7 @@ def test_devices(monkeypatch):
 def rate_is_known():
     """A run begins with some products of matrices, to say how long it will take: not here."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (hardware, runs):
-            patch.setattr(module, "matmul_rate", lambda *_, **__: 1e9)
+        patch.setattr(progress, "matmul_rate", lambda *_, **__: 1e9)
         yield
 
 

@@ -20,7 +20,7 @@ from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
-from transformer.hardware import Meter, training_flops
+from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load, parameters_of
 from transformer.recipes import RECIPES, recipe
@@ -28,15 +28,15 @@ from transformer.runs import (
     Experiment,
     average_last,
     check_same_data,
+    epochs_of,
     files_of,
     hardware_in_words,
     last_update,
     load_run,
     on_disk,
-    plan_of,
-    plan_run,
     run_experiment,
     stream_pairs,
+    tell_time,
     validator,
 )
 from transformer.scores import bleu, scores
@@ -162,29 +162,26 @@ def test_products_are_counted_without_padding():
     assert products(c, training) == pytest.approx(5 * 60 * training_flops(c, 30, 30))
 
 
-def test_the_plan_of_equal_sentences():
-    c, training = TransformerConfig(1000, **TINY), TrainingConfig(updates=50, batch_tokens=600, accumulate=2)
-    plan = plan_run(c, training, [10] * 10, [12] * 10, pairs=500, rate=1e9, utilisation=0.5)
-    pairs = 50 * 2 * 600 / 12
-    assert plan.tokens == pytest.approx(pairs * 12) and plan.epochs == pytest.approx(pairs / 500)
-    assert plan.flops == pytest.approx(pairs * training_flops(c, 10, 12))
-    assert plan.seconds == pytest.approx(plan.flops / 5e8)
+def test_epochs_are_those_of_real_batches():
+    """Against batches that differ in length and are padded."""
+    encoded = [([5] * n, [5] * (n + 1)) for n in range(2, 30) for _ in range(40)]
+    updates = len(token_batches(encoded, 1000))
+    e = Experiment(training=TrainingConfig(updates=updates, batch_tokens=1000))
+    assert epochs_of(e, encoded) == pytest.approx(1, rel=0.1)
 
 
-def test_the_plan_fits_the_meter(files, monkeypatch):
-    """Against a loop over real batches, which differ in length and are padded."""
-    tokenizer = Tokenizer.train([s for pair in read_corpus("bundled", "validation") for s in pair], 400)
-    encoded = encode_pairs(tokenizer, read_corpus("bundled", "validation"))
-    batches, c = token_batches(encoded, 1000), TransformerConfig(400, **TINY)
-    meter = Meter(c, peak=1.0)
-    for rows in batches:
-        pairs = [encoded[i] for i in rows]
-        meter.add(len(pairs), sum(len(s) for s, _ in pairs), sum(len(t) - 1 for _, t in pairs))
-    e = Experiment(model=c, training=TrainingConfig(updates=len(batches), batch_tokens=1000))
-    monkeypatch.setattr(runs, "matmul_rate", lambda device, precision: 1e9)
-    plan = plan_of(e, encoded, torch.device("cpu"))
-    assert plan.tokens == pytest.approx(meter.tokens, rel=0.1) and plan.flops == pytest.approx(meter.flops, rel=0.1)
-    assert plan.epochs == pytest.approx(1, rel=0.1) and plan.seconds == pytest.approx(plan.flops * 3 / 1e9)
+@pytest.mark.parametrize("minutes, said", [(None, "100 will take about 0:05:00"), (2, "40 will take about 0:02:00")])
+def test_updates_are_timed(minutes, said, monkeypatch, capsys):
+    """The first step, which warms up, takes ten minutes, a validation later on as long, any other step three seconds."""
+    steps, now = {0: 600, 12: 603}, [0.0]
+    monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    tell_time(optimizer, TrainingConfig(updates=100, minutes=minutes))
+    for step in range(30):
+        assert step != 20 or capsys.readouterr().out == ""
+        now[0] += steps.get(step, 3)
+        optimizer.step()
+    assert capsys.readouterr().out == f"20 updates timed: {said} (h:mm:ss)\n"
 
 
 # Training

@@ -12,12 +12,13 @@ import time
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from transformer import distributed, progress, training
+from transformer import distributed, progress, protocol, training
 from transformer.checkpoint import load_checkpoint, save_checkpoint
 from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, token_batches
-from transformer.hardware import loss_scaler, matmul_precision
+from transformer.hardware import forward_flops, loss_scaler, matmul_precision
 from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate
@@ -596,3 +597,30 @@ def test_the_first_process_alone_says_whether_a_run_is_done(encoded, monkeypatch
     config = dataclasses.replace(BRIEF, updates=20, patience=1, accumulate=2)  # the second of two batches is its own
     assert train(interrupt_at_forward(model_of(), 3), encoded, config) == []
     assert asked == [False, False, False, True, False]
+
+
+def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeypatch):
+    """Its configuration has the five fields of `SequenceConfig`, and no other."""
+    monkeypatch.setattr(protocol, "KINDS", dict(protocol.KINDS))
+
+    @dataclasses.dataclass(frozen=True)
+    class Sizes:
+        vocab_size: int = 30
+        max_positions: int = 20
+        pad_id: int = 0
+        bos_id: int = 1
+        eos_id: int = 2
+
+    class Table(nn.Module):
+        """The next token from the last one."""
+
+        def __init__(self, config):
+            super().__init__()
+            self.config, self.first, self.output = config, nn.Embedding(30, 8), nn.Linear(8, 30)
+
+        def loss(self, batch, criterion):
+            return criterion(self.output, self.first(batch.decoder_input), batch.gold)
+
+    protocol.register("table", Table, Sizes)
+    row, = train(Table(Sizes()), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2, save_every=2))
+    assert row["utilisation"] >= 0 and forward_flops(Sizes(), 3, 5) == (30 * 8 + 8 * 30 + 30) * 8

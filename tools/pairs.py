@@ -207,6 +207,7 @@ def execute(notebook):
                   "its outputs are made where torchtext works: make torchtext")
             return
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    environment["TQDM_DISABLE"] = "1"  # a bar is for who waits, and no output to keep
     start = time.time()
     command = [
         sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace",

@@ -30,6 +30,9 @@ from typing import Literal
 
 import torch
 
+from transformer.model import TransformerConfig
+from transformer.pretrained import parameters_of
+
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
@@ -40,7 +43,7 @@ import torch
 # from transformer import plotting
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
-# from transformer.model import Transformer, TransformerConfig
+# from transformer.model import Transformer
 #
 # torch.manual_seed(0);
 
@@ -195,10 +198,13 @@ def forward_flops(c, S: float, T: float) -> float:
     """FLOPs of one pass over a pair of S and T tokens through a model of config c.
 
     Matrix products only; a causal mask saves none here, as in most programs. A
-    configuration with a method of this name counts for itself: those of 01 and 02.
+    configuration with a method of this name counts for itself: those of 01 and 02. Any
+    other but the Transformer's: one for each parameter and token of either side.
     """
     if hasattr(c, "forward_flops"):
         return c.forward_flops(S, T)
+    if not isinstance(c, TransformerConfig):
+        return parameters_of(c) * (S + T)
     encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
     decoder = attention_flops(c, T, T) + attention_flops(c, T, S)
     decoder += 4 * T * c.d_model * c.d_ff

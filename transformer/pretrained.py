@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ def bundled_folder() -> Path:
     return data_folder() / "models" / "bundled"
 
 
+@cache
 def parameters_of(config) -> int:
     """How many parameters a model of this configuration has, without making it.
 

@@ -1,6 +1,7 @@
 """Beside the loop of notebook 14: what a run counts, logs, saves and shows; when it stops."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -133,10 +134,12 @@ class Run:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Inside the block Ctrl-C waits for the end of an update; a terminal shows a bar."""
-        watched = self.first and parent_process() is None and sys.stderr.isatty()
+        """Inside the block Ctrl-C waits for the end of an update; a terminal, or a notebook, shows
+        a bar, unless TQDM_DISABLE is set, as it is where the book's outputs are made."""
+        watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+        alone = self.first and parent_process() is None
         bar = tqdm(total=self.config.updates, initial=self.progress.update, unit="update",
-                   disable=not watched)
+                   disable=not (watched and alone) or "TQDM_DISABLE" in os.environ)
         with catch_interrupt() as self.notes, bar as self.bar:
             yield
 
@@ -176,7 +179,6 @@ class Run:
                 row.update(self.validate(self.model))
             progress.add(row)
             self.show(row)
-            write_events(self.folder, row)
             # With patience, the weights before that many validations are the best
             self.save(config.keep + (progress.since_best if config.patience else 0))
             self.meter.restart()
@@ -205,15 +207,3 @@ class Run:
             place = f", all saved in {self.folder}" if self.folder else ""
             raise Interrupted(f"stopped after update {self.progress.update}{place}")
         return self.progress.log
-
-
-def write_events(folder: Path | None, row: dict) -> None:
-    """Add a row's figures to folder/tensorboard, where there is a folder and TensorBoard."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return
-    if folder is not None:
-        with SummaryWriter(Path(folder) / "tensorboard") as writer:
-            for name, value in row.items():
-                writer.add_scalar(name, value, row["update"])

@@ -1,10 +1,13 @@
 """A training run: what it learns from, its folder, its plan, from beginning to end."""
 
 import json
+import math
 import shlex
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import distributed
+from tqdm import tqdm
 
 from transformer.corpora import corpus_paths, languages_of, stream_corpus, stream_parallel
 from transformer.corpora.encoded import check_pairs, prepare
@@ -31,14 +35,7 @@ from transformer.files import (
     write_file,
     write_json,
 )
-from transformer.hardware import (
-    UTILISATION,
-    allow_tf32,
-    choose_device,
-    choose_precision,
-    matmul_rate,
-    training_flops,
-)
+from transformer.hardware import allow_tf32, choose_device, choose_precision
 from transformer.interrupt import Interrupted
 from transformer.pretrained import load_tokenizer, parameters_of, save
 from transformer.progress import merit
@@ -308,53 +305,40 @@ def open_run(e: Experiment, command: str, device, pairs: Callable = stream_pairs
         return tokenizer, encoded_training(e, tokenizer, pairs)
 
 
-# A plan before the start
+# A plan, from the first updates of the run itself
+
+TIMED = 20  # updates
 
 
-def power(number: float) -> str:
-    """A large number in short, such as 3.3e18."""
-    return f"{number:.1e}".replace("e+", "e")
+def tell_time(optimizer, training: TrainingConfig) -> None:
+    """Have an optimizer say, after its first steps, how long all of them will take.
 
-
-@dataclass(frozen=True)
-class Plan:
-    """What a training run comes to."""
-
-    updates: int
-    epochs: float
-    tokens: float  # real target tokens
-    flops: float  # of matrix products
-    seconds: float
-
-    def __str__(self):
-        units = ("hours", 3600), ("minutes", 60), ("seconds", 1)
-        unit, length = next((u, n) for u, n in units if self.seconds > 2 * n or n == 1)
-        return (f"{self.updates:,} updates, {self.epochs:,.1f} epochs, "
-                f"{float(f'{self.tokens:.3g}'):,.0f} target tokens, {power(self.flops)} FLOPs, "
-                f"about {self.seconds / length:,.1f} {unit}")
-
-
-def plan_run(c, training: TrainingConfig, source, target, pairs: int, rate: float,
-             utilisation: float = UTILISATION) -> Plan:
-    """The `Plan` for a model c on so many pairs of source and target tokens (arrays of lengths).
-
-    rate: FLOPs a second of all processes. Settings that end a run early (minutes, patience) are
-    not counted on. Every batch counts as full, so that epochs and time come out some per cent too
-    high (on Tatoeba 7). Small models on a GPU wait for Python, and take much longer.
+    torch calls a hook after every step. The first one warms up; a validation between two others
+    does not touch their median.
     """
-    source, target = np.asarray(source), np.asarray(target)
-    at_once = training.accumulate * training.batch_tokens / np.maximum(source, target).mean()
-    flops = training.updates * at_once * training_flops(c, source.mean(), target.mean())
-    tokens = training.updates * at_once * target.mean()
-    return Plan(training.updates, training.updates * at_once / pairs, tokens, flops,
-                flops / (rate * utilisation))
+    ends: list[float] = []
+
+    def after_step(*_) -> None:
+        ends.append(time.monotonic())
+        if len(ends) <= TIMED:
+            return
+        hook.remove()
+        each = float(np.median(np.diff(ends)))
+        updates = min(training.updates, 60 * (training.minutes or math.inf) / each)
+        long = timedelta(seconds=round(updates * each))
+        tqdm.write(f"{TIMED} updates timed: {updates:,.0f} will take about {long} (h:mm:ss)")
+
+    hook = optimizer.register_step_post_hook(after_step)
 
 
-def plan_of(e: Experiment, encoded, device: torch.device) -> Plan:
-    """The `Plan` of an experiment on a device, from the lengths of its first 200,000 pairs."""
-    source, target = lengths_of(encoded, range(min(len(encoded), 200_000)))
-    rate = matmul_rate(device, choose_precision(device, e.training.precision)) * process_count()
-    return plan_run(e.model, e.training, source, target - 1, len(encoded), rate)
+def epochs_of(e: Experiment, encoded) -> float:
+    """Epochs that a run comes to, from the lengths of its first 200,000 pairs.
+
+    Every batch counts as full, so that this is some per cent too high (on Tatoeba 7).
+    """
+    lengths = np.maximum(*lengths_of(encoded, range(min(len(encoded), 200_000))))
+    pairs = e.training.accumulate * e.training.batch_tokens / lengths.mean()
+    return e.training.updates * pairs / len(encoded)
 
 
 # Training
@@ -395,8 +379,16 @@ def new_model(e: Experiment, device: torch.device):
 def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
     """Train the model of an experiment by the fast parts; a stop says how to go on. See `train`."""
     parts = fast_training(e.training, e.model)
+
+    def optimizer(model):
+        made = parts["optimizer"](model)
+        if process_number() == 0:
+            tell_time(made, e.training)
+        return made
+
     try:
-        return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
+        return train(model, encoded, e.training, e.folder, validate, e.resume,
+                     criterion=parts["criterion"], optimizer=optimizer)
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}"
@@ -434,7 +426,7 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded, device) -> Non
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
           f"{count_parameters(model):,} parameters")
-    print(f"plan: {plan_of(e, encoded, device)}", flush=True)
+    print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)
     if hint := precision_hint(device, e.training.precision):
         print(hint, flush=True)
 

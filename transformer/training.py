@@ -325,6 +325,7 @@ def train(
     """
     check_pairs(encoded, model.config.max_positions)
     c = model.config
+    d_model = getattr(c, "d_model", 512)  # a model of one's own may have no such width
     optimizer = (optimizer or adam)(model)
     criterion = criterion or SmoothedLoss(config.epsilon_ls, c.pad_id)
     run = Run(model, optimizer, config, folder, validate, resume)
@@ -337,7 +338,7 @@ def train(
             pairs = [encoded[i] for _, _, rows in picked for i in rows]
             tokens = sum(len(target) - 1 for _, target in pairs)
             batches = share(encoded, picked, config.seed, update, c.pad_id)
-            rate = learning_rate(update, c.d_model, config.warmup, config.factor)
+            rate = learning_rate(update, d_model, config.warmup, config.factor)
             loss, norm = update_weights(
                 objective, optimizer, run.scaler, batches, tokens, rate, config.clip)
             run.note(picked[-1], pairs, loss, norm, rate)

@@ -20,10 +20,10 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from transformer.protocol import about
-from transformer.runs import plan_run
+from transformer.hardware import training_flops
 from transformer.scores import exact_match, scores
 from transformer.search import Batching, chosen, translate
 
@@ -43,19 +43,20 @@ from transformer.search import Batching, chosen, translate
 #
 # from transformer import plotting
 # from transformer.corpora import read_corpus
-# from transformer.data import encode_pairs
 # from transformer.experiments.analysis import spread
 # from transformer.experiments.records import table
 # from transformer.experiments.rows import record
 # from transformer.experiments.translators import SEEDS, commands_of
 # from transformer.files import write_json
-# from transformer.hardware import choose_device, choose_precision, matmul_rate
+# from transformer.hardware import (
+#     choose_device, choose_precision, estimate_seconds, matmul_rate,
+# )
 # from transformer.weights import load_weights
 # from transformer.pretrained import load
 # from transformer.recipes import RECIPES, recipe
 # from transformer.runs import (
-#     Experiment, hardware_in_words, load_run, plan_of, read_log, run_experiment,
-#     runs_folder, stream_pairs,
+#     Experiment, hardware_in_words, load_run, read_log, run_experiment, runs_folder,
+#     stream_pairs,
 # )
 #
 # torch.set_num_threads(1)      # the models below are too small to share between cores
@@ -121,17 +122,18 @@ from transformer.search import Batching, chosen, translate
 # %% [markdown]
 # ### A plan before the start
 #
-# How many updates, tokens and FLOPs, and how long? Notebook 11 has the formula, and its guess that a third of a machine's rate reaches the
-# model. That is fair to large models. Small models on a GPU reach far less, because it waits for Python.
-# The paper's two runs, first on its own eight P100, then on this machine (30 tokens a sentence, assumed):
+# How long will it take? Notebook 11 has a formula, and its guess that a third of a machine's rate reaches the
+# model. That is fair to large models. Small models on a GPU reach far less, because it waits for Python. So a run further down says how long it will take
+# once 20 of its updates have been timed. The paper's two runs, by the formula, first on its own eight P100, then on this machine:
 
 # %% tags=["active-ipynb"]
 # here = matmul_rate(device, choose_precision(device))
 # for preset in ("base", "big"):
 #     c, t = recipe("wmt14", preset).values()
-#     then = plan_run(c, t, [30], [30], 4_468_840, 8 * 9.5e12)
-#     now = plan_run(c, t, [30], [30], 4_468_840, here)
-#     print(f"{preset:5} {then}; here {now.seconds / 86400:,.0f} days")
+#     then, now = (estimate_seconds(c, t.updates, t.batch_tokens, rate)
+#                  for rate in (8 * 9.5e12, here))
+#     print(f"{preset:5} {t.updates:,} updates: {then / 3600:.0f} hours, "
+#           f"here {now / 86400:,.0f} days")
 
 # %% [markdown]
 # The paper names 12 hours for base and 84 for big. So a third is a little too hopeful for base, and too careful for big.
@@ -469,7 +471,8 @@ REPRODUCTIONS = [
 # %%
 def products(c, training, length: int = 30) -> float:
     """FLOPs of a run's matrix products; sentences of so many tokens, not padded."""
-    return plan_run(c, training, [length], [length], pairs=1, rate=1).flops
+    pairs = training.updates * training.accumulate * training.batch_tokens / length
+    return pairs * training_flops(c, length, length)
 
 
 # %%
@@ -653,17 +656,6 @@ def to_sacrebleu(score: float) -> float:
 # for name, tensor in saved.items():
 #     mean = torch.stack([weights[name] for weights in kept]).mean(dim=0)
 #     assert torch.allclose(tensor, mean, rtol=0, atol=1e-6)
-
-# %% [markdown]
-# **The plan agrees with the meter**, roughly: it knows only mean lengths, and no padding. The log knows how many real target tokens the run has seen:
-
-# %% tags=["active-ipynb"]
-# log = read_log(e.folder)
-# encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
-# part = replace(e, training=replace(e.training, updates=log[-1]["update"]))
-# planned = plan_of(part, encoded, device).tokens
-# print(f"planned {planned:,.0f} target tokens, trained on {log[-1]['tokens']:,}")
-# assert 0.8 < planned / log[-1]["tokens"] < 1.25
 
 # %% [markdown]
 # **Table 2's FLOPs are time times hardware**, and our count of products is a good quarter of them for base, two fifths for big:
