@@ -18,6 +18,9 @@ MISTAKES = {
     "count": ("2 * attention", "attention"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
     "greedy": ("logits[0, -1]", "logits[0, 0]"),
+    "layer_norm": ("unbiased=False", "unbiased=True"),
+    "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
+    "residual_stack": ("return norm(x) if norm_first else x", "return x"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)

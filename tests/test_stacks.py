@@ -9,7 +9,14 @@ from torch import nn
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.feed_forward import FeedForward
 from transformer.stacks import Layer, LayerNorm, Residual, Stack, layer_norm
-from transformer.toys import Average, sizes_and_gradients, small_network
+from transformer.toys import (
+    Average,
+    Networks,
+    readable,
+    small_network,
+    starting_as_path,
+    up_and_down,
+)
 
 D, H, D_FF = 16, 4, 40
 pytestmark = pytest.mark.usefixtures("seed")
@@ -230,10 +237,25 @@ def test_each_attention_gets_its_own_cache():
         Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs[:1])
 
 
-def test_sizes_and_gradients_by_hand():
-    """Two floors that double: sizes 1, 2, 4 on the way up, gradients 4, 2, 1 on the way down."""
-    double = nn.Linear(4, 4, bias=False)
-    double.weight.data = 2 * torch.eye(4)
-    sizes, gradients = sizes_and_gradients([double, double], 4)
-    assert sizes[0] == pytest.approx(1, abs=0.1) and gradients == pytest.approx([4, 2, 1])
-    assert [size / sizes[0] for size in sizes] == pytest.approx([1, 2, 4])
+# What notebook 03 measures with
+
+def test_up_and_down_by_hand():
+    """Two layers that double: sizes 1, 2, 4 on the way up, gradients 4, 2, 1 on the way down."""
+    found = up_and_down([lambda x: 2 * x] * 2, runs=3, d_model=4, n=500)
+    assert (found["size"] / found["size"][0])[:, 0].tolist() == pytest.approx([1, 2, 4])
+    assert found["length"][:, 0].tolist() == pytest.approx([4, 2, 1])
+    assert found["input"].min() > 0.99 and found["message"].min() > 0.99
+
+
+def test_what_is_readable():
+    x, noise = torch.randn(2, 3, 4000, 5)
+    assert readable(x, noise).abs().max() < 0.02
+    assert (readable(x, x + noise) - 0.5).abs().max() < 0.05
+
+
+def test_a_path_in_the_weights():
+    x, runs = torch.randn(2, 6, 5), 2
+    torch.manual_seed(1)
+    wide = starting_as_path(runs, 5)
+    torch.manual_seed(1)
+    torch.testing.assert_close(wide(x), x + Networks(runs, 5)(x))

@@ -9,9 +9,12 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/03_stacks.ipynb)
 #
-# The Transformer is two towers of equal floors. Section 3.1 says what a floor looks like from outside: a few
-# sub-layers, each with a path around it and a normalisation after it. This notebook builds floors and towers. What goes on inside the
-# sub-layers comes in 04 and 05; until then simple stand-ins take their place, because the frame does not care.
+# The Transformer consists of two stacks of layers, an encoder and a decoder. Section 3.1 of the paper says how a layer looks from
+# outside: two or three sub-layers, each with a path around it and a normalisation after it. At the end of this
+# notebook you will have built both stacks, and will have measured what the paths are for. Reading takes about 25 minutes, running half a minute.
+#
+# What happens inside the sub-layers is the subject of notebooks [04](04_attention.ipynb) and [05](05_feed_forward.ipynb). Until then simple stand-ins take
+# their place.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -29,7 +32,7 @@ from torch import Tensor, nn
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting, toys
@@ -39,65 +42,36 @@ from torch import Tensor, nn
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
 
 # %% [markdown]
-# ## The two towers
+# ## The two stacks
 #
-# Every word is a vector of `d_model` numbers (512 in the paper's base model), and keeps that width from bottom to top.
-# There are two kinds of sub-layer. **Attention** lets positions exchange information (notebook 04). The
-# **position-wise network** works on each position by itself (05). The encoder reads the whole source sentence. The
-# decoder reads the target words written so far, looks at the encoder's result, and scores the next word. Drawn after
-# Figure 1, bottom to top:
+# Every word is a vector of `d_model` numbers (512 in the paper's base model) and keeps this width from the bottom of a stack to its top.
+# There are two kinds of sub-layer. **Attention** lets positions exchange information. The
+# **position-wise network** works on each position by itself. The encoder reads the whole source sentence. The
+# decoder reads the target words written so far, consults the encoder's result, and scores the next word. This is the
+# paper's Figure 1, to be read from the bottom to the top:
 
 # %% tags=["active-ipynb"]
-# words = ("words as vectors (06, 07)", None)
-# norm = ("add, LayerNorm", 3)
-# network = ("position-wise network (05)", 2)
-# encoder = [words, ("self-attention (04)", 1), norm, network, norm]
-# decoder = [
-#     words,
-#     ("masked self-attention (04)", 1),
-#     norm,
-#     ("attention to encoder (04)", 1),
-#     norm,
-#     network,
-#     norm,
-#     ("a score for every possible next word (06)", None),
-# ]
-
-# %% tags=["active-ipynb"]
-# heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
-# boxes = {
-#     (x, i): (1.2 * x, heights[i], *box)
-#     for x, tower in enumerate([encoder, decoder])
-#     for i, box in enumerate(tower)
-# }
-# upwards = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
-# around = [
-#     ((x, i), (x, i + 2), 0.43 * (2 * x - 1))
-#     for x, i in boxes
-#     if i % 2 == 0 and (x, i + 2) in boxes
-# ]
-# diagrams.flow(
-#     boxes,
-#     [*upwards, *around, ((0, 4), (1, 3), 0)],
-#     [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))],
-# );
+# diagrams.encoder_and_decoder();
 
 # %% [markdown]
-# Grey is one floor; there are six of each. All attention is orange. In *self*-attention the words of one sentence look at each other; *masked*
-# means that a word sees only those before it and itself. The lines at the sides are the paths around the sub-layers: they meet
-# the sub-layer's output in "add, LayerNorm". The slanted arrow leaves the *top* floor of the encoder and goes to *every*
-# floor of the decoder. We build from the small to the large: normalisation, path, floor, tower.
+# A grey frame is one layer, and there are six of each kind. Attention is orange, the position-wise network green. *Self*-attention means that the words of one sentence
+# look at each other, and *masked* that each word sees only itself and the words before it. The lines at the sides are the paths around the
+# sub-layers; they end in a box where the two are added and normalised. The slanted arrow leaves the *top* of the encoder and
+# goes to *every* layer of the decoder.
+#
+# We build from the small to the large: normalisation, path, layer, stack.
 
 # %% [markdown]
 # ## Layer normalization
 #
-# Every sub-layer adds something to each vector, and sums grow. LayerNorm brings a vector back to a standard size: subtract its mean, divide by its standard deviation,
-# then let two learned vectors, a gain $g$ and a bias $b$, choose another size and mean where that helps. For one vector $x$ of $d$ numbers
+# Every sub-layer adds something to each vector, and a sum of many parts grows. LayerNorm (Ba et al., 2016) brings a vector back to a standard size: it subtracts
+# the mean of the vector's numbers and divides by their standard deviation. Two learned vectors, a gain $g$ and a bias $b$, then set
+# another size and mean where that helps. For a vector $x$ of $d$ numbers
 #
 # $$\mathrm{LayerNorm}(x) = g \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + b, \qquad
 # \mu = \frac{1}{d}\sum_i x_i, \quad \sigma^2 = \frac{1}{d}\sum_i (x_i - \mu)^2$$
 #
-# Every position of every sentence is treated by itself. The tiny $\epsilon$ prevents a division by zero.
+# where $\odot$ multiplies number by number. Each position of each sentence is normalised by itself. The small $\epsilon$ prevents a division by zero.
 
 # %%
 def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
@@ -112,25 +86,23 @@ def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tens
     return gain * (x - mean) / torch.sqrt(variance + eps) + bias
 
 
+# %% [markdown]
+# Three short vectors show what it does:
+
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# words = torch.tensor(
+# rows = torch.tensor(
 #     [[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0], [7.0, 7.0, 7.0, 7.0]]
 # )
-# for row in layer_norm(words, 1, 0):
-#     print([round(value, 3) + 0.0 for value in row.tolist()])
+# for row, normed in zip(rows.tolist(), layer_norm(rows, 1, 0).tolist()):
+#     print(row, "->", [round(value, 3) + 0.0 for value in normed])
 
 # %% [markdown]
-# The first row by hand: mean 3, differences $-2, -1, 0, 3$, variance $(4 + 1 + 0 + 9)/4 = 3.5$; divided by
-# $\sqrt{3.5} = 1.871$ they are $-1.069, -0.535, 0, 1.604$. The second row is 5 times the first plus 100: the same pattern,
-# so the same result. The third has no pattern at all, and gives zeros, thanks to $\epsilon$.
-
-# %% tags=["active-ipynb"]
-# constant, bias = words[2], words[0]
-# assert torch.equal(layer_norm(constant, torch.randn(4), bias), bias)  # nothing else
-
-# %% [markdown]
-# The module learns the gain and the bias. For the formula itself it calls torch's version, which is faster.
+# The first row by hand: the mean is 3, the differences are $-2, -1, 0, 3$, the variance is $(4 + 1 + 0 + 9)/4 = 3.5$; divided by
+# $\sqrt{3.5} = 1.871$ the differences become $-1.069, -0.535, 0, 1.604$. The second row is 5 times the first plus 100. It has the same pattern
+# and therefore the same result. The third row has no pattern at all and gives zeros, because $\epsilon$ keeps the division possible.
+#
+# The module learns gain and bias, and leaves the formula to torch's faster version.
 
 # %%
 class LayerNorm(nn.Module):
@@ -150,40 +122,57 @@ class LayerNorm(nn.Module):
 
 
 # %% [markdown]
-# Some well-known implementations (that of The Annotated Transformer is one) differ in two places: they divide the variance by $d - 1$, and they add $\epsilon$
-# *outside* the root. How much does it change?
+# Our formula and torch's version agree in the output and in the gradients of the vectors, the gain and the bias:
+
+# %% tags=["active-ipynb"]
+# shapes = [(3, 4, 64), (64,), (64,)]
+# inputs = [torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in shapes]
+# weight = torch.randn(3, 4, 64, dtype=torch.float64)
+#
+# def with_gradients(output):
+#     return output, *torch.autograd.grad((output * weight).sum(), inputs)
+#
+# x, gain, bias = inputs
+# ours = with_gradients(layer_norm(x, gain, bias))
+# theirs = with_gradients(F.layer_norm(x, (64,), gain, bias))
+# worst = max((a - b).abs().max().item() for a, b in zip(ours, theirs))
+# assert worst < 1e-9
+# print(f"output and three gradients equal torch's; largest difference {worst:.0e}")
+
+# %% [markdown]
+# Some well-known implementations, that of The Annotated Transformer among them, differ in two details: they divide the variance by $d - 1$, and they add $\epsilon$
+# *outside* the root. How much does that change?
 
 # %% tags=["active-ipynb"]
 # def others(x, eps=1e-5):
-#     deviation = x.std(-1, keepdim=True)  # torch's std divides by d - 1
-#     return (x - x.mean(-1, keepdim=True)) / (deviation + eps)
+#     spread = x.std(-1, keepdim=True)  # torch's std divides by d - 1
+#     return (x - x.mean(-1, keepdim=True)) / (spread + eps)
 #
 # for d in (4, 512):
 #     x = torch.randn(d, dtype=torch.float64)
 #     print(f"d = {d}: theirs is {(others(x) / layer_norm(x, 1, 0)).mean():.4f} of ours")
-# noise = torch.randn(512, dtype=torch.float64)
-# nearly = 7 + 1e-9 * noise  # a row with almost no pattern
+# nearly_flat = 7 + 1e-9 * torch.randn(512, dtype=torch.float64)
 # slopes = [
-#     torch.autograd.functional.jacobian(f, nearly).abs().max()
+#     torch.autograd.functional.jacobian(f, nearly_flat).abs().max()
 #     for f in (lambda x: layer_norm(x, 1, 0), others)
 # ]
 # print("largest slope on a flat row: ours {:,.0f}, theirs {:,.0f}".format(*slopes))
 
 # %% [markdown]
-# The first is a factor of $\sqrt{(d-1)/d}$: a seventh less at $d = 4$, a thousandth at $d = 512$, where the gain can make
-# up for it. The second matters for a row with almost no pattern. The steepest slope there is $1/\sqrt{\epsilon} = 316$
-# for the formula above, and $1/\epsilon = 100{,}000$ with $\epsilon$ outside: such a row would blow the gradient up.
+# Dividing by $d - 1$ makes the result smaller by a factor of $\sqrt{(d-1)/d}$. That is a seventh at $d = 4$ and a thousandth at $d = 512$, where the gain can make
+# up for it. The place of $\epsilon$ matters for a vector with almost no pattern. The steepest slope there is $1/\sqrt{\epsilon} = 316$
+# for the formula above, and $1/\epsilon = 100{,}000$ with $\epsilon$ outside the root, so a gradient that passes such a vector would explode.
 
 # %% [markdown]
 # ## A path around every sub-layer
 #
-# Section 3.1 wraps each sub-layer in a *residual connection* (He et al., 2016): its output is *added* to its input, and the sum is normalised.
+# Section 3.1 wraps each sub-layer in a *residual connection* (He et al., 2016): the sub-layer's output is *added* to its input, and the sum is normalised.
 #
 # $$\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$$
 #
-# So a sub-layer does not replace a word's vector; it corrects it. Dropout (notebook 13) zeroes a random
-# tenth of the sub-layer's output while training, before the sum. This order is called **post-norm**. Later
-# models often normalise what goes *into* the sub-layer and leave the path alone:
+# A sub-layer therefore does not replace a word's vector but corrects it. Dropout (notebook [13](13_regularization.ipynb)) sets a random
+# tenth of the sub-layer's output to zero during training, before the sum. This order is called **post-norm**. Many later
+# models normalise what goes *into* the sub-layer and leave the path alone:
 #
 # $$x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x))$$
 #
@@ -210,95 +199,167 @@ class Residual(nn.Module):
         return self.norm(x + self.dropout(sublayer(x)))
 
 
-# %% [markdown]
-# If the sub-layer says nothing (zeros), post-norm passes on the normalised input, and pre-norm the input itself.
-
 # %% tags=["active-ipynb"]
 # x = torch.randn(2, 5, 32)
 # post, pre = Residual(32), Residual(32, norm_first=True)
 # assert torch.equal(post(x, torch.zeros_like), post.norm(x))
 # assert torch.equal(pre(x, torch.zeros_like), x)
+# print("around a sub-layer that puts out zeros, post-norm gives the normalised input,"
+#       "\nand pre-norm the input itself")
 
 # %% [markdown] tags=["question-10"]
 # ## Why is there a path around every sub-layer?
 #
-# Training sends a gradient from the top to the bottom. Through a sub-layer $F$ alone it is multiplied by the slope
-# $F'$ at every floor; if that is a little below 1, little is left after many floors. With the path the
-# slope is that of $x + F(x)$, which is $1 + F'(x)$: the 1 carries the gradient past any sub-layer. (In the paper's order the LayerNorm behind it scales the sum, and so the 1; the picture shows that little is lost.)
+# Three explanations are common, and each can be tested.
 #
-# We stack 16 small networks, each two matrices with a ReLU between them (it turns negative numbers into 0), in four ways:
+# - **Size.** Each sub-layer makes its vectors a little smaller, until nothing is left. If so, an initialisation that
+#   keeps the size would do as well as a path.
+# - **Length of the gradient.** On its way down the gradient is multiplied by the slope of each sub-layer and fades. If so, anything that keeps
+#   its length would do.
+# - **Information.** Random sub-layers mix what passes, whatever its size, until neither the input can be made out at the top nor, at the bottom, what the top asks for.
+#
+# We stack twelve small networks, as many as the paper's encoder has sub-layers, in five ways. Each has two matrices with a ReLU between them, which turns negative numbers into 0. LayerNorm
+# is used here without gain and bias.
 
 # %% tags=["active-ipynb"]
+# norm = nn.LayerNorm(32, elementwise_affine=False)
+# he = partial(toys.Networks, gain=2**0.5)  # He et al. (2015): keeps the size of vectors
 # ways = {
-#     "no path": lambda f: f,
-#     "LayerNorm, no path": lambda f: nn.Sequential(f, LayerNorm(32)),
-#     "post-norm (the paper)": lambda f: toys.Floor(Residual(32, 0.0), f),
-#     "pre-norm": lambda f: toys.Floor(Residual(32, 0.0, norm_first=True), f),
+#     "no path": (lambda x, f: f(x), toys.Networks),
+#     "no path, He": (lambda x, f: f(x), he),
+#     "LayerNorm, no path": (lambda x, f: norm(f(x)), toys.Networks),
+#     "post-norm (the paper)": (lambda x, f: norm(x + f(x)), toys.Networks),
+#     "pre-norm": (lambda x, f: x + f(norm(x)), toys.Networks),
 # }
+#
+# def twelve(way, runs):
+#     wrapper, networks = ways[way]
+#     layers = [toys.Wrapped(wrapper, networks(runs, 32)) for _ in range(12)]
+#     if way == "pre-norm":  # a pre-norm stack ends with one more LayerNorm
+#         layers[-1] = nn.Sequential(layers[-1], norm)
+#     return layers
 
 # %% [markdown]
-# Two measurements at every height before training: how large are the vectors, and how large is the gradient that
-# arrives there from the top? Then each tower gets one matrix on top, and is trained for 80 steps on a simple task: put out the 32
-# input numbers in another, fixed order. The matrix could do it alone if it could see the input. (The loops stand in `transformer/toys.py`, as does `Floor`, a wrapper and its sub-layer in one.)
+# The networks of five seeds run side by side. Before any training we send random vectors up and random gradients down, and measure four things
+# at each height: the size of the vectors; the length of the gradient; how much of the *input* a linear map can still read from the vectors there; and how much of the *gradient that entered at
+# the top* a linear map can read from the gradient there. The last two are shares of variance, $R^2$, on vectors that the linear map was not fitted to: 1 means all, 0 nothing.
 
 # %% tags=["active-ipynb"]
-# sizes, gradients, losses = {}, {}, {}
-# for way, build in ways.items():
+# start = {}
+# for way in ways:
 #     torch.manual_seed(0)
-#     floors = [build(toys.small_network(32)) for _ in range(16)]
-#     sizes[way], gradients[way] = toys.sizes_and_gradients(floors, 32)
-#     losses[way] = toys.learn_to_reorder(floors, 32, steps=80, lr=3e-3)
-
-# %% tags=["active-ipynb"]
-# left, middle, right = plotting.new_axes(4, 3.4, columns=3)
-# plotting.lines(
-#     range(17),
-#     gradients,
-#     "height (0 is the input)",
-#     "gradient, top = 1",
-#     log="y",
-#     ax=left,
-# )
-# plotting.lines(
-#     range(17),
-#     sizes,
-#     "height (0 is the input)",
-#     "standard deviation of the vectors",
-#     log="y",
-#     ax=middle,
-# )
-# plotting.lines(range(80), losses, "training step", "mean squared error", ax=right);
-
-# %% tags=["active-ipynb"]
-# no_path, only_norm, post_norm, pre_norm = (sum(losses[way][-20:]) / 20 for way in ways)
-# assert gradients["no path"][0] < 0.01
-# assert 0.1 < gradients["post-norm (the paper)"][0] < 10
-# assert min(no_path, only_norm) > 0.94 and max(post_norm, pre_norm) < 0.9
+#     start[way] = toys.up_and_down(twelve(way, runs=5), runs=5, d_model=32)
+#
+# panels = {
+#     "size": ("standard deviation", "Size of the vectors"),
+#     "length": ("length, top = 1", "Length of the gradient"),
+#     "input": ("share of variance", "What can still be read of the input"),
+#     "message": ("share of variance", "What can be read of the top's gradient"),
+# }
+# height = "height (0 = input, 12 = top)"
+# axes = plotting.new_axes(5, 3.1, rows=2, columns=2).flatten()
+# for ax, (name, labels) in zip(axes, panels.items()):
+#     curves = {way: measured[name].mean(dim=1) for way, measured in start.items()}
+#     log = "y" if name in ("size", "length") else ""
+#     plotting.lines(range(13), curves, height, *labels, log=log, ax=ax)
 
 # %% [markdown]
-# Left, from the top (height 16) down: with neither path nor LayerNorm the gradient fades by orders of magnitude; with either it arrives. Middle: the
-# same for the signal on its way up. (LayerNorm's line in the middle lies under post-norm's.) Yet
-# (right) LayerNorm alone does not help: in 80 steps both towers without a path stay near an error of 1, that of always answering 0. Without a
-# LayerNorm too little arrives to be read. With it the size is right, but 16 networks in a row probably leave little of what came in. The path keeps the input readable, and both towers with
-# a path learn.
+# The upper row belongs to the first two explanations, the lower row to the third. Only the plain stack without a path loses the size of its vectors and the length of its gradient; He's initialisation or a LayerNorm
+# keeps both. Yet in the lower row the three stacks without a path are alike: at the top hardly
+# anything can be read of the input, and at the bottom hardly anything of the gradient that came from the top. (The first two curves lie on each other.) The two stacks with a path keep more of both, and pre-norm more than
+# post-norm, which rescales the path in every layer.
+
+# %% [markdown]
+# Which of these matters for learning? The stacks get a task: put out the 32 input numbers in another, fixed order. One matrix stands on top, and could do
+# the task alone if it could read the input. To separate signal from gradient we also cut the path in halves, which
+# no real model would do: `x.detach()` passes a value on but no gradient, and `x - x.detach()` is zero and passes a gradient.
+#
+# One more stack has no path at all, but *starts* as if it had one. Because $\mathrm{ReLU}(x) - \mathrm{ReLU}(-x) = x$, a network with more hidden units can hold
+# the path in its weights: at the start it computes $x + F(x)$, and training may then do with these weights what it likes. A random network of the same width stands beside it.
+
+# %% tags=["active-ipynb"]
+# ways |= {
+#     "path for the signal only": (lambda x, f: norm(x.detach() + f(x)), toys.Networks),
+#     "path for the gradient only":
+#         (lambda x, f: norm(x - x.detach() + f(x)), toys.Networks),
+#     "path in the weights": (lambda x, f: norm(f(x)), toys.starting_as_path),
+#     "random, as wide": (lambda x, f: norm(f(x)), partial(toys.Networks, hidden=96)),
+# }
+# for way in list(ways)[5:]:
+#     torch.manual_seed(0)
+#     start[way] = toys.up_and_down(twelve(way, runs=5), runs=5, d_model=32)
+
+# %% [markdown]
+# Each stack is trained by Adam for 150 steps with five seeds at each of three learning rates, and the best rate counts. Always answering 0 has an error of 1. The
+# number after ± is the standard deviation over the seeds.
+
+# %% tags=["active-ipynb"]
+# rates = (0.0003, 0.001, 0.003)
+# curves, ends = {}, {}
+# for way in ways:
+#     torch.manual_seed(0)
+#     layers = twelve(way, runs=15)
+#     rate_of_run = [rate for rate in rates for seed in range(5)]
+#     losses = toys.learn_to_reorder(layers, 32, rate_of_run, steps=150)
+#     by_rate = losses.unflatten(1, (3, 5))  # (steps, rates, seeds)
+#     last = by_rate[-20:].mean(dim=0)  # of the last 20 steps
+#     best = last.mean(dim=1).argmin()
+#     curves[way], ends[way] = by_rate[:, best].mean(dim=1), last[best]
+
+# %% tags=["active-ipynb"]
+# print(f"{'':26} vectors  gradient   read of    read of   error after")
+# print(f"{'':26}  at top    at foot   input  gradient     150 steps")
+# for way, measured in start.items():
+#     size, of_input = (measured[name][-1].mean() for name in ("size", "input"))
+#     length, of_gradient = (measured[name][0].mean() for name in ("length", "message"))
+#     print(f"{way:26} {size:7.2g} {length:9.2g} {of_input:9.2f} {of_gradient:9.2f}"
+#           f"   {ends[way].mean():.2f} ± {ends[way].std():.2f}")
+
+# %% tags=["active-ipynb"]
+# smooth = {way: curve.unfold(0, 10, 10).mean(dim=1) for way, curve in curves.items()}
+# whole, cut = list(ways)[:5], ["post-norm (the paper)", *list(ways)[5:]]
+# axes = plotting.new_axes(5, 3.4, columns=2, sharey=True)
+# titles = ("Only with a path the layers learn", "Half a path does not help")
+# for ax, names, title in zip(axes, (whole, cut), titles):
+#     shown = {way: smooth[way] for way in names}
+#     plotting.lines(range(5, 150, 10), shown, "training step", "mean squared error",
+#                    title, ax=ax)
+# axes[0].set_ylim(0, 1.6);
+
+# %% tags=["active-ipynb"]
+# learned = {way for way in ways if ends[way].max() < 0.85}
+# assert learned == {"post-norm (the paper)", "pre-norm", "path in the weights"}
+# assert all(ends[way].min() > 0.9 for way in ways if way not in learned)
+# print("learned, with all five seeds:", ", ".join(way for way in ways if way in learned))
+
+# %% [markdown]
+# For this task and this depth the measurements decide between the explanations.
+#
+# - **Neither size nor length.** With He's initialisation the vectors at the top and the gradient at the bottom have the right size without a path, and hardly anything is learned.
+# - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing of the gradient arrives, and hardly anything is learned. With a path for
+#   the gradient only it is the other way round, and no better. (This gradient grows two thousand times, but Adam divides by a gradient's usual size.)
+# - **The start is most of it.** A stack without any path learns if it *starts* as $x + F(x)$. Its extra width is not the reason, since random networks as wide do not learn.
+
+# %% [markdown]
+# So the paths let every layer begin as a correction of its input, and both the signal and the gradient reach all layers with some of their content. How training undoes
+# the mixing without paths, if it ever does, these 150 steps do not show. Balduzzi et al. (2017) study such *shattered* gradients.
 
 # %% [markdown]
 # ## Post-norm or pre-norm?
 #
-# In post-norm every floor rescales the path too: the vectors keep size 1, and the input's part in them
-# shrinks floor by floor. In pre-norm nothing touches the path: the vectors grow with every
-# addition. So in the right picture pre-norm's error starts higher. (A real pre-norm stack ends with one more LayerNorm;
-# then it would start where post-norm's does.) Here it learns faster all the same, probably because more of the input can still be read at its top. Xiong et al. (2020) show why post-norm needs a slow
-# start, the warm-up of notebook 12: before any training the gradients *of its weights* are largest near the output (the left picture has those of the vectors). With the warm-up, the paper's order trains well.
+# Here pre-norm learns faster, and more of the input can be read at its top. Whether the one causes the other we have not tested. At real depth the two orders differ as well. Xiong et al. (2020)
+# show that before training the gradients of a post-norm model's *weights* are largest near the output, and that such a model needs a slow start, the warm-up of notebook [12](12_optimizer.ipynb).
+# With it the paper trained six post-norm layers. That is no guarantee: in notebook [17](17_variations.ipynb) a model of four layers in
+# the paper's order hardly learns at a high learning rate, and does learn at a quarter of it, or as pre-norm.
 
 # %% [markdown]
 # ## The layer
 #
-# One floor of the encoder has two sub-layers (Section 3.1): self-attention, where query, key and value ([01](01_recurrence.ipynb);
-# more in 04) all come from the same words, then the position-wise network. The decoder's floor has a third between the two: attention
-# whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. So one class is
-# enough, in which this cross-attention may be left out. All sub-layers are handed in, each gets its own `Residual`, and a mask says
-# who may look at whom; its axis h is for the heads of 04.
+# A layer of the encoder has two sub-layers: self-attention, where query, key and value ([01](01_recurrence.ipynb);
+# more in 04) all come from the same words, and the position-wise network. A layer of the decoder has a third one between the two: attention
+# whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. One class is
+# enough, in which this cross-attention may be left out. All sub-layers are handed in, and each gets its own `Residual`. A mask says
+# which position may look at which; its axis h is for the heads of 04.
 
 # %%
 class Layer(nn.Module):
@@ -338,28 +399,49 @@ class Layer(nn.Module):
 
 
 # %% [markdown]
-# The stand-in for attention is a plain average: every position gets the mean of the values it may see. Real attention
-# is an average too, with weights that depend on the words. The small network stands in for the position-wise one. Is the
-# encoder's layer what the formula says, step by step?
+# The stand-in for attention is a plain average: every position gets the mean of the vectors it may see. Real attention
+# is an average too, with weights that depend on the words. The small network stands in for the position-wise one. An
+# encoder's layer then does what the formula says:
 
 # %% tags=["active-ipynb"]
-# layer = Layer(lambda: Residual(32, P_drop=0.0), toys.Average(), toys.small_network(32))
-# x = torch.randn(2, 5, 32)
-# after_attention = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))  # the formula
-# after_network = after_attention + layer.feed_forward(after_attention)
-# assert torch.allclose(layer(x), F.layer_norm(after_network, (32,)), atol=1e-5)
+# def toy_layer(residual=Residual, d_model=32, cross_attention=None):
+#     wrapper = partial(residual, d_model, P_drop=0.0)
+#     network = toys.small_network(d_model)
+#     return Layer(wrapper, toys.Average(), network, cross_attention)
+#
+# layer, x = toy_layer(), torch.randn(2, 5, 32)
+# attended = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))  # by hand
+# by_hand = F.layer_norm(attended + layer.feed_forward(attended), (32,))
+# assert torch.allclose(layer(x), by_hand, atol=1e-5)
+# print("an encoder's layer equals its two formulas")
 
 # %% [markdown]
-# In the decoder's layer, self-attention is masked, so that position $t$ sees only positions up to $t$. Who can see whom?
-# Ask the gradient: does the output at position $t$ change with an input at position $s$?
+# This stand-in shows one more thing that the path does. An average over all positions is the same vector for all of them. Without a path the words of a sentence
+# would be equal after one sub-layer:
 
 # %% tags=["active-ipynb"]
-# layer = Layer(
-#     lambda: Residual(32, P_drop=0.0),
-#     toys.Average(),
-#     toys.small_network(32),
-#     cross_attention=toys.Average(),
-# )
+# class NoPath(Residual):
+#     def forward(self, x, sublayer):
+#         return self.norm(sublayer(x))
+#
+# for residual in (Residual, NoPath):
+#     x, shares = torch.randn(2, 5, 32), []
+#     for layer in [toy_layer(residual) for _ in range(6)]:
+#         x = layer(x)
+#         shares.append((x.var(dim=1).mean() / x.var()).item())
+#     print(f"{residual.__name__:9} share of the variance between positions, by layer:",
+#           *(f"{share:.1g}" for share in shares))
+# assert shares[0] < 1e-6
+
+# %% [markdown]
+# With the path the words stay different, though the differences shrink. Real attention has other weights at each position, so that words become alike more slowly.
+# Dong et al. (2021) prove that they do so quickly all the same in stacks of attention alone, and that the paths prevent it.
+#
+# In the decoder self-attention is masked, so that position $t$ sees only positions up to $t$. Which output depends on
+# which input? Where the gradient of output $t$ with respect to input $s$ is zero, it does not.
+
+# %% tags=["active-ipynb"]
+# layer = toy_layer(cross_attention=toys.Average())
 # x = torch.randn(1, 5, 32, requires_grad=True)
 # memory = torch.randn(1, 6, 32, requires_grad=True)
 # so_far = torch.ones(5, 5, dtype=torch.bool).tril()  # position t sees positions up to t
@@ -370,20 +452,18 @@ class Layer(nn.Module):
 # ]
 # own, source = (torch.stack([g[i][0].norm(dim=-1) > 0 for g in seen]) for i in (0, 1))
 # panels = [
-#     ("target positions", own, range(5), range(5)),
-#     ("source positions", source, range(6), range(5)),
+#     ("target: nothing later is seen", own, range(5), range(5)),
+#     ("source: everything is seen", source, range(6), range(5)),
 # ]
-# plotting.heatmaps(panels, labels=("depends on", "output"), largest=1.0)
+# plotting.heatmaps(panels, labels=("input position", "output position"), largest=1.0)
 # assert torch.equal(own, so_far) and source.all()
+# print("no output depends on a later target position; each depends on the whole source")
 
 # %% [markdown]
-# Yellow is "depends on". The output at each target position depends on the target up to there, never on later words, and on the whole source.
-
-# %% [markdown]
-# ## Towers of six
+# ## Stacks of six
 #
-# The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. The pre-norm variant gets its
-# last LayerNorm here; the paper's post-norm needs none.
+# The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. A pre-norm stack gets its
+# last LayerNorm here. The paper's post-norm stack needs none.
 
 # %%
 class Stack(nn.Module):
@@ -417,98 +497,119 @@ class Stack(nn.Module):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# def toy_layer(cross_attention=None):
-#     return Layer(
-#         lambda: Residual(512, P_drop=0.0),
-#         toys.Average(),
-#         toys.small_network(512),
-#         cross_attention,
-#     )
-#
-# encoder = Stack([toy_layer() for _ in range(6)])
-# decoder = Stack([toy_layer(toys.Average()) for _ in range(6)])
+# encoder = Stack([toy_layer(d_model=512) for _ in range(6)])
+# decoder = Stack(
+#     [toy_layer(d_model=512, cross_attention=toys.Average()) for _ in range(6)]
+# )
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
 # output = decoder(target, so_far, memory)
 # print("memory", tuple(memory.shape), " output", tuple(output.shape))
 
 # %% [markdown]
-# Seven source words, five target words, two sentences: the memory has one vector for each source word, the output one for each target
-# word, all 512 wide. The two lengths may differ, because attention takes any number of queries and any number of keys.
-
-# %% [markdown]
-# ## Checks
-#
-# **LayerNorm equals torch's**, in the output and in all three gradients, at float64.
-
-# %% tags=["active-ipynb"]
-# x, gain, bias, weight = (
-#     torch.randn(*s, dtype=torch.float64, requires_grad=True)
-#     for s in [(3, 4, 64), (64,), (64,), (3, 4, 64)]
-# )
-#
-# def with_gradients(output):
-#     return output, *torch.autograd.grad((output * weight).sum(), (x, gain, bias))
-#
-# ours = with_gradients(layer_norm(x, gain, bias))
-# theirs = with_gradients(F.layer_norm(x, (64,), gain, bias))
-# differences = [(a - b).abs().max().item() for a, b in zip(ours, theirs)]
-# print(f"largest difference {max(differences):.1e}")
-# assert max(differences) < 1e-9
-
-# %% [markdown]
-# **A tower is its layers in order**, and before training post-norm leaves every vector with mean 0 and variance 1. That a whole layer,
-# with real attention inside, equals torch's own `nn.TransformerEncoderLayer` and `nn.TransformerDecoderLayer` is
-# checked in `tests/test_stacks.py`.
+# The batch has two sentences, of seven source words and five target words. The memory has one vector for each source word and the output one for each target
+# word, all of width 512. The two lengths may differ, because attention takes any number of queries and any number of keys.
+# (That a layer with real attention inside equals torch's own is checked in `tests/test_stacks.py`.)
 
 # %% tags=["active-ipynb"]
 # by_hand = source
 # for layer in encoder.layers:
 #     by_hand = layer(by_hand)
-# assert torch.equal(encoder(source), by_hand)
-# assert by_hand.mean(-1).abs().max() < 1e-5
-# assert (by_hand.var(-1, correction=0) - 1).abs().max() < 1e-3
+# assert torch.equal(memory, by_hand)
+# assert memory.mean(-1).abs().max() < 1e-5
+# assert (memory.var(-1, correction=0) - 1).abs().max() < 1e-3
+# print("a stack equals its layers in order; untrained, every vector at the top of a"
+#       "\npost-norm stack has mean 0 and variance 1")
 
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Write each function in place of `...` and run the cell. The cell says "not tried yet", then what is wrong, then "right".
 #
-# **1.** Write the output of `pre`, the pre-norm wrapper from above, with `pre.norm`, `sublayer` and `x` (without dropout).
+# **1.** Write `layer_norm` from its formula, without looking at the definition above.
 
 # %% tags=["active-ipynb"]
-# x, sublayer = torch.randn(2, 5, 32), toys.small_network(32)
-# your_answer = ...
-# if your_answer is not ...:
-#     assert torch.allclose(pre.eval()(x, sublayer), your_answer, atol=1e-6)
+# from transformer.exercises.stacks import check_layer_norm
+#
+# def layer_norm(x, gain, bias, eps=1e-5):
+#     """(B, T, d_model) -> the same shape, normalised over the last axis."""
+#     ...
+#
+# check_layer_norm(layer_norm)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_answer = x + sublayer(pre.norm(x))`. Only the sub-layer sees the normalised vectors.
+# ```python
+# def layer_norm(x, gain, bias, eps=1e-5):
+#     mean = x.mean(dim=-1, keepdim=True)
+#     variance = x.var(dim=-1, keepdim=True, unbiased=False)
+#     return gain * (x - mean) / torch.sqrt(variance + eps) + bias
+# ```
+#
+# `unbiased=False` divides by `d_model`; torch's default divides by `d_model - 1`.
 # </details>
 #
-# **2.** In a pre-norm tower, suppose the input has variance 1 and every sub-layer adds something independent with
-# variance 1/2. What is the standard deviation after `n` floors? Compare the curve in the middle picture.
+# **2.** Send `x` through a whole stack. `sublayers` is a list of functions, each with its own path; LayerNorm is
+# `F.layer_norm(x, x.shape[-1:])`, without gain and bias. With `norm_first` the order is pre-norm, and the stack ends with one more LayerNorm.
 
 # %% tags=["active-ipynb"]
-# def your_deviation(n):
-#     return ...
+# from transformer.exercises.stacks import check_residual_stack
 #
-# if your_deviation(0) is not ...:
-#     parts = torch.cat([torch.randn(1, 10**5), 0.5**0.5 * torch.randn(16, 10**5)])
-#     heights = parts.cumsum(dim=0)  # the sums, floor by floor
-#     assert all(abs(heights[n].std() / your_deviation(n) - 1) < 0.02 for n in range(17))
+# def residual_stack(x, sublayers, norm_first):
+#     """(B, T, d_model) -> (B, T, d_model), through all sub-layers in order."""
+#     ...
+#
+# check_residual_stack(residual_stack)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `return (1 + n / 2) ** 0.5`: variances of independent parts add. After 16 floors it is 3, as in the picture. The square root
-# flattens, so late floors change the vector little. With post-norm it is 1 at every height.
+# ```python
+# def residual_stack(x, sublayers, norm_first):
+#     def norm(x):
+#         return F.layer_norm(x, x.shape[-1:])
+#
+#     for sublayer in sublayers:
+#         if norm_first:
+#             x = x + sublayer(norm(x))
+#         else:
+#             x = norm(x + sublayer(x))
+#     return norm(x) if norm_first else x
+# ```
+#
+# In pre-norm nothing on the path is ever rescaled before the top, so the vectors grow with each sum.
+# </details>
+#
+# **3** (harder)**.** The gradient through LayerNorm, by hand. Given `x` and the loss's gradient at the output (with $g = 1$, $b = 0$), what is its gradient at `x`? With
+# $\hat x$ for the normalised vector, every $x_i$ acts on the output directly, through $\mu$, and through $\sigma$.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.stacks import check_layer_norm_gradient
+#
+# def layer_norm_gradient(x, gradient, eps=1e-5):
+#     """Gradient at the output (B, T, d_model) -> gradient at x, the same shape."""
+#     ...
+#
+# check_layer_norm_gradient(layer_norm_gradient)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def layer_norm_gradient(x, gradient, eps=1e-5):
+#     scale = torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + eps)
+#     normed = (x - x.mean(dim=-1, keepdim=True)) / scale
+#     through_mean = gradient.mean(dim=-1, keepdim=True)
+#     through_scale = normed * (gradient * normed).mean(dim=-1, keepdim=True)
+#     return (gradient - through_mean - through_scale) / scale
+# ```
+#
+# The two parts that are subtracted are those that LayerNorm ignores: a shift of all numbers, and a common factor.
 # </details>
 
 # %% [markdown]
 # ## Next
 #
 # [04 Attention](04_attention.ipynb) fills the first kind of sub-layer. In Colab the next notebook imports this
-# module from the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.
+# module from the installed package. To try changes of your own, clone the repository and install it with `pip install -e .`.

@@ -44,50 +44,110 @@ def small_network(d_model):
     return network
 
 
-class Floor(nn.Module):
-    """A sub-layer inside a wrapper: forward(x) is residual(x, sublayer)."""
+class Wrapped(nn.Module):
+    """A sub-layer and what goes around it: forward(x) is wrapper(x, sublayer)."""
 
-    def __init__(self, residual, sublayer):
+    def __init__(self, wrapper, sublayer):
         super().__init__()
-        self.residual = residual
+        self.wrapper = wrapper
         self.sublayer = sublayer
 
     def forward(self, x):
-        return self.residual(x, self.sublayer)
+        return self.wrapper(x, self.sublayer)
 
 
-def sizes_and_gradients(floors, d_model, n=500):
-    """Send n random vectors up a list of floors and a random gradient down again.
+# Networks of several runs side by side, so that five seeds take hardly longer than one
 
-    Returns for every height, input first: the standard deviation of the vectors, and the norm of
-    the gradient relative to the top.
+def glorot(runs, d_in, d_out):
+    """Matrices (runs, d_in, d_out), uniform, of variance 2 / (d_in + d_out)."""
+    return (6 / (d_in + d_out))**0.5 * (2 * torch.rand(runs, d_in, d_out) - 1)
+
+
+class Networks(nn.Module):
+    """A small network a run: two matrices with a ReLU between, x (runs, n, d) -> (runs, n, d).
+
+    They start as Glorot and Bengio's (2010), the second matrix gain times as large: He et al.
+    (2015) have a gain of sqrt(2) after a ReLU.
     """
-    states = [torch.randn(n, d_model).requires_grad_()]
-    for floor in floors:
-        states.append(floor(states[-1]))
-    gradients = torch.autograd.grad((states[-1] * torch.randn(n, d_model)).sum(), states)
-    sizes = [state.std().item() for state in states]
-    return sizes, [(g.norm() / gradients[-1].norm()).item() for g in gradients]
+
+    def __init__(self, runs, d_model, hidden=None, gain=1.0):
+        super().__init__()
+        hidden = hidden or d_model
+        self.W_1 = nn.Parameter(glorot(runs, d_model, hidden))
+        self.b_1 = nn.Parameter(torch.zeros(runs, 1, hidden))
+        self.W_2 = nn.Parameter(gain * glorot(runs, hidden, d_model))
+        self.b_2 = nn.Parameter(torch.zeros(runs, 1, d_model))
+
+    def forward(self, x):
+        return torch.relu(x @ self.W_1 + self.b_1) @ self.W_2 + self.b_2
 
 
-def learn_to_reorder(floors, d_model, steps, lr=1e-3):
-    """Train floors, with a linear map on top, to put random vectors' numbers in another, fixed
-    order.
+def starting_as_path(runs, d_model):
+    """Networks that compute x + F(x) until they are trained: ReLU(x) - ReLU(-x) is x."""
+    small, wide = Networks(runs, d_model), Networks(runs, d_model, 3 * d_model)
+    one = torch.eye(d_model).expand(runs, -1, -1)
+    wide.W_1.data = torch.cat([small.W_1.data, one, -one], dim=2)
+    wide.W_2.data = torch.cat([small.W_2.data, one, -one], dim=1)
+    return wide
 
-    Returns the mean squared error of every step; always answering 0 has an error of 1.
+
+def readable(wanted, x):
+    """The share of the variance of wanted that a linear map of x explains, a run: (runs,).
+
+    Both (runs, n, d); the map is fitted to the first half of the n rows, and judged on the rest.
     """
-    tower = nn.Sequential(*floors, nn.Linear(d_model, d_model))
-    order = torch.randperm(d_model)
-    optimizer = torch.optim.Adam(tower.parameters(), lr)
-    losses = []
+    x = x - x.mean(dim=1, keepdim=True)
+    seen, new = (x / x.std()).double().chunk(2, dim=1)
+    known, right = wanted.double().chunk(2, dim=1)
+    little = 1e-3 * seen.shape[1] * torch.eye(x.shape[2])  # keeps numbers out that hardly vary
+    fitted = torch.linalg.solve(seen.mT @ seen + little, seen.mT @ known)
+    return 1 - (new @ fitted - right).square().mean((1, 2)) / right.square().mean((1, 2))
+
+
+def up_and_down(layers, runs, d_model, n=4000):
+    """Send n random vectors up a list of layers, and random gradients down.
+
+    For every height, input first, and run, (heights, runs): the `size` of the vectors (standard
+    deviation), the `length` of the gradient (relative to the top), the share of the `input` that
+    can be read from the vectors, and the share of the gradient at the top, the `message`, that can
+    be read from the gradient.
+    """
+    states = [torch.randn(runs, n, d_model).requires_grad_()]
+    for layer in layers:
+        states.append(layer(states[-1]))
+    message = torch.randn(runs, n, d_model)
+    gradients = torch.autograd.grad((states[-1] * message).sum(), states)
+    lengths = torch.stack([g.norm(dim=(1, 2)) for g in gradients])
+    states = [state.detach() for state in states]
+    return {"size": torch.stack([state.std(dim=(1, 2)) for state in states]),
+            "length": lengths / lengths[-1],
+            "input": torch.stack([readable(states[0], state) for state in states]),
+            "message": torch.stack([readable(message, gradient) for gradient in gradients])}
+
+
+def learn_to_reorder(layers, d_model, rates, steps):
+    """Train layers, and a matrix on top of them, to put random vectors' numbers in another order.
+
+    rates: the learning rate of each run. Returns the mean squared error of every step, (steps,
+    runs); always answering 0 has an error of 1.
+    """
+    runs, order, losses = len(rates), torch.randperm(d_model), []
+    stack = nn.Sequential(*layers)
+    top = nn.Parameter(glorot(runs, d_model, d_model))
+    parameters = [*stack.parameters(), top]
+    optimizer = torch.optim.Adam(parameters, lr=1.0)
+    rates = torch.tensor(rates)[:, None, None]
     for _ in range(steps):
-        x = torch.randn(64, d_model)
-        loss = (tower(x) - x[:, order]).square().mean()
+        x = torch.randn(runs, 32, d_model)
+        loss = (stack(x) @ top - x[..., order]).square().mean(dim=(1, 2))
         optimizer.zero_grad()
-        loss.backward()
+        loss.sum().backward()
+        before = [p.detach().clone() for p in parameters]
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+        for p, old in zip(parameters, before):  # Adam's step, times the rate of each run
+            p.data = old + rates * (p.data - old)
+        losses.append(loss.detach())
+    return torch.stack(losses)
 
 
 def fit(network, x, y, steps=600, lr=0.02):

@@ -37,6 +37,23 @@ def flow(boxes, arrows, frames=(), ax=None):
     return ax
 
 
+def encoder_and_decoder():
+    """The paper's Figure 1: both stacks with their sub-layers, norms and paths around them."""
+    words, norm = ("words as vectors (06, 07)", None), ("add, LayerNorm", 3)
+    network = ("position-wise network (05)", 2)
+    encoder = [words, ("self-attention (04)", 1), norm, network, norm]
+    decoder = [words, ("masked self-attention (04)", 1), norm, ("attention to encoder (04)", 1),
+               norm, network, norm, ("a score for every possible next word (06)", None)]
+    heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
+    boxes = {(x, i): (1.2 * x, heights[i], *box)
+             for x, stack in enumerate([encoder, decoder]) for i, box in enumerate(stack)}
+    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+    arrows += [((x, i), (x, i + 2), 0.43 * (2 * x - 1))
+               for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
+    frames = [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]
+    return flow(boxes, [*arrows, ((0, 4), (1, 3), 0)], frames)
+
+
 def draw_box(ax, x, y, text, colour):
     """Text in a rounded box; returns the box, so that arrows can end at its edge."""
     style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#555555"}
