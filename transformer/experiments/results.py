@@ -1,7 +1,12 @@
-"""RESULTS.md, written from data/runs: python -m transformer.experiments.results (make results)."""
+"""RESULTS.md, written from data/runs: python -m transformer.experiments.results (make results).
+
+What the page says, and which columns its tables have, stands in results.toml.
+"""
 
 import json
+import tomllib
 from pathlib import Path
+from string import Formatter
 
 import numpy as np
 import pandas as pd
@@ -13,160 +18,36 @@ from transformer.files import write_file
 from transformer.pretrained import bundled_folder
 from transformer.variations import TABLE_3
 
-INTRODUCTION = """# Results
-
-Written by `make results` from the files in [data/runs](data/runs): change a record, not this page.
-Each file names its command, commit, hardware, seed and minutes; machines were shared, so minutes of
-equal runs differ.
-
-- **BLEU** is sacreBLEU's, from 0 to 100: how many words and groups of up to four words a
-  translation shares with the reference. It is **cased** (capitals count) where nothing else is
-  said; the literature on Multi30k counts lower-cased, tokenised text, which gives other numbers.
-  BLEU of different corpora or languages does not compare.
-- **alpha** is the length penalty of beam search: more of it makes translations longer. The paper's
-  is 0.6; Multi30k's 1.6 was chosen on validation sentences.
-- **±** after a score is its 95% margin, by drawing the test sentences again (another thousand
-  sentences would give another score); after a mean over seeds it is the standard deviation of one
-  run, and after a difference the standard error of the mean difference.
-- Whatever is chosen (a rate, a head, alpha) is chosen on validation sentences and scored on test
-  sentences.
-"""
+PAGE = Path(__file__).with_suffix(".toml")
 
 
-def cells(rows: pd.DataFrame, columns: dict) -> pd.DataFrame:
-    """A table of text from rows: {heading: (column, format)}, a dash where a value is missing."""
-    def text(column, form):
-        if column not in rows:
-            return ["-"] * len(rows)
-        missing = rows[column].isna()
-        return ["-" if none else form.format(value) for value, none in zip(rows[column], missing)]
+# Rows that are computed from several records; each function is a "query" of results.toml
 
-    return pd.DataFrame({heading: text(*what) for heading, what in columns.items()})
-
-
-def section(title: str, text: str, *tables: pd.DataFrame) -> str:
-    """A heading, a paragraph, and tables of text."""
-    shown = [frame.to_markdown(index=False, disable_numparse=True) for frame in tables]
-    return "\n\n".join([f"## {title}", text.strip(), *shown])
-
-
-def with_margins(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The rows with "40.12 ± 1.64" in place of a score and its margin."""
-    rows = rows.copy()
-    for column in columns:
-        pairs = zip(rows[column], rows[f"{column}.margin"])
-        rows[column] = [f"{score:.2f} ± {margin:.2f}" for score, margin in pairs]
-    return rows
-
-
-# One function a section
-
-def demo() -> str:
-    """The demo and the bundled model."""
+def grammar_models() -> pd.DataFrame:
+    """The demo, the bundled model, and each word by itself."""
     card = json.loads((bundled_folder() / "card.json").read_text(encoding="utf8"))
-    rows = pd.concat([
+    return pd.concat([
         table("demo").assign(model="demo"),
         pd.json_normalize(card).assign(model="bundled model"),
         table("word-for-word").assign(model="each word by itself, no model")])
-    return section("The demo: a made-up grammar", """
-`make demo` learns the English-German of a **made-up grammar** that comes with the project: ten
-thousand sentences of a few hundred words, each with exactly one right translation. "Exact" counts
-translations that equal it letter by letter. The harder set combines words and constructions, and
-has lengths, that training never shows. The bundled model is the same recipe trained twice as long.
-Heads are chosen on validation and scored on test.
-""", cells(rows, {
-        "model": ("model", "{}"),
-        "BLEU, test": ("test.bleu", "{:.1f}"), "exact, test": ("test.exact_match", "{:.1%}"),
-        "BLEU, harder": ("hard.bleu", "{:.1f}"), "exact, harder": ("hard.exact_match", "{:.1%}"),
-        "alignment error": ("alignment.error", "{:.3f}"),
-        "of the diagonal": ("alignment.diagonal", "{:.3f}"),
-        '"its" to its noun': ("pronoun.accuracy", "{:.1%}"),
-        "first noun": ("pronoun.first noun", "{:.1%}"),
-        "nearest noun": ("pronoun.nearest noun", "{:.1%}"), "chance": ("pronoun.chance", "{:.1%}"),
-    }))
 
 
-LITERATURE, LAST = "bleu_tokenized_lowercased", "test.average-1.bleu"
-
-
-def multi30k() -> str:
-    """Multi30k: seeds, the other direction, one setting changed."""
-    rows = table("multi30k-*", "gpu-multi30k")
-    rows = rows[rows["test.bleu"].notna()]
-    return section("Multi30k", """
-Captions of photographs, 29,000 sentences; `test_2016_flickr`, 1,000. 2.1 million parameters, 8,000
-updates, the last ten weights averaged, beam 4, alpha 1.6. Wu et al. (2021) report 41.02 with 2.6
-million parameters. The other rows change one setting of the first seed's run, or the direction.
-""", cells(with_margins(rows, "test.bleu", f"test.{LITERATURE}", LAST), {
-        "run": ("file", "{}"), "BLEU as the literature counts": (f"test.{LITERATURE}", "{}"),
-        "cased": ("test.bleu", "{}"), "cased, last weights alone": (LAST, "{}"),
-        "chrF": ("test.chrf", "{:.2f}"), "minutes": ("minutes", "{:.0f}"),
-        "hardware": ("hardware", "{}"),
-    }))
-
-
-def tatoeba() -> str:
-    """Tatoeba."""
-    rows = table("tatoeba-*", "gpu-tatoeba")
-    return section("Tatoeba", """
-Short sentences about anything: 161,852 pairs, 2,000 held out, of which no sentence is in training.
-6.0 million parameters, 6,000 updates, one seed, beam 4, alpha 0.6. On other samples of Tatoeba,
-OPUS-MT reports 47.3 (2020) and 43.7 (2021).
-""", cells(with_margins(rows, "test.bleu", "test.chrf", LAST), {
-        "run": ("file", "{}"), "cased BLEU": ("test.bleu", "{}"), "chrF": ("test.chrf", "{}"),
-        "exact": ("test.exact_match", "{:.1%}"), "BLEU, last weights alone": (LAST, "{}"),
-        "minutes": ("minutes", "{:.0f}"), "hardware": ("hardware", "{}"),
-    }))
-
-
-def alpha() -> str:
-    """The length penalty."""
-    return section("The length penalty", """
-Chosen on Multi30k's 1,014 validation sentences; beam 1 is greedy search.
-""", cells(table("*-alpha"), {
-        "label smoothing": ("training.epsilon_ls", "{}"), "beam": ("beam", "{}"),
-        "alpha": ("alpha", "{}"),
-        "BLEU as the literature counts": (f"validation.{LITERATURE}", "{:.2f}"),
-        "cased": ("validation.bleu", "{:.2f}"),
-        "words over the references'": ("validation.length", "{:.3f}"),
-    }))
-
-
-def table_2() -> str:
-    """Four families on one corpus."""
-    rows, by = table("families-*"), ["corpus", "family"]
-    runs = rows[rows["what"] == "run"]
+def families() -> pd.DataFrame:
+    """Table 2: a row a corpus and family, over seeds."""
+    by, runs = ["corpus", "family"], table("families-*").query("what == 'run'")
     cost = runs.groupby(by, sort=False)[["parameters", "rate", "flops", "minutes.cpu"]].mean()
-    found = spread(runs, by, ["test.bleu", "hard.bleu"]).join(cost).reset_index()
-    return section("Table 2 in small", """
-Four families with the same vocabulary, batches, updates, loss and averaging, and as many parameters
-within 10%; each with the best of three learning rates or more, chosen on validation. Cased BLEU,
-beam 4, alpha 0.6. A single score's 95% margin on Multi30k is 1.4 to 1.6.
-""", cells(found, {
-        "corpus": ("corpus", "{}"), "family": ("family", "{}"), "seeds": ("runs", "{}"),
-        "BLEU, test": ("test.bleu", "{}"), "BLEU, harder": ("hard.bleu", "{}"),
-        "parameters": ("parameters", "{:,.0f}"), "peak rate": ("rate", "{:g}"),
-        "FLOPs": ("flops", "{:.2g}"), "CPU minutes": ("minutes.cpu", "{:.1f}"),
-    }))
+    return spread(runs, by, ["test.bleu", "hard.bleu"]).join(cost).reset_index()
 
 
-def table_3() -> str:
-    """Every row of Table 3 and the further ones."""
-    rows, parts = table("variations*", "gpu-variations"), []
-    for file, runs in rows[rows["validation.bleu"].notna()].groupby("file", sort=False):
-        found = spread(runs, "row", list(FIGURES.values())).join(differences_in_words(runs))
-        parts.append(cells(found.reset_index(), {
-            f"{runs['corpus'].iloc[0]} ({file})": ("row", "{}"), "seeds": ("runs", "{}"),
-            "perplexity": ("validation.perplexity", "{}"), "BLEU": ("validation.bleu", "{}"),
-            "beside": ("beside", "{}"), "perplexity, difference": ("perplexity", "{}"),
-            "BLEU, difference": ("bleu", "{}"), "the paper's BLEU": ("paper", "{:+.1f}"),
-        }))
-    return section("Table 3 in small", """
-Each row changes one setting of a base with 0.8 million parameters outside the embeddings, trained
-for 1,500 updates; greedy translations of the validation sentences. Rows are compared seed by seed.
-One difference deviates by the row's own standard deviation, at least by the median of all rows; **a
-mean difference under two of its deviations is called none**.
-""", *parts)
+def variations() -> pd.DataFrame:
+    """Table 3: every row over seeds, and its differences from the row that it stands beside."""
+    found = []
+    runs = table("variations*", "gpu-variations").query("`validation.bleu`.notna()")
+    for _, own in runs.groupby("file", sort=False):
+        rows = own.groupby("row", sort=False)[["file", "corpus"]].first()
+        scores = spread(own, "row", list(FIGURES.values()))
+        found.append(rows.join([scores, differences_in_words(own)]))
+    return pd.concat(found).reset_index()
 
 
 def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
@@ -182,127 +63,99 @@ def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(words).assign(beside=found[("", "beside")], paper=paper)
 
 
-def parsing() -> str:
-    """Trees."""
-    run = table("parser-*", "gpu-parser*").iloc[0]
-    figures = ("f1", "precision", "recall", "valid_trees")
-    ways = {"fewest repairs of the beam": "test", "likeliest output": "test.likeliest"}
-    outputs = pd.DataFrame([{"way": way, **{name: run[f"{path}.{name}"] for name in figures}}
-                            for way, path in ways.items()])
-    lengths = pd.DataFrame([
-        {"words": words, "sentences": run[f"test.by_length.{words}.sentences"],
-         "f1": run[f"test.by_length.{words}.f1"]}
-        for words in ("1-10", "11-20", "21-30", "31-40", "41 or more")])
-    return section("Parsing", f"""
-CRAFT's test articles, {run["test.sentences"]:,} sentences; {run["parameters"] / 1e6:.1f} million
-parameters, {run["updates"]:,} updates, beam {run["test.beam"]}, one seed.
-""", cells(outputs, {
-        "output": ("way", "{}"), "F1": ("f1", "{:.2f}"), "precision": ("precision", "{:.2f}"),
-        "recall": ("recall", "{:.2f}"), "valid trees, %": ("valid_trees", "{:.2f}"),
-    }), cells(lengths, {
-        "words": ("words", "{}"), "sentences": ("sentences", "{}"), "F1": ("f1", "{:.2f}"),
-    }))
+def parses() -> pd.DataFrame:
+    """The parser's scores, by the way in which an output is chosen."""
+    run = table("parser-*", "gpu-parser*").iloc[:1]
+    run = run.assign(millions=run["parameters"] / 1e6)
+    ways = {"fewest repairs of the beam": "test.", "likeliest output": "test.likeliest."}
+    return pd.concat([run.set_axis(run.columns.str.removeprefix(prefix), axis=1).assign(way=way)
+                      for way, prefix in ways.items()])
 
 
-def attention() -> str:
-    """Multi30k's model as word alignment."""
-    return section("Word alignment on Multi30k", """
-One cross-attention head of the first seed's model, chosen on 12 sentences aligned by hand and
-scored on 12 others.
-""", cells(table("multi30k-attention"), {
-        "layer": ("alignment.layer", "{}"), "head": ("alignment.head", "{}"),
-        "error": ("alignment.error", "{:.3f}"), "of the diagonal": ("alignment.diagonal", "{:.3f}"),
-    }))
+def parses_by_length() -> pd.DataFrame:
+    """The parser's F1 by the number of words."""
+    figures = table("parser-*", "gpu-parser*").iloc[:1].filter(like="test.by_length.").T[0]
+    parts = figures.index.str.removeprefix("test.by_length.").str.rsplit(".", n=1, expand=True)
+    return figures.set_axis(parts).unstack().rename_axis("words").reset_index()
 
 
-def slope(part: pd.DataFrame) -> float:
-    """The exponent of n in seconds."""
-    return np.polyfit(np.log(part["n"]), np.log(part["seconds"]), 1)[0]
+def exponents() -> pd.DataFrame:
+    """The exponent of n in the seconds of every layer."""
+    layers = table("complexity").query("n >= 1024").groupby(["layer", "mode"], sort=False)
+
+    def slope(part):
+        return np.polyfit(np.log(part["n"]), np.log(part["seconds"]), 1)[0]
+
+    return layers[["n", "seconds"]].apply(slope).unstack().reset_index()
 
 
-def complexity() -> str:
-    """Exponents of n."""
-    rows = table("complexity")
-    layers = rows[rows["n"] >= 1024].groupby(["layer", "mode"], sort=False)[["n", "seconds"]]
-    return section("Table 1 by the clock", """
-The exponent of n in the seconds of one layer, n = 1,024 to 8,192, d = 512, one thread. By count of
-products it is 2 for self-attention, in the limit, and 1 for the others.
-""", cells(layers.apply(slope).unstack().reset_index(), {
-        "layer": ("layer", "{}"), "forward": ("forward", "{:.2f}"),
-        "training": ("training", "{:.2f}"),
-    }))
-
-
-def scale() -> str:
-    """Millions of pairs."""
-    return section("Millions of pairs", """
-Pairs of the bundled grammar, encoded to disk (prepare), walked through once in batches of 25,000
-tokens (iterate), and for comparison encoded in memory (as_list).
-""", cells(table("scale"), {
-        "pairs": ("corpus.pairs", "{:,}"), "phase": ("phase", "{}"),
-        "pairs a second": ("pairs_per_second", "{:,}"), "peak, MiB": ("peak_mb", "{:,}"),
-        "padding": ("padding", "{:.2%}"),
-    }))
-
-
-def bench() -> str:
-    """Speed and memory beside others."""
-    rows, found = table("bench", "gpu-bench*"), []
-    speeds = rows[rows["tokens_per_second"].notna() & rows["system"].notna()]
-    for (part, kind), own in speeds.groupby(["part", speeds["kind"].fillna("")], sort=False):
+def speeds() -> pd.DataFrame:
+    """Tokens a second of every work, and how many times those of each peer, both at their best."""
+    rows, found = table("bench", "gpu-bench*").fillna({"kind": ""}), []
+    timed = rows.query("tokens_per_second.notna() and system.notna()")
+    for (part, kind), own in timed.groupby(["part", "kind"], sort=False):
         best = own.loc[own.groupby("system")["tokens_per_second"].idxmax()].set_index("system")
         over = {peer: best.loc["fast", f"over_{peer}_{best.loc[peer, 'matmul']}"]
                 for peer in ("torch", "marian", "ctranslate2") if peer in best.index}
-        tokens = best.loc["fast", "tokens_per_second"]
-        found.append({"part": f"{part} {kind}".strip(), "tokens": tokens, **over})
-    return section("Speed", f"""
-{rows["hardware"][0]}; target tokens a second, each system at whichever precision of products is
-faster for it, medians over rounds. T1 is the paper's base with 8,000 types, T2 has N = 3 and
-d_model = 256, small N = 4 and d_model = 128; T3 and T4 decode with T1, greedily and with a beam of
-4. Then the peak of memory in training T1. Rounds of one system often differ by a third.
-""", cells(pd.DataFrame(found), {
-        "part": ("part", "{}"), "tokens a second": ("tokens", "{:,.0f}"),
-        "times `nn.Transformer`": ("torch", "{:.2f}"), "times Marian": ("marian", "{:.2f}"),
-        "times CTranslate2": ("ctranslate2", "{:.2f}"),
-    }), cells(rows[rows["part"] == "memory"], {
-        "system": ("system", "{}"), "peak above the start, GiB": ("above_start_gib", "{:.2f}"),
-    }))
+        found.append({"work": f"{part} {kind}".strip(), "hardware": rows["hardware"][0],
+                      "tokens": best.loc["fast", "tokens_per_second"], **over})
+    return pd.DataFrame(found)
 
 
-def estimate() -> str:
-    """The paper's runs on several GPUs."""
-    return section("What the paper's runs would take", """
-**An estimate from the count of FLOPs, not a measurement.** The paper: 12 hours for base and 84 for
-big, on eight P100.
-""", cells(table("estimate"), {
-        "model": ("model", "{}"), "hardware": ("hardware", "{}"), "updates": ("updates", "{:,}"),
-        "seconds an update": ("seconds_per_update", "{:.3g}"), "hours": ("hours", "{:.3g}"),
-        "dollars": ("dollars", "{:.3g}"),
-    }))
-
-
-def files() -> str:
+def files() -> pd.DataFrame:
     """Where every figure comes from."""
-    rows = table().groupby(["file", "command"], as_index=False, sort=False).agg(
+    return table().groupby(["file", "command"], as_index=False, sort=False).agg(
         hardware=("hardware", "first"),
         commit=("commit", lambda own: ", ".join(sorted(set(own)))))
-    return section("The files", """
-Every file of [data/runs](data/runs), the command that wrote it, and the code it ran. Older records
-name commands that have moved since: `tools/families.py` is now `transformer.experiments.table2`,
-`tools/x.py` otherwise `transformer.experiments.x`, run with `python -m`.
-""", cells(rows, {
-        "file": ("file", "{}.json"), "command": ("command", "`{}`"), "commit": ("commit", "{}"),
-        "hardware": ("hardware", "{}"),
-    }))
 
 
-SECTIONS = [demo, multi30k, tatoeba, alpha, table_2, table_3, parsing, attention, complexity, scale,
-            bench, estimate, files]
+# The page
+
+class Columns(Formatter):
+    """`str.format` for names with dots and blanks, such as "{test.bleu:.2f}"."""
+
+    def get_field(self, name, names, row):
+        return row[name], name
+
+
+def fill(text: str, row: dict) -> str:
+    """A text with figures of a row in place of their names; a dash where one is missing."""
+    names = [name for _, name, _, _ in Formatter().parse(text) if name]
+    missing = any(pd.isna(row.get(name)) for name in names)
+    return "-" if missing else Columns().vformat(text, (), row)
+
+
+def rows_of(description: dict) -> list[pd.DataFrame]:
+    """The rows of a table of results.toml, or of the several into which it is split."""
+    if "query" in description:
+        rows = globals()[description["query"]]()
+    else:
+        rows = table(*description["files"])
+    if "where" in description:
+        rows = rows.query(description["where"])
+    by = description.get("split_by")
+    return [own for _, own in rows.groupby(by, sort=False)] if by else [rows]
+
+
+def in_words(rows: pd.DataFrame, columns: dict[str, str]) -> str:
+    """Rows as a table in Markdown."""
+    records = rows.to_dict("records")
+    cells = {fill(heading, records[0]): [fill(cell, row) for row in records]
+             for heading, cell in columns.items()}
+    return pd.DataFrame(cells).to_markdown(index=False, disable_numparse=True)
 
 
 def results() -> str:
     """The whole page."""
-    return "\n\n".join([INTRODUCTION.strip(), *(write() for write in SECTIONS)]) + "\n"
+    page = tomllib.loads(PAGE.read_text(encoding="utf8"))
+    blocks = [page["introduction"].strip()]
+    for section in page["section"]:
+        tables = [(rows, description["columns"]) for description in section["table"]
+                  for rows in rows_of(description)]
+        text = fill(section["text"].strip(), tables[0][0].to_dict("records")[0])
+        blocks += [f"## {section['title']}", text]
+        blocks += [in_words(rows, columns) for rows, columns in tables]
+    return "\n\n".join(blocks) + "\n"
 
 
 def main(output: Path = Path("RESULTS.md")) -> None:
