@@ -1,37 +1,36 @@
 """The command line: `python -m data.grammar`."""
 
-import argparse
 from pathlib import Path
 
-from . import __doc__ as description
+import tyro
+
 from .corpus import SIZES, write_corpus
 from .lexicon import LEXICON
-from .statistics import baseline, print_samples, print_statistics
+from .statistics import print_samples, print_statistics, word_for_word
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m data.grammar", description=description.splitlines()[0]
-    )
-    add = parser.add_argument
-    bundled = LEXICON.parent / "bundled"
-    add("--seed", type=int, default=2017)
-    add("--folder", type=Path, default=bundled, help="where the four files are or go")
-    add("--size", type=int, default=SIZES["train"], help="pairs in train.tsv")
-    add("--sample", type=int, metavar="N", help="print N sentences, aligned, and write nothing")
-    add("--statistics", action="store_true", help="print figures of the files and write nothing")
-    add("--baseline", action="store_true", help="print BLEU word for word and write nothing")
-    a = parser.parse_args()
-    if a.sample:
-        print_samples(a.sample, a.seed)
-    elif a.statistics:
-        print_statistics(a.folder)
-    elif a.baseline:
-        score, signature = baseline(a.folder)
-        print(f"word-for-word BLEU on test: {score:.2f}   {signature}")
+def main(seed: int = 2017, folder: Path = LEXICON.parent / "bundled", size: int = SIZES["train"],
+         sample: int = 0, statistics: bool = False, baseline: bool = False) -> None:
+    """A synchronous grammar of English and German: it writes the bundled corpus.
+
+    Args:
+        seed: of all that is drawn
+        folder: where the four files are or go
+        size: pairs in train.tsv
+        sample: print so many sentences, aligned, and write nothing
+        statistics: print figures of the files and write nothing
+        baseline: print BLEU word for word and write nothing
+    """
+    if sample:
+        print_samples(sample, seed)
+    elif statistics:
+        print_statistics(folder)
+    elif baseline:
+        score = word_for_word(folder)
+        print(f"word-for-word BLEU on test: {score.score:.2f}   {score.signature}")
     else:
-        write_corpus(a.folder, a.seed, a.size)
+        write_corpus(folder, seed, size)
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)

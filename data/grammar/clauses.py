@@ -1,6 +1,6 @@
 """Drawing clauses: a verb and its objects, adverbials, relative clauses, to be, the passive."""
 
-from .lexicon import Preposition
+from .lexicon import Entry
 from .phrases import WEIGHTS, Phrases
 from .trees import Adverb, Asked, Clause, Gap, Phrase, Predicate, Prepositional, Relative, phrase_of
 
@@ -9,7 +9,7 @@ TIMES = WEIGHTS["times"]
 CONSTRUCTIONS = {"dit": "ditransitive", "dat": "dative"}  # of a kind of frame
 UNTENSED = ("infinitive", "request")
 NEVER_NEGATED = (*UNTENSED, "before", "after", "when", "while", "temporal")
-BY = Preposition(0, "by", "von")
+BY = Entry(("by",), ("von",))
 
 
 class Clauses(Phrases):
@@ -43,7 +43,7 @@ class Clauses(Phrases):
                 continue
             frame = self.dice.even(options)
             verb = frame.verb
-            if context in UNTENSED and verb.english[0] in WEIGHTS["verbs"]["unwilled"]:
+            if context in UNTENSED and verb.base in WEIGHTS["verbs"]["unwilled"]:
                 continue
             if not verb.particle or self.may("separable", context):
                 return frame
@@ -77,7 +77,7 @@ class Clauses(Phrases):
             willing = c.subject.head.is_a("person", "animal") and not c.question and not c.passive
             return willing or not modal.startswith("want")
 
-        return [modal for modal in self.lexicon["modal"] if fits(modal.english)]
+        return [modal for modal in self.lexicon["modal"] if fits(modal.base)]
 
     # ---- a clause with a full verb
 
@@ -266,7 +266,7 @@ class Clauses(Phrases):
         self.set_tense(c, kind, None)
         if letter == "w":
             company = self.lexicon.prepositions("person", "dat")
-            preposition = self.dice.choice([p for p in company if p.english == "with"])
+            preposition = self.dice.choice([p for p in company if p.base == "with"])
             c.company = Prepositional(preposition, gap)
         else:
             preposition = self.preposition(self.dice.choice(places), "dat")
@@ -307,7 +307,7 @@ class Clauses(Phrases):
         c.tense = tense or ("past" if self.dice.chance(0.6) else "present")
         if compared:
             self.compare(c.predicate, head)
-        elif adjective.comparative and self.dice.chance(0.3):
+        elif len(adjective.english) > 1 and self.dice.chance(0.3):
             c.predicate.degree = self.dice.choice(self.lexicon.used("adverb", "degree"))
         elif self.dice.chance(0.15) and self.sure(subject):
             c.marker = self.not_()
@@ -329,7 +329,7 @@ class Clauses(Phrases):
     def passive(self, context: str, tense=None, question=False, modify=0.0) -> Clause | None:
         """The book was read by the man."""
         odd = WEIGHTS["verbs"]["no-passive"]
-        frames = [f for f in self.lexicon.frames_of("acc") if f.verb.english[0] not in odd]
+        frames = [f for f in self.lexicon.frames_of("acc") if f.verb.base not in odd]
         frames = [f for f in frames if "person" in f.subjects and not f.verb.tail]
         frame = self.dice.even(frames)
         head = self.noun(frame.objects, frame.verb)

@@ -2,14 +2,8 @@
 
 import re
 
-from .lexicon import english_s
 from .trees import PERFECT, Gap, Phrase
-from .writing import THAT, Writer, word
-
-BE = {
-    "present": {"1": "am", "3": "is", "pl": "are"},
-    "past": {"1": "was", "3": "was", "pl": "were"},
-}
+from .writing import THAT, Writer, form_of, word
 
 
 class English(Writer):
@@ -59,7 +53,7 @@ class English(Writer):
         if form in ("request", "infinitive"):
             return [], [word(base, name), *tail]
         if base == "be":
-            return [word(BE[c.tense][c.subject.person], name)], adverbs
+            return [word(form_of("be", c.tense, c.subject.person), name)], adverbs
         auxiliaries = [word(text, c.link(role)) for text, role in self.auxiliaries(c)]
         if c.passive or c.tense in PERFECT:
             main = participle
@@ -73,23 +67,20 @@ class English(Writer):
 
     def auxiliaries(self, c):
         """(auxiliary, its role) before the verb: has been, will, wants to, did."""
-        third = c.subject.person == "3"
+        person = c.subject.person
         passive = [("been" if c.tense in PERFECT else "be", "been")] if c.passive else []
         if c.tense in PERFECT:
-            present = "has" if third else "have"
-            return [("had" if c.tense == "pluperfect" else present, "finite"), *passive]
+            have = form_of("have", "past" if c.tense == "pluperfect" else "present", person)
+            return [(have, "finite"), *passive]
         if c.tense == "future":
             return [("will", "finite"), *passive]
         if c.tense == "modal":
-            modal, *to = c.modal.english.split()
-            if modal == "want" and third:
-                modal = english_s(modal)
+            modal, *to = c.modal.english[person == "3"].split()
             return [(modal, "finite"), *((text, "to") for text in to), *passive]
         if c.passive:
-            return [(BE[c.tense][c.subject.person], "finite")]
+            return [(form_of("be", c.tense, person), "finite")]
         if c.question or c.marked("not"):
-            present = "does" if third else "do"
-            return [("did" if c.tense == "past" else present, "finite")]
+            return [(form_of("do", c.tense, person), "finite")]
         return []
 
     # ---- phrases
@@ -105,13 +96,13 @@ class English(Writer):
         return head.english[case != "nom"]
 
     def adjective(self, adjective, p, case):
-        return adjective.english
+        return adjective.base
 
     def noun(self, p, case):
         return p.head.english[p.plural]
 
     def determiner(self, p: Phrase, case, following):
-        text = p.determiner.plural if p.plural else p.determiner.english
+        text = p.determiner.english[p.plural]
         return "an" if text == "a" and re.match(r"[aeio]|hon|u(?!ni)", following) else text
 
     def whose(self, gap):

@@ -1,46 +1,12 @@
 """German: the finite verb second or last, the rest of it at the end, and the field between."""
 
-import re
 from dataclasses import replace
 
 from .trees import PERFECT, Gap, Phrase, phrase_of
-from .writing import THAT, Word, Writer, word
+from .writing import FORMS, THAT, Word, Writer, form_of, word
 
 CASES = ("nom", "acc", "dat")
-PERSONS = ("1", "3", "pl")
-
-
-def paradigm(*rows: str) -> dict:
-    """{case: {gender: form}} of nominative, accusative and dative; - is the empty ending."""
-    forms = [row.replace("-", "").split(" ") for row in rows]
-    return {case: dict(zip(("m", "f", "n", "pl"), row)) for case, row in zip(CASES, forms)}
-
-
-DER = paradigm("der die das die", "den die das die", "dem der dem den")
-EIN = paradigm("- e - e", "en e - e", "em er em en")
-DIESER = paradigm("er e es e", "en e es e", "em er em en")
-ADJECTIVE = {  # the endings after der, after ein, and after no article
-    "weak": paradigm("e e e en", "en e e en", "en en en en"),
-    "mixed": paradigm("er e es en", "en e es en", "en en en en"),
-    "strong": DIESER,
-}
-CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("an", "dem"): "am",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-    ("von", "dem"): "vom",
-    ("bei", "dem"): "beim",
-}
-AUXILIARIES = {
-    ("sein", "present"): "bin ist sind",
-    ("sein", "past"): "war war waren",
-    ("haben", "present"): "habe hat haben",
-    ("haben", "past"): "hatte hatte hatten",
-    ("werden", "present"): "werde wird werden",
-    ("werden", "past"): "wurde wurde wurden",
-}
+ENDINGS = FORMS["endings"]  # by kind, case and gender
 
 
 class German(Writer):
@@ -121,7 +87,7 @@ class German(Writer):
         """The finite verb, its separated particle, and the infinitive or participle."""
         name, finite, been = c.link("verb"), c.link("finite"), c.link("been")
         person = c.subject.person
-        infinitive, _, _, participle = c.verb.german
+        infinitive, *_, participle = c.verb.german
         if c.passive:
             rest = [word(participle, name)]
         else:
@@ -132,7 +98,7 @@ class German(Writer):
             rest = [word(participle, name)] + [word("worden", been)] * c.passive
         elif c.tense in ("future", "modal"):
             modal = c.tense == "modal"
-            text = modal_form(c.modal, person) if modal else form_of("werden", "present", person)
+            text = c.modal.german[person == "pl"] if modal else form_of("werden", "present", person)
             rest += [word("werden", been)] * c.passive
         elif c.passive:
             text = form_of("werden", c.tense, person)
@@ -154,11 +120,11 @@ class German(Writer):
     def prepositional(self, part, extrapose):
         """A preposition and its phrase; in dem becomes im, except before a relative clause."""
         name, phrase = part.link("preposition"), part.phrase
-        german = part.preposition.german
+        german = part.preposition.german[0]
         if german == "zu" and phrase.head.role == "city":
             german = "nach"
         first, *rest = self.phrase(phrase, part.preposition.case, extrapose)
-        contracted = CONTRACTIONS.get((german, first.text))
+        contracted = FORMS["contractions"].get(f"{german} {first.text}")
         if contracted and not phrase.relative:
             return [word(contracted, name, *first.links), *rest]
         return [word(german, name), first, *rest]
@@ -168,7 +134,7 @@ class German(Writer):
 
     def adjective(self, adjective, p, case):
         endings = p.determiner.endings if p.determiner else "strong"
-        return adjective.stem + ADJECTIVE[endings][case][p.gender]
+        return adjective.stem + ENDINGS[endings][case][p.gender]
 
     def noun(self, p: Phrase, case):
         if not p.plural:
@@ -177,16 +143,16 @@ class German(Writer):
         return form + "n" if case == "dat" and not form.endswith(("n", "s")) else form
 
     def determiner(self, p: Phrase, case, following):
-        german, endings = p.determiner.german, p.determiner.endings
+        german, endings = p.determiner.german[0], p.determiner.endings
         if german == "der":
-            return DER[case][p.gender]
+            return ENDINGS["der"][case][p.gender]
         if endings == "mixed":
             if p.has("its"):
                 german = "ihr" if p.owner.gender == "f" else "sein"
-            return german + EIN[case][p.gender]
+            return german + ENDINGS["ein"][case][p.gender]
         if endings == "strong" or german == "alle":
             return german + "n" if case == "dat" and german.endswith("e") else german
-        return german.removesuffix("er") + DIESER[case][p.gender]
+        return german.removesuffix("er") + ENDINGS["dieser"][case][p.gender]
 
     # ---- relative clauses
 
@@ -198,41 +164,22 @@ class German(Writer):
 
     def relative_pronoun(self, gap: Gap, case, governed) -> str:
         gender = gap.antecedent.gender
-        return "denen" if (case, gender) == ("dat", "pl") else DER[case][gender]
+        return "denen" if (case, gender) == ("dat", "pl") else ENDINGS["der"][case][gender]
 
 
 def is_pronoun(part) -> bool:
     return isinstance(part, Phrase) and part.head.role == "pronoun"
 
 
-def form_of(auxiliary: str, tense: str, person: str) -> str:
-    return AUXILIARIES[auxiliary, tense].split()[PERSONS.index(person)]
-
-
-def plural_ending(past: str) -> str:
-    return past + "n" if past.endswith("e") else past + "en"
-
-
 def conjugate(verb, tense: str, person: str) -> str:
-    infinitive, third, past, _ = verb.german
+    """A verb without an auxiliary."""
+    infinitive, first, third, past, past_plural, _ = verb.german
     if infinitive == "sein":
         return form_of("sein", tense, person)
-    if tense == "past":
-        return plural_ending(past) if person == "pl" else past
-    if person == "pl":
-        return infinitive
-    if person == "3" or infinitive == "wissen":
-        return third
-    if infinitive.endswith("eln"):
-        return infinitive.removesuffix("eln") + "le"
-    return re.sub(r"e?n$", "e", infinitive)
-
-
-def modal_form(modal, person: str) -> str:
-    infinitive, singular = modal.german.split()
-    if person != "pl":
-        return singular
-    return plural_ending(singular) if singular.endswith("te") else infinitive
+    present = {"1": first, "3": third, "pl": infinitive}
+    if tense == "present":
+        return present[person]
+    return past_plural if person == "pl" else past
 
 
 def joined(particle: list[Word], finite: list[Word]) -> list[Word]:

@@ -116,7 +116,7 @@ class Phrases:
         """An adjective for a noun; colours are those without a comparative."""
 
         def fits(adjective):
-            suits = colour is None or colour == (adjective.comparative is None)
+            suits = colour is None or colour == (len(adjective.english) == 1)
             return suits and noun.is_a(*adjective.kinds) and self.allowed(adjective, noun)
 
         name = "adjective", noun.number, colour
@@ -232,7 +232,7 @@ class Phrases:
     def others(self, subject) -> list:
         """The pronouns that need no reflexive after this subject."""
         same = [subject.head]
-        if subject.head.english[0] in ("I", "we"):
+        if subject.head.base in ("I", "we"):
             same = [self.lexicon.find("pronoun", english) for english in ("I", "we")]
         return [p for p in self.lexicon["pronoun"] if p not in same]
 
@@ -285,7 +285,7 @@ class Phrases:
         if not options:
             return None
         preposition = self.lexicon.find("preposition", self.dice.choice(options))
-        if preposition.use == "event":
+        if preposition.is_a("event"):
             return self.prepositional(preposition, self.event())
         phrase = None
         if self.dice.chance(0.5) and self.owner_kind(subject) == "person":

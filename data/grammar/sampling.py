@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from .clauses import Clauses
-from .lexicon import Simple
+from .lexicon import Entry
 from .phrases import WEIGHTS
 from .trees import Asked, Clause, Phrase, Sentence, phrase_of
 
@@ -98,16 +98,16 @@ class Sampler(Clauses):
 
     def pair_of_clauses(self):
         """A main and a subordinate clause whose tenses agree."""
-        conjunctions = [c for c in self.lexicon["conjunction"] if c.use != "coordinate"]
+        conjunctions = [c for c in self.lexicon["conjunction"] if not c.is_a("coordinate")]
         conjunction = self.dice.choice(conjunctions)
-        tense, subordinate = self.dice.choice(WEIGHTS["agreement"][conjunction.english])
-        temporal = conjunction.english in ("before", "after", "when", "while")
+        tense, subordinate = self.dice.choice(WEIGHTS["agreement"][conjunction.base])
+        temporal = conjunction.base in ("before", "after", "when", "while")
         context = "temporal" if temporal else "main"
         rates = {"extras": 0.12, "modify": 0.05, "possessives": 0.35}
         first = self.clause(context, tense=tense, **rates)
         again = self.again(first)
-        second = self.any_clause(conjunction.english, subordinate, again, extras=0.12, modify=0.12)
-        self.note(conjunction.english)
+        second = self.any_clause(conjunction.base, subordinate, again, extras=0.12, modify=0.12)
+        self.note(conjunction.base)
         return conjunction, first, second
 
     def again(self, first: Clause | None) -> Phrase | None:
@@ -176,7 +176,7 @@ class Sampler(Clauses):
         if phrase.head.is_a("person") != (kind == "whom") or phrase.head.is_a("animal"):
             return None
         german = "wen" if c.accusative else "wem"
-        asked = Simple(0, "whom", german) if kind == "whom" else self.lexicon.find("word", "what")
+        asked = Entry(("whom",), (german,)) if kind == "whom" else self.lexicon.find("word", "what")
         c.front = Asked(asked)
         c.accusative, c.dative = None, None
         return c
@@ -185,7 +185,8 @@ class Sampler(Clauses):
         c = self.clause("wh", question=True, extras=0.2)
         if c is None or c.marker or c.time and kind == "when" or c.place and kind == "where":
             return None
-        somewhere = any("p" in frame.extras for frame in c.verb.frames)
+        frames = [frame for frame in self.lexicon.frames if frame.verb is c.verb]
+        somewhere = any("p" in frame.extras for frame in frames)
         if kind == "where" and (c.direction or c.governed or not somewhere):
             return None
         c.front = Asked(self.lexicon.find("word", kind))

@@ -1,90 +1,71 @@
 """Figures of the four files, a word-for-word baseline, and sentences to read."""
 
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 
-from .corpus import SIZES, WORD, Corpus, Pair, read_pairs
-from .lexicon import Lexicon, base_form
+import pandas as pd
+
+from transformer.corpora.bundled import Example, Pronoun, parse_example
+from transformer.scores import bleu
+
+from .corpus import SIZES, WORD, Corpus
+from .lexicon import Lexicon
 from .writing import Word, text_of
 
 
-def mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return sum(values) / max(1, len(values))
+def read_examples(path: Path) -> list[Example]:
+    """The lines of a corpus file."""
+    return [parse_example(line) for line in path.read_text(encoding="utf8").splitlines()]
 
 
-def share(values: Iterable[float]) -> str:
-    """In percent, of truths or of probabilities."""
-    return f"{100 * mean(values):.1f}%"
-
-
-def nearest(pronoun: tuple) -> int:
+def nearest(pronoun: Pronoun) -> int:
     """The baseline: the candidate that stands nearest before the possessive."""
-    position, _, candidates = pronoun
-    before = [c for c in candidates if c < position]
-    return before[-1] if before else candidates[0]
+    before = [place for place in pronoun.candidates if place < pronoun.index]
+    return before[-1] if before else pronoun.candidates[0]
 
 
-def figures(pairs: list[Pair]) -> dict:
+def figures(examples: list[Example]) -> dict:
     """Lengths of the sentences, and what their possessives need."""
-    lengths = sorted(len(WORD.findall(p.english)) for p in pairs)
-    n = len(lengths)
-    quantiles = [lengths[min(n - 1, q * n // 4)] for q in range(5)]
-    german = mean(len(WORD.findall(p.german)) for p in pairs)
-    pronouns = [p for pair in pairs for p in pair.pronouns]
-    its = [WORD.findall(pair.english)[p[0]] == "its" for pair in pairs for p in pair.pronouns]
-    candidates = [len(p[2]) for p in pronouns]
+    words = [WORD.findall(e.source) for e in examples]
+    lengths = pd.Series(map(len, words))
+    german = pd.Series(len(WORD.findall(e.target)) for e in examples)
+    owning = pd.Series(bool(e.pronouns) for e in examples)
+    quartiles = lengths.quantile([0, 0.25, 0.5, 0.75, 1], interpolation="higher")
+    possessives = pd.DataFrame([
+        {"its": text[p.index] == "its", "candidates": len(p.candidates),
+         "two": len(p.candidates) > 1, "words": p.index - p.antecedent,
+         "nearest": nearest(p) == p.antecedent, "first": p.candidates[0] == p.antecedent,
+         "chance": 1 / len(p.candidates)}
+        for text, e in zip(words, examples) for p, _ in e.pronouns])
+    mean = possessives.mean()
     return {
-        "sentences": n,
-        "English words, mean": f"{mean(lengths):.2f}",
-        "quantiles 0, 25, 50, 75, 100": " ".join(map(str, quantiles)),
-        "over 15 words": share(length > 15 for length in lengths),
-        "German words, mean": f"{german:.2f}",
-        "sentences with a pronoun": share(bool(p.pronouns) for p in pairs),
-        "pronouns": len(pronouns),
-        "its": sum(its),
-        "candidates, mean": f"{mean(candidates):.2f}",
-        "two candidates or more": share(number > 1 for number in candidates),
-        "words from antecedent to pronoun, mean": f"{mean(p[0] - p[1] for p in pronouns):.1f}",
-        "nearest noun is right": share(nearest(p) == p[1] for p in pronouns),
-        "first noun is right": share(p[2][0] == p[1] for p in pronouns),
-        "chance": share(1 / number for number in candidates),
+        "English words, mean": f"{lengths.mean():.2f}",
+        "shortest, quartiles, longest": " ".join(map(str, quartiles)),
+        "over 15 words": f"{(lengths > 15).mean():.1%}",
+        "German words, mean": f"{german.mean():.2f}",
+        "sentences with a possessive": f"{owning.mean():.1%}",
+        "possessives (of them its)": f"{len(possessives):,} ({possessives['its'].sum():,})",
+        "candidates, mean": f"{mean['candidates']:.2f}",
+        "two candidates or more": f"{mean['two']:.1%}",
+        "words from antecedent to possessive, mean": f"{mean['words']:.1f}",
+        "nearest noun before it is right": f"{mean['nearest']:.1%}",
+        "first noun is right": f"{mean['first']:.1%}",
+        "chance": f"{mean['chance']:.1%}",
     }
 
 
-# ---- lemmas
-
-
-def forms_of(kind: str, entry) -> set[str]:
-    """How a lemma is written in English."""
-    if kind in ("noun", "name", "city"):
-        return set(entry.english)
-    if kind == "verb":
-        more = ("am", "is", "are", "were") if entry.english[0] == "be" else ()
-        return {f"{form} {entry.tail}".strip() for form in (*entry.english, *more)}
-    if kind == "adjective":
-        compared = entry.comparative.english.split() if entry.comparative else ()
-        return {entry.english, *compared} - {"more"}
-    if kind == "determiner":
-        return {entry.english, entry.plural}
-    if kind == "pronoun":
-        return {entry.english[0], entry.english[0].lower()}
-    return {entry.english, entry.english.replace("want ", "wants ")}
-
-
-def lemma_counts(lexicon: Lexicon, pairs: list[Pair]) -> dict:
+def lemma_counts(lexicon: Lexicon, examples: list[Example]) -> Counter:
     """{(class, English lemma): in how many places of the English side it occurs}."""
-    text = Counter()
-    for pair in pairs:
-        words = [w.lower() for w in WORD.findall(pair.english)]
+    text, counts = Counter(), Counter()
+    for example in examples:
+        words = [w.lower() for w in WORD.findall(example.source)]
         for n in (1, 2, 3):
-            text.update(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
-    counts = {}
-    for kind, entries in lexicon.entries.items():
+            text.update(" ".join(words[i:i + n]) for i in range(len(words) - n + 1))
+    for role, entries in lexicon.entries.items():
         for entry in entries:
-            lemma = f"{base_form(entry)} {getattr(entry, 'tail', '')}".strip()
-            counts[kind, lemma] = sum(text[form.lower()] for form in forms_of(kind, entry))
+            forms = {f"{form.removeprefix('more ')} {entry.tail}".strip().lower()
+                     for form in entry.english}
+            counts[role, f"{entry.base} {entry.tail}".strip()] = sum(text[form] for form in forms)
     return counts
 
 
@@ -92,66 +73,56 @@ def lemma_counts(lexicon: Lexicon, pairs: list[Pair]) -> dict:
 
 
 def print_statistics(folder: Path) -> None:
+    """The figures of data/README.md."""
     lexicon = Lexicon()
-    corpus = {name: read_pairs(folder / f"{name}.tsv") for name in SIZES}
+    corpus = {name: read_examples(folder / f"{name}.tsv") for name in SIZES}
     train = corpus["train"]
-    sizes = {kind: len(entries) for kind, entries in lexicon.entries.items()}
-    print("lemmas:", sum(sizes.values()), sizes)
-    for name, pairs in corpus.items():
-        print(f"\n{name}")
-        for label, value in figures(pairs).items():
-            print(f"  {label}: {value}")
-    names = Counter(name for pair in train for name in pair.constructions)
-    print("\nconstructions in train, share of sentences")
-    for name, count in names.most_common():
-        print(f"  {name}: {100 * count / len(train):.1f}%")
-    for side in ("english", "german"):
-        forms = Counter(w.lower() for pair in train for w in WORD.findall(getattr(pair, side)))
+    sizes = {role: len(entries) for role, entries in lexicon.entries.items()}
+    print("entries:", sum(sizes.values()), sizes)
+    rarest = lemma_counts(lexicon, train).most_common()[:-9:-1]
+    print("rarest in train:", ", ".join(f"{lemma} ({role}) {n}" for (role, lemma), n in rarest))
+    for side in ("source", "target"):
+        forms = Counter(w.lower() for e in train for w in WORD.findall(getattr(e, side)))
         rare = sum(count < 10 for count in forms.values())
-        print(f"\n{side}: {len(forms)} word forms, {rare} of them fewer than ten times")
-    rarest = sorted(lemma_counts(lexicon, train).items(), key=lambda item: item[1])[:8]
-    rarest = [f"{lemma} ({kind}) {count}" for (kind, lemma), count in rarest]
-    print("\nrarest lemmas in train:", ", ".join(rarest))
+        print(f"{side}: {len(forms)} word forms, {rare} of them fewer than ten times")
+    table = pd.DataFrame({name: figures(examples) for name, examples in corpus.items()})
+    print(f"\n{table.to_markdown(disable_numparse=True)}\n")
+    names = Counter(name for example in train for name in example.constructions)
+    shares = [f"{name} {100 * count / len(train):.1f}%" for name, count in names.most_common()]
+    print("constructions, share of the sentences in train:", ", ".join(shares))
 
 
-def word_table(pairs: list[Pair]) -> dict[str, str]:
+def word_table(examples: list[Example]) -> dict[str, str]:
     """The German word most often aligned to each English word."""
     counts = {}
-    for pair in pairs:
-        english, german = WORD.findall(pair.english), WORD.findall(pair.german)
-        for i, j in pair.alignment:
+    for example in examples:
+        english, german = WORD.findall(example.source), WORD.findall(example.target)
+        for i, j in example.alignment:
             counts.setdefault(english[i].lower(), Counter())[german[j]] += 1
     return {w: min(c, key=lambda german: (-c[german], german)) for w, c in counts.items()}
 
 
-def baseline(folder: Path, split: str = "test") -> tuple[float, str]:
-    """BLEU of a word-for-word translation in English order, and sacreBLEU's signature."""
-    from sacrebleu.metrics import BLEU
-
-    table = word_table(read_pairs(folder / "train.tsv"))
-    pairs = read_pairs(folder / f"{split}.tsv")
-    guesses = []
-    for pair in pairs:
-        words = WORD.findall(pair.english)
-        guesses.append(text_of([Word(table.get(w.lower(), w), ()) for w in words]))
-    metric = BLEU()
-    score = metric.corpus_score(guesses, [[pair.german for pair in pairs]])
-    return score.score, str(metric.get_signature())
+def word_for_word(folder: Path, split: str = "test"):
+    """BLEU of a word-for-word translation in English order."""
+    table = word_table(read_examples(folder / "train.tsv"))
+    examples = read_examples(folder / f"{split}.tsv")
+    guesses = [text_of([Word(table.get(w.lower(), w), ()) for w in WORD.findall(e.source)])
+               for e in examples]
+    return bleu(guesses, [e.target for e in examples])
 
 
 def print_samples(number: int, seed: int) -> None:
     """Readable pairs, every English word with the German words it is aligned to."""
     corpus = Corpus(seed)
     for _ in range(number):
-        pair = corpus.plain()
-        english, german = WORD.findall(pair.english), WORD.findall(pair.german)
-        print(f"{pair.english}\n{pair.german}")
+        example = corpus.plain()
+        english, german = WORD.findall(example.source), WORD.findall(example.target)
         partners = {place: [] for place in range(len(english))}
-        for i, j in pair.alignment:
+        for i, j in sorted(example.alignment):
             partners[i].append(german[j])
-        pairs = (f"{w}={'+'.join(partners[i]) or '-'}" for i, w in enumerate(english))
-        print("   " + "  ".join(pairs))
-        for position, antecedent, candidates in pair.pronouns:
-            nouns = ", ".join(english[c] for c in candidates)
-            print(f"   {english[position]} -> {english[antecedent]} (of {nouns})")
-        print(f"   {', '.join(pair.constructions)}\n")
+        aligned = (f"{w}={'+'.join(partners[i]) or '-'}" for i, w in enumerate(english))
+        print(f"{example.source}\n{example.target}\n   {'  '.join(aligned)}")
+        for pronoun, _ in example.pronouns:
+            nouns = ", ".join(english[place] for place in pronoun.candidates)
+            print(f"   {english[pronoun.index]} -> {english[pronoun.antecedent]} (of {nouns})")
+        print(f"   {', '.join(example.constructions)}\n")

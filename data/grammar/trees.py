@@ -7,7 +7,7 @@ words of the two languages that share such a name are aligned.
 from dataclasses import dataclass, field
 from itertools import count
 
-from .lexicon import Adjective, Determiner, Noun, Preposition, Pronoun, Simple, Verb
+from .lexicon import Entry
 
 PERFECT = ("perfect", "pluperfect")
 
@@ -25,11 +25,11 @@ class Part:
 class Phrase(Part):
     """A noun phrase."""
 
-    head: Noun | Pronoun
+    head: Entry
     plural: bool = False
-    determiner: Determiner | None = None
+    determiner: Entry | None = None
     owner: "Phrase | None" = None  # whom his, her, its or their refers to
-    adjectives: list[Adjective] = field(default_factory=list)
+    adjectives: list[Entry] = field(default_factory=list)
     place: "Prepositional | None" = None
     relative: "Relative | None" = None
 
@@ -45,7 +45,7 @@ class Phrase(Part):
         return "pl" if self.plural else self.head.gender
 
     def has(self, *determiners: str) -> bool:
-        return self.determiner is not None and self.determiner.english in determiners
+        return self.determiner is not None and self.determiner.base in determiners
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Gap(Part):
         return (self.owned or self.antecedent).person
 
     @property
-    def head(self) -> Noun:
+    def head(self) -> Entry:
         return (self.owned or self.antecedent).head
 
 
@@ -68,7 +68,7 @@ class Gap(Part):
 class Adverb(Part):
     """One word beside the verb: yesterday, here, not."""
 
-    entry: Simple
+    entry: Entry
 
 
 @dataclass
@@ -76,12 +76,12 @@ class Asked(Adverb):
     """who, whom, what, where, when or why."""
 
     person = "3"
-    head = Pronoun(0, ("who", "whom"), ("wer", "wen", "wem"), "3")
+    head = Entry(("who", "whom"), ("wer", "wen", "wem"), ("person",), role="pronoun", person="3")
 
 
 @dataclass
 class Prepositional(Part):
-    preposition: Preposition
+    preposition: Entry
     phrase: Phrase | Gap
 
 
@@ -89,18 +89,18 @@ class Prepositional(Part):
 class Predicate(Part):
     """An adjective after to be: big, very big, bigger than the dog, as big as the dog."""
 
-    adjective: Adjective
-    degree: Simple | None = None
+    adjective: Entry
+    degree: Entry | None = None
     than: Phrase | None = None
     equal: bool = False
 
 
 @dataclass
 class Clause(Part):
-    verb: Verb
+    verb: Entry
     subject: Phrase | Gap | Asked
     tense: str = "past"  # present past perfect pluperfect future modal
-    modal: Simple | None = None
+    modal: Entry | None = None
     dative: Phrase | Gap | None = None
     accusative: Phrase | Gap | None = None
     governed: Prepositional | None = None  # wait for the man
@@ -124,7 +124,7 @@ class Clause(Part):
         return [part for part in parts if part is not None and part is not self.front]
 
     def marked(self, *words: str) -> bool:
-        return self.marker is not None and self.marker.entry.english in words
+        return self.marker is not None and self.marker.entry.base in words
 
     def case_of(self, part: Part) -> str:
         if part is self.subject:
@@ -138,7 +138,7 @@ class Clause(Part):
 
     @property
     def at_event(self) -> bool:
-        return self.company is not None and self.company.preposition.use == "event"
+        return self.company is not None and self.company.preposition.is_a("event")
 
     @property
     def circumstances(self) -> tuple:
@@ -173,7 +173,7 @@ class Relative(Part):
 class Sentence:
     """Clauses with the conjunctions before them, and the punctuation at the end."""
 
-    clauses: list[tuple[Simple | None, Clause]]
+    clauses: list[tuple[Entry | None, Clause]]
     order: str = "plain"  # plain, final, fronted, coordinate, question, request
     mark: str = "."
 

@@ -1,16 +1,21 @@
 """What both languages do alike when they write a tree, and the alignment of what they wrote."""
 
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
-from .lexicon import Simple
+from transformer.corpora.bundled import Pronoun
+
+from .lexicon import Entry
 from .trees import Adverb, Gap, Part, Phrase, Predicate, Prepositional, Relative, Sentence
 
-PLEASE = Simple(0, "please", "bitte")
-THAT = Simple(0, "that", "dass")
-SO = Simple(0, "as", "so")
-AS = Simple(0, "as", "wie")
-THAN = Simple(0, "than", "als")
+FORMS = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf8"))
+PLEASE = Entry(("please",), ("bitte",))
+THAT = Entry(("that",), ("dass",))
+SO = Entry(("as",), ("so",))
+AS = Entry(("as",), ("wie",))
+THAN = Entry(("than",), ("als",))
 
 
 @dataclass
@@ -27,14 +32,19 @@ def word(text: str, *links: str) -> Word:
     return Word(text, links)
 
 
+def form_of(auxiliary: str, tense: str, person: str) -> str:
+    """A form of to be, to have or to do, of sein, haben or werden."""
+    return FORMS["auxiliaries"][auxiliary][tense][person]
+
+
 class Writer:
     """Writes a tree in one language; each method writes one kind of part, as a list of words."""
 
     language = ""
 
-    def say(self, entry, link: str) -> list[Word]:
-        """The words of an entry of the lexicon."""
-        return [word(text, link) for text in getattr(entry, self.language).split()]
+    def say(self, entry: Entry, link: str, form: int = 0) -> list[Word]:
+        """The words of an entry of the lexicon, in one of its forms."""
+        return [word(text, link) for text in getattr(entry, self.language)[form].split()]
 
     def sentence(self, s: Sentence) -> list[Word]:
         out = self.say(PLEASE, "please") if s.order == "request" else []
@@ -65,7 +75,7 @@ class Writer:
         """A noun phrase in a case (nom, acc, dat), with what stands before and after the noun."""
         if p.head.role == "pronoun":
             return [word(self.pronoun(p.head, case), p.link("noun"))]
-        out = [word(self.adjective(a, p, case), p.link(a.english)) for a in p.adjectives]
+        out = [word(self.adjective(a, p, case), p.link(a.base)) for a in p.adjectives]
         out.append(Word(self.noun(p, case), (p.link("noun"),), noun=p.key))
         if p.determiner:
             owner = (p.key, p.owner.key) if p.owner else None
@@ -80,7 +90,7 @@ class Writer:
         """The adjective without what it is compared with."""
         name = p.link("adjective")
         if p.than and not p.equal:
-            return self.say(p.adjective.comparative, name)
+            return self.say(p.adjective, name, form=1)
         degree = self.say(SO, p.link("so")) if p.equal else []
         if p.degree:
             degree = self.say(p.degree, p.link("degree"))
@@ -114,25 +124,18 @@ def text_of(written: list[Word]) -> str:
     return text[0].upper() + text[1:]
 
 
-def align(english: list[Word], german: list[Word]) -> tuple:
+def align(english: list[Word], german: list[Word]) -> frozenset:
     """All pairs of positions whose words share a name."""
-    places = {}
-    for j, w in enumerate(german):
-        for link in w.links:
-            places.setdefault(link, set()).add(j)
-    found = []
-    for i, w in enumerate(english):
-        partners = set().union(*(places.get(link, ()) for link in w.links))
-        found += [(i, j) for j in sorted(partners)]
-    return tuple(found)
+    return frozenset((i, j) for i, ours in enumerate(english) for j, theirs in enumerate(german)
+                     if not set(ours.links).isdisjoint(theirs.links))
 
 
-def antecedents(written: list[Word]) -> tuple:
-    """(possessive, antecedent, candidates) of every possessive with an owner, by their phrases."""
+def antecedents(written: list[Word]) -> list[Pronoun]:
+    """Every possessive with an owner, by their phrases."""
     nouns = {w.noun: i for i, w in enumerate(written) if w.noun is not None}
     possessives = {w.owner: i for i, w in enumerate(written) if w.owner}
     found = []
     for (owned, owner), place in sorted(possessives.items()):
         candidates = sorted(i for phrase, i in nouns.items() if phrase != owned)
-        found.append((place, nouns[owner], tuple(candidates)))
-    return tuple(found)
+        found.append(Pronoun(place, nouns[owner], tuple(candidates)))
+    return found
