@@ -1,17 +1,16 @@
 """The model that comes with the package: its size, its card, and that tools/bundle.py makes it again."""
 
-import json
-
 import pytest
 
 from transformer.corpora import read_bundled
+from transformer.experiments.records import read_rows, under
 from transformer.files import data_folder
 from transformer.pretrained import load
 from transformer.scores import exact_match
 from transformer.search import translate
 
 FOLDER = data_folder() / "models" / "bundled"
-CARD = json.loads((FOLDER / "card.json").read_text(encoding="utf8"))
+CARD, = read_rows(FOLDER / "card.json")
 
 
 def test_it_is_small():
@@ -23,7 +22,7 @@ def test_it_does_what_its_card_says():
     examples = read_bundled("test")[::10]
     outputs = translate(model, tokenizer, [e.source for e in examples], beam=1)
     # a hundred sentences instead of a thousand, greedily: within three standard errors of what the card says
-    expected = CARD["test"]["exact_match"]
+    expected = CARD["test.exact_match"]
     found = exact_match(outputs, [e.target for e in examples])
     assert abs(found - expected) < 3 * (expected * (1 - expected) / 100) ** 0.5
 
@@ -33,13 +32,10 @@ def test_a_rebuilt_model_is_as_good(tmp_path):
     """About a quarter of an hour. Other processors and numbers of threads round differently, so scores are compared."""
     import bundle
 
-    bundle.train_longer(tmp_path / "run")
-    settings = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf8"))
-    assert settings["training"] == CARD["training"]
-    bundle.halve(tmp_path / "run", tmp_path / "model")
+    again = bundle.job_of(tmp_path / "model").do(folder=tmp_path / "run", device="cpu")
+    assert under(again, "training") == under(CARD, "training")
     assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (FOLDER / "tokenizer.json").read_bytes()
-    again = bundle.scores(tmp_path / "model")
     for split in ("test", "hard"):
-        assert abs(again[split]["exact_match"] - CARD[split]["exact_match"]) < 0.04
-        assert abs(again[split]["bleu"] - CARD[split]["bleu"]) < 2
-    assert again["alignment"]["error"] < 0.3 and again["pronoun"]["accuracy"] > 0.8
+        assert abs(again[f"{split}.exact_match"] - CARD[f"{split}.exact_match"]) < 0.04
+        assert abs(again[f"{split}.bleu"] - CARD[f"{split}.bleu"]) < 2
+    assert again["alignment.error"] < 0.3 and again["pronoun.accuracy"] > 0.8

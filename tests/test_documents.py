@@ -2,7 +2,6 @@
 lists of requirements."""
 
 import ast
-import json
 import re
 import statistics
 import textwrap
@@ -24,25 +23,21 @@ def text_of(name):
     return (ROOT / name).read_text(encoding="utf8")
 
 
-def record(name):
-    return json.loads(text_of(f"data/{name}.json"))
-
-
 # Figures
 
 def bundled_claims():
     demo, = read_rows("demo")
-    card = record("models/bundled/card")
+    card, = read_rows(ROOT / "data/models/bundled/card.json")
     yield "gets {:.0%} of the test", demo["test.exact_match"]
     yield "scores {:.1f} BLEU on its test set", demo["test.bleu"]
     yield "{:.1%} of it exact", demo["test.exact_match"]
     yield "and {:.1f} BLEU on a harder one", demo["hard.bleu"]
-    yield "refers to in {:.1%} of", card["pronoun"]["accuracy"]
-    yield "of {} cases", card["pronoun"]["count"]
-    yield "noun is right in {:.1%},", card["pronoun"]["first noun"]
-    yield "chance in {:.1%}", card["pronoun"]["chance"]
-    yield "an error of {:.3f}", card["alignment"]["error"]
-    yield "diagonal has {:.3f}", card["alignment"]["diagonal"]
+    yield "refers to in {:.1%} of", card["pronoun.accuracy"]
+    yield "of {} cases", card["pronoun.count"]
+    yield "noun is right in {:.1%},", card["pronoun.first noun"]
+    yield "chance in {:.1%}", card["pronoun.chance"]
+    yield "an error of {:.3f}", card["alignment.error"]
+    yield "diagonal has {:.3f}", card["alignment.diagonal"]
     baseline = re.search(r"BLEU (\d+\.\d)\d on test", text_of("data/README.md"))[1]
     yield "word for word scores {}", baseline
 

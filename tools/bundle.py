@@ -1,42 +1,38 @@
 """Make the model that comes with the package: the demo's recipe, trained twice as long, in half
 precision.
 
-python tools/bundle.py [--run runs/bundled] [--folder data/models/bundled]
+python tools/bundle.py [--runs runs] [--folder data/models/bundled]
 
-It takes about an hour of one CPU core.
+It takes about an hour of one CPU core; stopped, the same command goes on.
 """
 
-import argparse
-import dataclasses
-import json
-import subprocess
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pairs
 import torch
 
 from transformer.corpora import read_bundled
-from transformer.files import write_json
+from transformer.demo import scores_of
+from transformer.experiments.records import write_rows
+from transformer.experiments.runner import (
+    Job,
+    run_command,
+    run_jobs,
+    settings_of,
+    train_and_score,
+)
 from transformer.pretrained import load, save
-from transformer.recipes import RECIPES
-from transformer.runs import Experiment, run_experiment
-from transformer.scores import bleu, exact_match
-from transformer.search import translate
+from transformer.recipes import recipe
+from transformer.runs import Experiment
 from transformer.visualization import score_attention
 from transformer.weights import save_weights
 
-
-def train_longer(run, times=2):
-    """Train the demo's recipe with `times` as many updates; returns the minutes it took."""
-    recipe = RECIPES["bundled"]["training"]
-    training = dataclasses.replace(recipe, updates=times * recipe.updates, minutes=None)
-    e = Experiment(folder=run, model=RECIPES["bundled"]["model"], training=training)
-    run_experiment(e, "python tools/bundle.py")
-    last = (run / "log.jsonl").read_text(encoding="utf8").splitlines()[-1]
-    return json.loads(last)["seconds"] / 60
+COMMAND = "python tools/bundle.py"
 
 
-def halve(run, folder):
+def halve(run: Path, folder: Path) -> None:
     """Copy a trained model to folder with weights in half precision: half the bytes."""
     model, tokenizer = load(run)
     save(model, folder, tokenizer)
@@ -44,43 +40,36 @@ def halve(run, folder):
     save_weights(weights, folder / "model.safetensors")
 
 
-def scores(folder):
-    """What the model in folder reaches on the test sets, and its attention."""
+def score(folder: Path, e: Experiment, device) -> dict:
+    """What the run's model, its weights halved in folder, reaches on the test sets, and its
+    attention.
+    """
+    halve(e.folder, folder)
     model, tokenizer = load(folder)
-    result = {}
-    for split in ("test", "hard"):
-        examples = read_bundled(split)
-        outputs = translate(model, tokenizer, [e.source for e in examples])
-        score = bleu(outputs, [e.target for e in examples])
-        result[split] = {"bleu": round(score.score, 2), "signature": score.signature,
-                         "exact_match": exact_match(outputs, [e.target for e in examples])}
-    examples = read_bundled("validation"), read_bundled("test")
-    return {**result, **score_attention(model, tokenizer, *examples)}
+    reports = {split: scores_of(model, tokenizer, split)[0] for split in ("test", "hard")}
+    return reports | score_attention(model, tokenizer, read_bundled("validation"),
+                                     read_bundled("test"))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, default=pairs.ROOT / "runs" / "bundled")
-    parser.add_argument("--folder", type=Path, default=pairs.ROOT / "data" / "models" / "bundled")
-    arguments = parser.parse_args()
-    minutes = train_longer(arguments.run)
-    halve(arguments.run, arguments.folder)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=pairs.ROOT,
-                            capture_output=True, text=True)
-    settings = json.loads((arguments.run / "run.json").read_text(encoding="utf8"))["training"]
-    card = {
-        "command": "python tools/bundle.py",
-        "commit": commit.stdout.strip(),
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "minutes": round(minutes, 1),
-        "training": settings,
-        **scores(arguments.folder)
-    }
-    write_json(arguments.folder / "card.json", card)
-    print(json.dumps(card, indent=2))
+def job_of(folder: Path) -> Job:
+    """The demo's recipe with twice as many updates."""
+    parts = recipe("bundled")
+    training = replace(parts["training"], updates=2 * parts["training"].updates)
+    e = Experiment(model=parts["model"], training=training)
+    do = partial(train_and_score, e, partial(score, folder), COMMAND)
+    return Job("bundled", do, {**settings_of(e), "torch": torch.__version__}, COMMAND)
+
+
+def main(runs: Path = pairs.ROOT / "runs",
+         folder: Path = pairs.ROOT / "data" / "models" / "bundled") -> None:
+    """Make the bundled model.
+
+    Args:
+        runs: where it is trained, in a folder of its own
+        folder: where the model goes
+    """
+    write_rows(folder / "card.json", run_jobs([job_of(folder)], runs, ["cpu"]))
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,13 +1,12 @@
 """Draw the README's pictures, data/attention.png with the bundled model, data/results.png from
 data/runs: python tools/picture.py"""
 
-import json
-
 import pairs
 
 from transformer import load, plotting, translate
-from transformer.experiments.records import read_rows
+from transformer.experiments.records import read_rows, under
 from transformer.maps import attention_maps
+from transformer.pretrained import bundled_folder
 
 SENTENCE = "The old cat behind the school has lost its ball."
 FAMILIES = {"rnn": "RNN, one vector", "convolution": "convolution", "transformer": "Transformer",
@@ -18,10 +17,10 @@ def draw_attention():
     """The heads of the bundled model that score best at "its" and at alignment, for one
     sentence."""
     model, tokenizer = load(None)
-    card = json.loads((pairs.ROOT / "data/models/bundled/card.json").read_text(encoding="utf8"))
+    card, = read_rows(bundled_folder() / "card.json")
     maps = attention_maps(model, tokenizer,
                           [(SENTENCE, translate(model, tokenizer, [SENTENCE])[0])])[0]
-    its, alignment = card["pronoun"], card["alignment"]
+    its, alignment = under(card, "pronoun"), under(card, "alignment")
     if its["attention"] != "encoder":
         raise SystemExit(
             "the pronoun's head is not in the encoder: mend the picture and the README's text")

@@ -30,14 +30,14 @@ minutes are then not those of one alone).
 import gc
 import sys
 import tempfile
-from dataclasses import dataclass, field, replace
+import tomllib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import torch
-import tyro
+from tyro.conf import Positional
 
 from transformer.bench.run import run_bench
 from transformer.bench.settings import Bench
@@ -65,12 +65,8 @@ from transformer.training import train
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 BENCH = {"bench-base": ("base",), "bench-big": ("big",),  # parts of `transformer bench`
          "bench-decoding": ("T3", "T4"), "bench-memory": ("memory", "attention")}
-STAGES = ["multi30k", *PAPER, "tatoeba", *BENCH, "variations", "estimate"]
-DOLLARS = 2.5  # an hour of one H100, roughly what it is rented for in 2025
-# hardware; FLOPs a second of dense products in this precision, by data sheets; dollars an hour
-GPUS = [("1 x H100, bf16", 989e12, DOLLARS), ("8 x H100, bf16", 8 * 989e12, 8 * DOLLARS),
-        ("1 x A100, bf16", 312e12, 1.5), ("1 x T4, fp16", 65e12, 0.35),
-        ("8 x P100, fp32 (the paper's)", 8 * 9.5e12, None)]
+STAGES = ("multi30k", *PAPER, "tatoeba", *BENCH, "variations", "estimate")
+ASSUMED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf8"))
 TINY = dict(d_model=16, d_ff=32, N=1, h=2)
 COMMAND = "python -m transformer.experiments.gpu"
 
@@ -149,8 +145,8 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
     return {"matmul_teraflops": round(matmul_rate(device, choose_precision(device)) / 1e12, 2),
             "parameters": parameters_of(c), "updates": updates, **speed,
             "peak_memory_gib": round(peak_memory(device), 2), "updates_of_the_paper": PAPER[name],
-            "hours_of_the_paper": round(hours, 2), "dollars_an_hour_assumed": DOLLARS,
-            "dollars": round(hours * DOLLARS, 2)}
+            "hours_of_the_paper": round(hours, 2), "dollars_an_hour_assumed": ASSUMED["dollars"],
+            "dollars": round(hours * ASSUMED["dollars"], 2)}
 
 
 def bench(name: str, small: bool, folder: Path, device: str) -> dict:
@@ -160,39 +156,29 @@ def bench(name: str, small: bool, folder: Path, device: str) -> dict:
 
 # On paper
 
-ASSUMPTIONS = [
-    "a third of each GPU's data-sheet rate of dense products reaches the model (published speeds "
-    "come to: NVIDIA's big 34% on one A100 and one V100, 29% on eight A100; the paper's base 31% "
-    "and big 42% of eight P100)",
-    "25,000 source and 25,000 target tokens an update, none of them padding, in sentences of 30 "
-    "tokens",
-    "several GPUs lose nothing by waiting for each other",
-    "validation and checkpoints cost nothing",
-    "dollars an hour for one GPU: H100 2.50, A100 1.50, T4 0.35, roughly 2025's prices for renting"]
+def estimate(folder: Path | None = None, device: str = "cpu") -> list[dict]:
+    """Hours and dollars of the paper's runs on several GPUs, from the count of FLOPs alone. Marked
+    as an estimate.
+    """
+    about = {"what": "an estimate from the count of FLOPs, not a measurement", "estimate": True,
+             "assumptions": ASSUMED["assumptions"], "minutes": 0.0}
+    rows = []
+    for name, updates in PAPER.items():
+        c, training = recipe("wmt14", name).values()
+        flops = training.batch_tokens / 30 * training_flops(c, 30, 30)
+        for gpu in ASSUMED["hardware"]:
+            seconds = flops / (gpu["flops"] * UTILISATION)
+            hours = updates * seconds / 3600
+            dollars = hours * gpu["dollars"] if "dollars" in gpu else None
+            rows.append({**about, "model": name, "hardware": gpu["name"], "updates": updates,
+                         "flops": short(flops * updates), "seconds_per_update": short(seconds),
+                         "hours": short(hours), "dollars": dollars and short(dollars)})
+    return rows
 
 
 def short(number: float) -> float:
     """A number cut to three digits."""
     return float(f"{number:.3g}")
-
-
-def estimate(folder: Path | None = None, device: str = "cpu") -> list[dict]:
-    """Hours and dollars of the paper's runs on several GPUs, from the count of FLOPs alone. Marked
-    as an estimate.
-    """
-    rows = []
-    for name, updates in PAPER.items():
-        c, training = recipe("wmt14", name).values()
-        flops = training.batch_tokens / 30 * training_flops(c, 30, 30)
-        for hardware, peak, dollars in GPUS:
-            seconds = flops / (peak * UTILISATION)
-            hours = updates * seconds / 3600
-            rows.append({"model": name, "hardware": hardware, "updates": updates,
-                         "flops": short(flops * updates),
-                         "seconds_per_update": short(seconds), "hours": short(hours),
-                         "dollars": dollars and short(hours * dollars)})
-    return [{"what": "an estimate from the count of FLOPs, not a measurement", "estimate": True,
-             "assumptions": ASSUMPTIONS, "minutes": 0.0, **row} for row in rows]
 
 
 # The stages
@@ -220,72 +206,67 @@ def jobs_of(stage: str, small: bool) -> list[Job]:
     return [translators.job_of(name) for name in names]
 
 
-@dataclass
-class Options:
-    """Measure what a GPU is needed for, stage by stage; what has a result is left out."""
+def main(stages: Positional[tuple[str, ...]] = (), list: bool = False, small: bool = False,
+         minutes: float = 9.5, workers: int | None = None, folder: Path = Path("runs/gpu"),
+         out: Path | None = None) -> None:
+    """Measure what a GPU is needed for, stage by stage; what has a result is left out.
 
-    stages: tyro.conf.Positional[tuple[str, ...]] = ()
-    """some of the stages (all that have no result yet where none is named)"""
-    list: bool = False
-    """only say what there is"""
-    small: bool = False
-    """rehearse with tiny models on the CPU"""
-    minutes: float = 9.5
-    """limit of a stage"""
-    workers: int | None = None
-    """models trained side by side (one for each GPU where not given)"""
-    folder: Path = Path("runs/gpu")
-    """where runs are kept while they train"""
-    out: Path = field(default_factory=lambda: data_folder() / "runs")
-    """where the results go"""
-
-    def file(self, stage: str) -> Path:
-        """Where a stage's result lies: gpu-<name>.json, beside what was made on a CPU; the estimate
-        as estimate.json.
-        """
-        return self.out / f"{stage if stage == 'estimate' else f'gpu-{stage}'}.json"
-
-    def done(self, stage: str) -> bool:
-        """True where all jobs of a stage have a result."""
-        there = {row.get("name") for row in read_rows(self.file(stage))}
-        return all(job.name in there for job in jobs_of(stage, self.small))
-
-
-def main(options: Annotated[Options, tyro.conf.arg(name="")]) -> None:
-    """Run stages; ValueError where one has failed, or where there is no GPU."""
-    for name in options.stages:
-        if name not in STAGES:
-            raise ValueError(f"there is no stage {name}: choose from {', '.join(STAGES)}")
+    Args:
+        stages: some of the stages (all that have no result yet where none is named)
+        list: only say what there is
+        small: rehearse with tiny models on the CPU
+        minutes: limit of a stage
+        workers: models trained side by side (one for each GPU where not given)
+        folder: where runs are kept while they train
+        out: where the results go (data/runs where not given, which a rehearsal leaves alone)
+    """
+    if unknown := set(stages) - set(STAGES):
+        raise ValueError(f"there is no stage {unknown.pop()}: choose from {', '.join(STAGES)}")
     with tempfile.TemporaryDirectory() as scratch:
-        if options.small and options.out == data_folder() / "runs":
-            options = replace(options, folder=Path(scratch, "runs"), out=Path(scratch, "results"))
-        names = options.stages or STAGES
-        if options.list:
-            for name in names:
-                print(f"{'done' if options.done(name) else 'to do':6} {name}")
+        if small and out is None:
+            folder, out = Path(scratch, "runs"), Path(scratch, "results")
+        folder = folder / "small" if small else folder
+        records = {name: record_of(name, out) for name in stages or STAGES}
+        waiting = [name for name in records if not is_done(jobs_of(name, small), records[name])]
+        if list:
+            for name in records:
+                print(f"{'to do' if name in waiting else 'done':6} {name}")
             return
-        waiting = [name for name in names if options.stages or not options.done(name)]
-        if not options.small and waiting != ["estimate"] and choose_device().type == "cpu":
-            cuda = torch.version.cuda
-            old = f" (this torch wants CUDA {cuda}: is the driver too old?)" if cuda else ""
-            raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU, "
-                             "and the stage estimate needs none")
-        run_stages(waiting, options)
+        waiting = [*stages] or waiting
+        device = "cpu" if small or waiting == ["estimate"] else a_gpu()
+        devices, left = devices_for(device, workers), []
+        for name in waiting:
+            try:
+                run_jobs(jobs_of(name, small), folder / name, devices, records[name], minutes)
+            except (Interrupted, ValueError, OSError) as problem:
+                print(f"{name}: {problem}", flush=True)
+                left.append(name)
+        missing = f"; to do: {', '.join(left)}" if left else ""
+        print(f"{len(waiting) - len(left)} of {len(waiting)} stages done{missing}")
+        sys.exit(bool(left))
 
 
-def run_stages(names: list[str], options: Options) -> None:
-    """Run stages one after another; exits with status 1 where some did not come to their end."""
-    left, devices = [], devices_for("cpu" if options.small else "auto", options.workers)
-    for name in names:
-        try:
-            run_jobs(jobs_of(name, options.small), options.folder / name, devices,
-                     options.file(name), options.minutes)
-        except (Interrupted, ValueError, OSError) as problem:
-            print(f"{name}: {problem}", flush=True)
-            left.append(name)
-    missing = f"; to do: {', '.join(left)}" if left else ""
-    print(f"{len(names) - len(left)} of {len(names)} stages done{missing}")
-    sys.exit(bool(left))
+def record_of(stage: str, out: Path | None) -> Path:
+    """Where a stage's result lies: gpu-<name>.json, beside what was made on a CPU; the estimate as
+    estimate.json.
+    """
+    name = stage if stage == "estimate" else f"gpu-{stage}"
+    return (out or data_folder() / "runs") / f"{name}.json"
+
+
+def is_done(jobs: list[Job], record: Path) -> bool:
+    """True where all jobs have a result."""
+    return {job.name for job in jobs} <= {row.get("name") for row in read_rows(record)}
+
+
+def a_gpu() -> str:
+    """"auto", where that is no CPU; ValueError where it is."""
+    if choose_device().type == "cpu":
+        cuda = torch.version.cuda
+        old = f" (this torch wants CUDA {cuda}: is the driver too old?)" if cuda else ""
+        raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU, "
+                         "and the stage estimate needs none")
+    return "auto"
 
 
 if __name__ == "__main__":

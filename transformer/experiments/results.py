@@ -3,7 +3,6 @@
 What the page says, and which columns its tables have, stands in results.toml.
 """
 
-import json
 import tomllib
 from pathlib import Path
 from string import Formatter
@@ -25,10 +24,9 @@ PAGE = Path(__file__).with_suffix(".toml")
 
 def grammar_models() -> pd.DataFrame:
     """The demo, the bundled model, and each word by itself."""
-    card = json.loads((bundled_folder() / "card.json").read_text(encoding="utf8"))
     return pd.concat([
         table("demo").assign(model="demo"),
-        pd.json_normalize(card).assign(model="bundled model"),
+        table("card", folder=bundled_folder()).assign(model="bundled model"),
         table("word-for-word").assign(model="each word by itself, no model")])
 
 

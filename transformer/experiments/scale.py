@@ -24,53 +24,26 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 from transformer.corpora import read_parallel, stream_parallel
 from transformer.corpora.encoded import EncodedPairs, encode_to_folder
 from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
+from transformer.hardware import peak_memory
 
 BATCH_TOKENS, SEED = 25_000, 2017
 
 
-def memory():
-    """(resident, anonymous) megabytes of this process now."""
-    status = Path("/proc/self/status").read_text(encoding="utf8")
-    kilobytes = [int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "RssAnon")]
-    return [round(number / 1024) for number in kilobytes]
-
-
-class Watch:
-    """Time since it was made, and memory."""
-
-    def __init__(self, total):
-        self.total, self.samples = total, []
-        self.start, self.cpu = time.monotonic(), time.process_time()
-
-    def see(self, done):
-        """Note the memory after `done` pairs, about 20 times in all."""
-        if done >= self.total * (len(self.samples) + 1) / 20:
-            self.samples.append([done, *memory()])
-
-    def report(self):
-        """The figures of a phase."""
-        import resource  # not on Windows
-
-        seconds, cpu = time.monotonic() - self.start, time.process_time() - self.cpu
-        return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
-                "pairs_per_second": round(self.total / seconds),
-                "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-                **dict(zip(("pairs", "resident_mb", "anonymous_mb"), zip(*self.samples)))}
-
-
-# The phases: (folder, number of pairs, watch) -> dict of further figures
+# The phases: (folder, number of pairs) -> dict of figures
 
 def text_files(folder, size):
     """The English and the German file of so many pairs."""
     return folder / f"{size}.en", folder / f"{size}.de"
 
 
-def generate(folder, size, watch, drawn=50_000):
+def generate(folder, size, drawn=50_000):
     """Write <size>.en and <size>.de; a smaller corpus is the beginning of a larger one."""
     sys.path.insert(0, str(data_folder()))
     from grammar.corpus import Corpus
@@ -82,12 +55,12 @@ def generate(folder, size, watch, drawn=50_000):
     with source.open("w", encoding="utf8") as english, target.open("w", encoding="utf8") as german:
         for _ in range(size):
             joined = chance.choices(parts, k=chance.randint(1, 3))
-            english.write(" ".join(pair.english for pair in joined) + "\n")
-            german.write(" ".join(pair.german for pair in joined) + "\n")
+            english.write(" ".join(pair.source for pair in joined) + "\n")
+            german.write(" ".join(pair.target for pair in joined) + "\n")
     return {}
 
 
-def vocabulary(folder, size, watch, vocab_size=37_000):
+def vocabulary(folder, size, vocab_size=37_000):
     """Train a tokenizer on the first 100,000 pairs."""
     pairs = islice(stream_parallel(*text_files(folder, size)), 100_000)
     tokenizer = Tokenizer.train((text for pair in pairs for text in pair), vocab_size)
@@ -95,7 +68,7 @@ def vocabulary(folder, size, watch, vocab_size=37_000):
     return {"types": tokenizer.vocab_size}
 
 
-def prepare(folder, size, watch):
+def prepare(folder, size):
     """Encode the text into a folder of memory-mapped arrays."""
     encoded = folder / f"{size}.encoded"
     shutil.rmtree(encoded, ignore_errors=True)
@@ -104,10 +77,12 @@ def prepare(folder, size, watch):
     return {"folder_mb": round(sum(path.stat().st_size for path in encoded.iterdir()) / 2**20, 1)}
 
 
-def iterate(folder, size, watch):
-    """An epoch of batches as tensors, as training takes them."""
+def iterate(folder, size):
+    """An epoch of batches as tensors, as training takes them; the memory about 20 times on the way.
+    """
     encoded = EncodedPairs(folder / f"{size}.encoded")
     done = batches = real = places = total = 0
+    samples = []
     for rows in epoch_batches(encoded, BATCH_TOKENS):
         batch = collate([encoded[i] for i in rows])
         done += len(rows)
@@ -116,14 +91,23 @@ def iterate(folder, size, watch):
         for side in (batch.source, batch.target):
             places += side.numel()
             real += int((side != 0).sum())
-        watch.see(done)
+        if done >= size * (len(samples) + 1) / 20:
+            samples.append([done, *memory()])
     assert done == len(encoded) == size, "an epoch must hold every pair once"
     assert total == size * (size - 1) // 2, "an epoch must hold every pair once"
-    return {"batches": batches, "tokens_per_pair": round(real / done, 1),
+    return {**dict(zip(("pairs", "resident_mb", "anonymous_mb"), zip(*samples))),
+            "batches": batches, "tokens_per_pair": round(real / done, 1),
             "padding": round(1 - real / places, 4)}
 
 
-def as_list(folder, size, watch):
+def memory():
+    """(resident, anonymous) megabytes of this process now."""
+    status = Path("/proc/self/status").read_text(encoding="utf8")
+    kilobytes = [int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "RssAnon")]
+    return [round(number / 1024) for number in kilobytes]
+
+
+def as_list(folder, size):
     """For comparison: the same pairs as Python lists in memory (the time is that of encoding)."""
     pairs = read_parallel(*text_files(folder, size))
     encode_pairs(Tokenizer.load(folder / "tokenizer.json"), pairs)
@@ -131,10 +115,13 @@ def as_list(folder, size, watch):
 
 
 def do(phase, size: int, folder: Path, device: str) -> dict:
-    """A phase in the folder that all phases share."""
-    watch = Watch(size)
-    more = phase(folder.parent, size, watch)
-    return {**watch.report(), **more}
+    """A phase in the folder that all phases share, its time and its peak of memory."""
+    start, cpu = time.monotonic(), time.process_time()
+    figures = phase(folder.parent, size)
+    seconds, cpu = time.monotonic() - start, time.process_time() - cpu
+    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
+            "pairs_per_second": round(size / seconds),
+            "peak_mb": round(1024 * peak_memory(torch.device(device))), **figures}
 
 
 def job_of(phase, size: int, command: str) -> Job:
