@@ -86,7 +86,7 @@ def test_validation_chooses_and_all_seeds_are_scored(monkeypatch, tmp_path):
             row["test.lengths"] = [{"from": 1, "to": 3, "sentences": 5, "bleu": 10.0 * row["seed"]}]
         return found
 
-    monkeypatch.setattr(table2, "run_jobs", run_jobs)
+    monkeypatch.setattr(table2.runner, "run_jobs", run_jobs)
     comparison = replace(table2.COMPARISONS["multi30k"], most=3)
     table2.run_table(comparison, "multi30k", (1, 2), tmp_path, ["cpu"], tmp_path / "x.json")
     rows = read_rows(tmp_path / "x.json")
@@ -118,24 +118,28 @@ def test_minutes_count_training_only(monkeypatch):
     assert table2.minutes(log) == {"minutes.wall": 2.1, "minutes.cpu": 1.05}
 
 
-def test_buckets_hold_about_equally_many_and_split_no_length():
-    assert table2.length_buckets([1, 2, 3, 4, 5, 6], 3) == [(1, 2), (3, 4), (5, 6)]
-    assert table2.length_buckets([5] * 9 + [9], 3) == [(5, 5), (6, 9)]
-    assert table2.length_buckets([3, 8], 6) == [(3, 3), (4, 8)] and table2.length_buckets([7], 6) == [(7, 7)]
-    lengths = [len(source.split()) for source, _ in read_corpus("bundled", "test")]
-    buckets = table2.length_buckets(lengths)
-    counts = [sum(first <= n <= last for n in lengths) for first, last in buckets]
-    assert len(buckets) in (5, 6) and sum(counts) == len(lengths) and max(counts) < 3 * min(counts)
-    assert all(b[0] == a[1] + 1 for a, b in zip(buckets, buckets[1:]))
+def lengths_of(buckets):
+    return [(row["from"], row["to"], row["sentences"]) for row in buckets]
 
 
-def test_bleu_by_length_equals_that_of_each_bucket():
+def test_bleu_by_length_equals_that_of_each_bucket(monkeypatch):
+    """Buckets hold about equally many sentences, and split no length."""
     sources = ["a b c d", "a b c d e f"] * 3
     references = ["eins zwei drei vier fünf"] * 6
     outputs = ["eins zwei drei vier fünf", "eins zwei drei vier sechs"] * 3
     rows = table2.by_length(sources, outputs, references)
-    assert [(row["from"], row["to"], row["sentences"]) for row in rows] == [(4, 4, 3), (5, 6, 3)]
+    assert lengths_of(rows) == [(4, 4, 3), (6, 6, 3)]
     assert rows[0]["bleu"] == 100 and rows[1]["bleu"] == round(bleu(outputs[1::2], references[1::2]).score, 2) < 100
+    sources = [source for source, _ in read_corpus("bundled", "test")]
+    buckets = lengths_of(table2.by_length(sources, sources, sources))
+    counts = [count for *_, count in buckets]
+    assert len(buckets) in (5, 6) and sum(counts) == len(sources) and max(counts) < 3 * min(counts)
+    assert all(a[1] < b[0] for a, b in zip(buckets, buckets[1:]))
+    monkeypatch.setattr(table2, "BUCKETS", 3)
+    for words, expected in (([5] * 9 + [9], [(5, 5, 9), (9, 9, 1)]), ([7], [(7, 7, 1)]),
+                            ([1, 2, 3, 4, 5, 6], [(1, 2, 2), (3, 4, 2), (5, 6, 2)])):
+        texts = ["a " * n for n in words]
+        assert lengths_of(table2.by_length(texts, texts, texts)) == expected
 
 
 def test_kept_families_compare_like_with_like():
@@ -233,7 +237,7 @@ def test_the_estimate_is_the_formula_and_the_file():
         assert all(there[name] == row[name] for name in row if name != "minutes")
         c, training = recipe("wmt14", row["model"]).values()
         flops = training.updates * training.batch_tokens / 30 * training_flops(c, 30, 30)
-        peak = dict((name, rate) for name, rate, _ in gpu.GPUS)[row["hardware"]]
+        peak = {some["name"]: some["flops"] for some in gpu.ASSUMED["hardware"]}[row["hardware"]]
         assert row["updates"] == training.updates and row["flops"] == pytest.approx(flops, rel=0.01)
         assert row["hours"] == pytest.approx(flops / (peak / 3) / 3600, rel=0.01)
     paper = {row["model"]: row["hours"] for row in found if "P100" in row["hardware"]}
@@ -260,9 +264,16 @@ def test_the_command(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_whole_rehearsal():
-    status, out, err = run("--small", "--minutes", "30")
+def test_the_whole_rehearsal(tmp_path):
+    """Every stage leaves its records where it is told, and is done the next time."""
+    told = "--small", "--minutes", "30", "--folder", tmp_path / "runs", "--out", tmp_path / "results"
+    status, out, err = run(*told)
     assert status == 0 and f"{len(gpu.STAGES)} of {len(gpu.STAGES)} stages done" in out, err[-2000:]
+    assert {path.name for path in tmp_path.glob("results/*")} == {
+        gpu.record_of(stage, tmp_path).name for stage in gpu.STAGES}
+    assert "0 of 0 stages done" in run(*told)[1]
+
+
 # The page of results
 
 def test_the_page_is_what_the_records_say(root):

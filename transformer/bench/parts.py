@@ -7,25 +7,19 @@ from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
 from transformer.bench.settings import DECODING, UPDATES_ON_A_GPU, Bench
+from transformer.experiments.records import flatten
 from transformer.fast.packed import PackedLinear, packed
-from transformer.hardware import (
-    autocast,
-    choose_device,
-    choose_precision,
-    matmul_precision,
-    peak_memory,
-)
+from transformer.hardware import autocast, choose_precision, matmul_precision, peak_memory
 from transformer.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, real_tokens, seconds_of
 
 LENGTH = 30  # tokens of a sentence to translate
 
 
-def measure_training(b: Bench, part: str) -> dict:
+def measure_training(b: Bench, part: str, device: torch.device) -> list[dict]:
     """Tokens a second of every system in training a part's model."""
     sizes, tokens, updates = b.sizes(part)
     c = TransformerConfig(**sizes, P_drop=0.1)
-    device = choose_device(b.device)
     if device.type != "cpu" and not b.quick:
         updates = UPDATES_ON_A_GPU
     batches = draw_batches(c.vocab_size, tokens, updates * b.rounds, device)
@@ -35,12 +29,13 @@ def measure_training(b: Bench, part: str) -> dict:
         works.update({(name, precision): work for precision in precisions(device)})
     tokens = sum(real_tokens(batch) for batch in batches)
     places = sum(batch.gold.numel() for batch in batches)
-    return {"model": sizes, "P_drop": c.P_drop, "updates_a_round": updates,
-            "batch_tokens": round(tokens / len(batches)), "padding": round(1 - tokens / places, 3),
-            "rows": compare(works, b.rounds, device, b.seconds)}
+    shared = flatten({
+        "kind": "dropout", "model": sizes, "P_drop": c.P_drop, "updates_a_round": updates,
+        "batch_tokens": round(tokens / len(batches)), "padding": round(1 - tokens / places, 3)})
+    return [{**shared, **row} for row in compare(works, b.rounds, device, b.seconds)]
 
 
-def measure_decoding(b: Bench, part: str) -> dict:
+def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     """Tokens a second of every system in decoding 64 sentences of 30 tokens to 50 tokens each.
 
     Every output has fifty tokens: the end mark is one that no search may write. Before the clock
@@ -48,7 +43,7 @@ def measure_decoding(b: Bench, part: str) -> dict:
     """
     sizes = b.sizes("T1")[0]
     c = TransformerConfig(**sizes, eos_id=0)
-    beam, device = DECODING[part], choose_device(b.device)
+    beam = DECODING[part]
     sentences, length = (4, 5) if b.quick else (64, LENGTH)
     chance = torch.Generator().manual_seed(SEED)
     source = torch.randint(3, c.vocab_size, (sentences, length), generator=chance).to(device)
@@ -64,9 +59,9 @@ def measure_decoding(b: Bench, part: str) -> dict:
     works = {(name, precision): work(system) for name, system in systems.items()
              for precision in precisions(device)
              if not (name.startswith("ctranslate2") and precision == "medium")}
-    rows = compare(works, min(3, b.rounds), device, b.seconds)
-    return {"model": sizes, "beam": beam, "sentences": sentences,
-            "tokens_each": length + EXTRA, "rows": rows}
+    shared = flatten({"model": sizes, "beam": beam, "sentences": sentences,
+                      "tokens_each": length + EXTRA})
+    return [{**shared, **row} for row in compare(works, min(3, b.rounds), device, b.seconds)]
 
 
 def searching(beam: int, device) -> list[str]:
@@ -77,11 +72,10 @@ def searching(beam: int, device) -> list[str]:
             and (device.type == "cpu" or not name.startswith("ctranslate2"))]
 
 
-def measure_memory(b: Bench) -> list[dict | None]:
+def measure_memory(b: Bench, part: str, device: torch.device) -> list[dict | None]:
     """Peak memory of every system in training T1, each in a process of its own."""
     sizes, tokens, _ = b.sizes("T1")
-    device = str(choose_device(b.device))
-    return [in_a_process(memory_of, name, sizes, tokens, device) for name in available()]
+    return [in_a_process(memory_of, name, sizes, tokens, str(device)) for name in available()]
 
 
 def memory_of(name: str, sizes: dict, tokens: int, device: str) -> dict:
@@ -100,13 +94,12 @@ def memory_of(name: str, sizes: dict, tokens: int, device: str) -> dict:
     return {"system": name, "peak_gib": round(peak, 3), "above_start_gib": round(peak - before, 3)}
 
 
-def measure_attention(b: Bench) -> list[dict | None]:
+def measure_attention(b: Bench, part: str, device: torch.device) -> list[dict | None]:
     """Attention over longer and longer inputs, by 04's formula and by torch's kernel, each in a
     process of its own.
     """
     lengths = (32, 64) if b.quick else (512, 1024, 2048, 4096, 8192)
-    device = str(choose_device(b.device))
-    return [in_a_process(attention_of, form, n, device, b.seconds)
+    return [in_a_process(attention_of, form, n, str(device), b.seconds)
             for n in lengths for form in ("naive", "kernel")]
 
 

@@ -9,57 +9,37 @@ from importlib.metadata import version
 
 import torch
 
+from transformer.bench import parts
 from transformer.bench.learning import bundled_learning
 from transformer.bench.levers import measure_levers
-from transformer.bench.parts import (
-    measure_attention,
-    measure_decoding,
-    measure_memory,
-    measure_products,
-    measure_training,
-)
 from transformer.bench.peers import EPSILON, NEEDS, available
-from transformer.bench.settings import DECODING, ON_A_GPU, PARTS, Bench
+from transformer.bench.settings import DECODING, ON_A_GPU, TRAINING, Bench
 from transformer.bench.tables import WORDS, shown
-from transformer.experiments.records import flatten, write_rows
+from transformer.experiments.records import write_rows
 from transformer.files import git_commit, prepare_folder
 from transformer.hardware import allow_tf32, choose_device
 from transformer.model import TransformerConfig
 from transformer.runs import hardware_in_words
 from transformer.speed import SEED
 
-
-def measure(b: Bench, part: str):
-    """One part's figures."""
-    if part in DECODING:
-        return measure_decoding(b, part)
-    if part == "learning":
-        return bundled_learning(b.quick)
-    if part == "memory":
-        return measure_memory(b)
-    if part == "attention":
-        return measure_attention(b)
-    device = choose_device(b.device)
-    if part == "levers":
-        return measure_levers(*b.sizes("small"), b.rounds, device, b.seconds)
-    if part == "products":
-        sizes, tokens, _ = b.sizes("T1")
-        return measure_products(TransformerConfig(**sizes), tokens, device, b.seconds)
-    return {"kind": "dropout", **measure_training(b, part)}
+# {part: function of (the settings, the part, the device) -> rows}
+MEASURED = {
+    **dict.fromkeys([*TRAINING, *ON_A_GPU], parts.measure_training),
+    **dict.fromkeys(DECODING, parts.measure_decoding),
+    "levers": lambda b, part, device: measure_levers(
+        *b.sizes("small"), b.rounds, device, b.seconds),
+    "learning": lambda b, part, device: bundled_learning(b.quick),
+    "memory": parts.measure_memory,
+    "attention": parts.measure_attention,
+    "products": lambda b, part, device: parts.measure_products(
+        TransformerConfig(**b.sizes("T1")[0]), b.sizes("T1")[1], device, b.seconds),
+}
 
 
 def asked_for(b: Bench, device) -> list[str]:
     """The parts to measure."""
-    return list(b.parts) or [part for part in PARTS if part != "learning"
+    return list(b.parts) or [part for part in MEASURED if part != "learning"
                              and (part not in ON_A_GPU or device.type == "cuda")]
-
-
-def long_rows(part: str, figures) -> list[dict]:
-    """A part's figures as rows of a record, with the settings that they share."""
-    if isinstance(figures, list):
-        return [{"part": part, **row} for row in figures if row]
-    shared = flatten({name: value for name, value in figures.items() if name != "rows"})
-    return [{"part": part, **shared, **row} for row in figures["rows"]]
 
 
 def run_bench(b: Bench, command: str = "") -> list[dict]:
@@ -78,7 +58,7 @@ def run_bench(b: Bench, command: str = "") -> list[dict]:
             print(f"{WORDS[name]} is left out: pip install {NEEDS[name]} brings it\n")
     for part in asked_for(b, device):
         try:
-            rows = long_rows(part, measure(b, part))
+            rows = [{"part": part, **row} for row in MEASURED[part](b, part, device) if row]
             measured += rows
             print(shown(part, rows), flush=True)
         except torch.cuda.OutOfMemoryError:

@@ -11,9 +11,11 @@ for another reason is tried again by the same command.
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
@@ -135,29 +137,28 @@ def in_processes(jobs: list[Job], folder: Path, devices: list[str],
     Raises Interrupted after Ctrl-C, SIGTERM, or so many minutes, when all processes have saved and
     ended.
     """
-    waiting, running, context = list(jobs), {}, multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("spawn")
+    waiting, free, running = list(jobs), list(devices), {}
     end = time.monotonic() + 60 * (minutes or float("inf"))
     with catch_interrupt() as notes:
         try:
             while running or waiting and not notes:
-                for slot, device in enumerate(devices):
-                    if slot not in running and waiting and not notes:
-                        job = waiting.pop(0)
-                        arguments = job, folder / job.name, device
-                        process = context.Process(target=work, args=arguments)
-                        process.start()
-                        running[slot] = job, process
-                connection.wait([process.sentinel for _, process in running.values()], timeout=1)
+                while waiting and free and not notes:
+                    job, device = waiting.pop(0), free.pop(0)
+                    process = context.Process(target=work, args=(job, folder / job.name, device))
+                    process.start()
+                    running[process] = job, device
+                connection.wait([process.sentinel for process in running], timeout=1)
                 if time.monotonic() > end:
                     notes.append("no time left")
                 if notes:
-                    stop([process for _, process in running.values()])
-                for slot, (job, process) in list(running.items()):
-                    if not process.is_alive():
-                        del running[slot]
-                        yield job, process.exitcode
+                    stop(running)
+                for process in [process for process in running if not process.is_alive()]:
+                    job, device = running.pop(process)
+                    free.append(device)
+                    yield job, process.exitcode
         finally:
-            stop([process for _, process in running.values()])
+            stop(running)
     if notes:
         raise Interrupted("stopped, all that was done is saved; the same command goes on")
 
@@ -187,14 +188,13 @@ def devices_for(device: str = "auto", workers: int | None = None) -> list[str]:
 # All jobs, and the file that keeps their rows
 
 def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
-    """The rows of a job in its folder or among those kept; none where it was not done, or failed.
+    """The rows of a job in its folder, or those kept of it; none where it was not done, or failed.
 
     ValueError where they are those of a job of that name with other settings.
     """
     path = folder / job.name / "result.json"
     rows = json.loads(path.read_text(encoding="utf8")) if path.is_file() else []
-    rows = [row for row in rows if "failed" not in row]
-    rows = rows or [row for row in kept if row["name"] == job.name]
+    rows = [row for row in rows if "failed" not in row] or kept
     for row in rows:
         differ = [f"{name} is {row.get(name)} there and {value} here"
                   for name, value in job.known.items()
@@ -209,13 +209,12 @@ def keep(jobs: list[Job], folder: Path, record: Path | None) -> dict[str, list[d
     """Write the rows of finished jobs into the file record beside what it holds of others; {job's
     name: its rows}.
     """
-    kept = read_rows(record) if record is not None and record.is_file() else []
-    done = {job.name: rows for job in jobs if (rows := finished(job, folder, kept))}
+    kept = defaultdict(list)
+    for row in read_rows(record) if record else []:
+        kept[row["name"]].append(row)
+    done = {job.name: rows for job in jobs if (rows := finished(job, folder, kept[job.name]))}
     if record is not None and done:
-        rows = {}
-        for row in kept:
-            rows.setdefault(row["name"], []).append(row)
-        write_rows(record, [row for own in (rows | done).values() for row in own])
+        write_rows(record, [row for rows in (kept | done).values() for row in rows])
     return done
 
 
@@ -255,8 +254,8 @@ def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | N
 def line_of(job: Job, row: dict) -> str:
     """A finished job in a line: its name, its minutes and scores, or what went wrong."""
     wrong = [f"{name}: {row[name]}" for name in ("failed", "diverged") if name in row]
-    figures = ("minutes", "bleu", "perplexity")
-    shown = [f"{name} {row[name]}" for name in row if name.endswith(figures)]
+    figures = re.compile(r"minutes|(?!log\b).*\.(bleu|perplexity|f1)")
+    shown = [f"{name} {row[name]}" for name in row if figures.fullmatch(name)]
     return f"{job.name:34} {', '.join(wrong or shown)}"
 
 

@@ -19,23 +19,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from statistics import mean, median, stdev
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from transformer.convolution import ConvolutionConfig
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs, lengths_of
+from transformer.experiments import runner
 from transformer.experiments.records import write_rows
-from transformer.experiments.runner import (
-    Job,
-    devices_for,
-    run_command,
-    run_jobs,
-    settings_of,
-    train_and_score,
-)
+from transformer.experiments.runner import Job
 from transformer.files import data_folder
 from transformer.hardware import training_flops
 from transformer.optimizer import peak_rate
@@ -141,32 +135,23 @@ def minutes(log: list[dict]) -> dict:
     """{"minutes.wall", "minutes.cpu"}: minutes of a whole run's training, from the median stretch
     between two rows of its log.
     """
-    updates = np.diff([0, *(row["update"] for row in log)])
-    found = {}
-    for name in ("wall", "cpu"):
-        seconds = median(row[f"{name}_seconds"] / n for row, n in zip(log, updates))
-        found[f"minutes.{name}"] = round(float(log[-1]["update"] * seconds / 60), 2)
-    return found
-
-
-def length_buckets(lengths: list[int], count: int = BUCKETS) -> list[tuple[int, int]]:
-    """Ranges [(first, last), ...] of lengths, none split, that hold about equally many sentences;
-    at most `count`.
-    """
-    ordered = sorted(lengths)
-    bounds = sorted({ordered[max(1, len(ordered) * i // count) - 1] for i in range(1, count + 1)})
-    return list(zip([ordered[0], *(last + 1 for last in bounds)], bounds))
+    rows = pd.DataFrame(log)
+    updates = rows["update"].diff().fillna(rows["update"])
+    seconds = {name: (rows[f"{name}_seconds"] / updates).median() for name in ("wall", "cpu")}
+    return {f"minutes.{name}": round(float(log[-1]["update"] * of_one / 60), 2)
+            for name, of_one in seconds.items()}
 
 
 def by_length(sources, outputs, references) -> list[dict]:
-    """BLEU of each `length_buckets` of sources, counted in words."""
-    lengths, rows = [len(source.split()) for source in sources], []
-    for first, last in length_buckets(lengths):
-        chosen = [i for i, n in enumerate(lengths) if first <= n <= last]
-        found = bleu([outputs[i] for i in chosen], [references[i] for i in chosen])
-        rows.append({"from": first, "to": last, "sentences": len(chosen),
-                     "bleu": round(found.score, 2)})
-    return rows
+    """BLEU of groups of sentences by the words of their sources: about equally many sentences in
+    each, at most `BUCKETS` groups, no length in two.
+    """
+    rows = pd.DataFrame({"words": [len(source.split()) for source in sources],
+                         "output": outputs, "reference": references})
+    buckets = np.ceil(BUCKETS * rows["words"].rank(pct=True))
+    return [{"from": int(own["words"].min()), "to": int(own["words"].max()), "sentences": len(own),
+             "bleu": round(bleu([*own["output"]], [*own["reference"]]).score, 2)}
+            for _, own in rows.groupby(buckets)]
 
 
 def score(tests: tuple, e: Experiment, device) -> dict:
@@ -204,27 +189,23 @@ def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: 
                        save_every=max(1, updates // STRETCHES),
                        factor=rate / peak_rate(c.d_model, comparison.training.warmup))
     e = Experiment(corpus, model=c, training=training)
-    do = partial(train_and_score, e, partial(score, comparison.tests if whole else ()), COMMAND,
+    do = partial(runner.train_and_score, e, partial(score, comparison.tests if whole else ()), COMMAND,
                  task=Task(validator=timed_validator))
-    known = {"what": "run" if whole else "choice", "family": family, "rate": rate, **settings_of(e)}
+    known = {"what": "run" if whole else "choice", "family": family, "rate": rate, **runner.settings_of(e)}
     return Job(f"{family}-{rate:g}-{seed}-{updates}", do, known, COMMAND)
 
 
 def length_rows(runs: list[dict], tests: tuple) -> list[dict]:
-    """Rows "length" (mean over seeds, deviation) from what the runs of a family have; it leaves the
-    runs.
-    """
-    found = []
-    for split in tests:
-        for buckets in zip(*(run.pop(f"{split}.lengths") for run in runs)):
-            scores = [bucket["bleu"] for bucket in buckets]
-            own = round(stdev(scores), 2) if len(scores) > 1 else None
-            found.append({**runs[0], "what": "length", "split": split, **buckets[0],
-                          "bleu": round(mean(scores), 2), "bleu.deviation": own,
-                          "seeds": len(scores)})
-    shown = ("what", "command", "commit", "hardware", "corpus", "family", "seeds", "split", "from",
-             "to", "sentences", "bleu", "bleu.deviation")
-    return [{name: row[name] for name in shown} for row in found]
+    """Rows "length" (mean over seeds, deviation) from what the runs have; it leaves the runs."""
+    rows = pd.DataFrame([
+        {**run, **bucket, "what": "length", "split": split}
+        for run in runs for split in tests for bucket in run.pop(f"{split}.lengths")])
+    same = ["what", "command", "commit", "hardware", "corpus", "family", "split", "from", "to",
+            "sentences"]
+    over_seeds = rows.groupby(same, sort=False, dropna=False)["bleu"]
+    found = over_seeds.agg(**{"bleu": "mean", "bleu.deviation": "std", "seeds": "count"}).round(2)
+    found = found.reset_index().astype(object)
+    return found.where(found.notna(), None).to_dict("records")
 
 
 def choose_rates(comparison: Comparison, corpus: str, seed: int, folder: Path,
@@ -238,25 +219,21 @@ def choose_rates(comparison: Comparison, corpus: str, seed: int, folder: Path,
                 jobs.append(job_of(comparison, corpus, family, rate, seed, whole=False))
         if not jobs:
             return {family: best_rate(rates) for family, rates in tried.items()}, rows
-        for row in run_jobs(jobs, folder, devices):  # one that diverged has no BLEU
+        for row in runner.run_jobs(jobs, folder, devices):  # one that diverged has no BLEU
             tried[row["family"]][row["rate"]] = row.get("validation.bleu", 0.0)
             rows.append({name: row[name] for name in row if not name.startswith("log.")})
 
 
 def run_table(comparison: Comparison, corpus: str, seeds: tuple, folder: Path, devices: list[str],
-              record: Path) -> list[dict]:
+              record: Path) -> None:
     """Choose each family's rate, train and score every seed, and write the file of results."""
     check_sizes(comparison.models)
     best, choices = choose_rates(comparison, corpus, seeds[0], folder, devices)
     jobs = [job_of(comparison, corpus, family, rate, seed, whole=True)
             for family, rate in best.items() for seed in seeds]
-    runs, lengths = run_jobs(jobs, folder, devices), []
-    for family in best:
-        own = [run for run in runs if run["family"] == family]
-        lengths += length_rows(own, comparison.tests)
-    rows = [*runs, *choices, *lengths]
-    write_rows(record, rows)
-    return rows
+    runs = runner.run_jobs(jobs, folder, devices)
+    lengths = length_rows(runs, comparison.tests)
+    write_rows(record, [*runs, *choices, *lengths])
 
 
 def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3),
@@ -272,9 +249,9 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
     """
     name = f"families-{corpus}"
     record = record or data_folder() / "runs" / f"{name}.json"
-    folder, devices = folder or Path("runs") / name, devices_for("cpu", workers)
+    folder, devices = folder or Path("runs") / name, runner.devices_for("cpu", workers)
     run_table(COMPARISONS[corpus], corpus, seeds, folder, devices, record)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    runner.run_command(main)
