@@ -26,61 +26,55 @@ def new_axes(width=6.0, height=3.5, rows=1, columns=1, **options):
 # What a picture shows, in words
 
 def describe(figure, longest=1000):
-    """What a figure of this package shows, in words, for those who cannot see it.
+    """What a figure shows, in words, for those who cannot see it: at most so many characters.
 
-    Details are left out where it gets longer than this many characters.
+    Rows of matrices are left out where that is too long.
     """
-    texts = [ax.get_label() for ax in figure.axes if ax.get_label()]
-    summaries = [text.partition("\n")[0] for text in texts]
-    for words in (texts, summaries):
-        if len(" ".join(words)) <= longest:
-            return " ".join(words).replace("\n", " ")
-    titles = ", ".join(ax.get_title() for ax in figure.axes if ax.get_title())
-    panels = f"{len(texts)} panels, {titles}. The first: " if titles else ""
-    return textwrap.shorten(panels + summaries[0], longest, placeholder=" ...")
+    for rows in (True, False):
+        panels = list(filter(None, (" ".join(words_of(ax, rows)) for ax in figure.axes)))
+        text = " ".join(panels).replace("\n", " ")
+        if len(text) <= longest:
+            return text
+    return textwrap.shorten(f"{len(panels)} panels. {text}", longest, placeholder=" ...")
 
 
-def say(ax, kind, title, summary, details=""):
-    """Note in the label of axes what they show: `describe` reads it."""
-    quoted = f"{kind} “{title}”" if title else kind
-    said = " ".join(f"{quoted}: {summary}".split())
-    ax.set_label(f"{said}\n{' '.join(details.split())}" if details else said)
+def words_of(ax, rows=True):
+    """Sentences on one panel: its title, its axes, and what is drawn and written in it."""
+    if ax.get_title():
+        yield f"“{ax.get_title()}”."
+    for axis, where in ((ax.yaxis, "Up"), (ax.xaxis, "Along")):
+        named = " to ".join(dict.fromkeys([*names_along(axis)[:1], *names_along(axis)[-1:]]))
+        if axis.get_label_text() or named:
+            yield f"{where}: {', '.join(filter(None, [axis.get_label_text(), named]))}."
+    for image in ax.images:
+        yield from words_of_matrix(image.get_array().tolist(), ax, rows)
+    for line in ax.lines:
+        values = [float(value) for value in line.get_ydata() if math.isfinite(value)]
+        if len(values) > 2:
+            name = line.get_label() if line.get_label()[:1] != "_" else "A curve"
+            yield (f"{name} from {values[0]:.3g} to {values[-1]:.3g} (lowest {min(values):.3g}, "
+                   f"highest {max(values):.3g}).")
+    if ax.texts and not ax.images:
+        yield f"Written in it: {'; '.join(text.get_text() for text in ax.texts)}."
 
 
-def listed(names, label=""):
-    """Names along an axis, in brackets: all where they are few, or the first and the last."""
-    names = [str(name) for name in (() if names is None else names) if str(name)]
-    text = ", ".join(names) if len(names) <= 12 else f"{names[0]} to {names[-1]}"
-    return f" ({': '.join(part for part in (label, text) if part)})" if label or text else ""
+def names_along(axis):
+    """The words at the places of an axis; none where numbers stand there."""
+    from matplotlib.ticker import FuncFormatter
+
+    named = isinstance(axis.get_major_formatter(), FuncFormatter)
+    return [label.get_text() for label in axis.get_ticklabels()] if named else []
 
 
-def course(values):
-    """How a curve runs, in words."""
-    values = [float(f"{float(value):.3g}") for value in values if math.isfinite(float(value))]
-    if not values:
-        return "has no finite value"
-    first, last, low, high = values[0], values[-1], min(values), max(values)
-    verb = "rises" if last > first else "falls" if last < first else "begins and ends"
-    ends = f"at {first:.3g}" if first == last else f"from {first:.3g} to {last:.3g}"
-    if (low, high) == (min(first, last), max(first, last)):
-        return f"{verb} {ends}"
-    return f"{verb} {ends} (lowest {low:.3g}, highest {high:.3g})"
-
-
-def peaks(weights, rows, columns):
-    """Of each row of a matrix without negative numbers: its largest number, and what is near it.
-
-    That is in the columns with at least half of that number.
-    """
-    found = []
-    for r, row in enumerate(weights):
-        top = max(row)
-        near = [c for c, weight in enumerate(row) if top and weight >= top / 2]
-        names = [str(columns[c]) or str(c) for c in near]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        most = f"{', '.join(names[:3])}{more} ({top:.2g})" if names else "nothing"
-        found.append(f"{str(rows[r]) or r} → {most}")
-    return f"Most in each row: {'; '.join(found)}."
+def words_of_matrix(matrix, ax, rows):
+    """Its size and range, and of each of few rows the column of the largest number."""
+    numbers = [number for row in matrix for number in row]
+    yield (f"{len(matrix)} rows, {len(matrix[0])} columns, numbers from {min(numbers):.3g} to "
+           f"{max(numbers):.3g}.")
+    names = names_along(ax.yaxis), names_along(ax.xaxis)
+    if rows and (len(names[0]), len(names[1])) == (len(matrix), len(matrix[0])):
+        most = (f"{name} → {names[1][row.index(max(row))]}" for name, row in zip(names[0], matrix))
+        yield f"Most in each row: {', '.join(most)}."
 
 
 # Matrices
@@ -140,11 +134,6 @@ def paint(weights, columns=None, rows=None, title="", ax=None, values=False, lar
     tick_labels(ax.yaxis, rows, R)
     if values:
         write_values(ax, weights, top, two_sided)
-    column_names = range(C) if columns is None else columns
-    row_names = range(R) if rows is None else rows
-    say(ax, "Heat map", title, f"{R} rows{listed(rows, labels[1])}, "
-        f"{C} columns{listed(columns, labels[0])}, values from {low:.3g} to {high:.3g}.",
-        peaks(weights, row_names, column_names) if R <= 12 and not two_sided else "")
     return ax
 
 
@@ -163,7 +152,6 @@ def add_colour_bar(ax, beside=None):
     bar = ax.figure.colorbar(ax.images[0], ax=ax if beside is None else list(beside), aspect=slim,
                              pad=0.02)
     bar.ax.tick_params(labelsize=8)
-    bar.ax.set_label("")  # nothing to say: `describe` names the range
 
 
 def tick_labels(axis, labels, count, rotation=0):
@@ -208,12 +196,6 @@ def lines(x, curves, xlabel="", ylabel="", title="", log="", ax=None, markers=Fa
     ax.grid(alpha=0.3)
     if len(curves) > 1:
         ax.legend(fontsize=8)
-    ends = f" from {float(x[0]):.4g} to {float(x[-1]):.4g}" if x else ""  # a log may be empty
-    over = f"{xlabel or 'x'}{' (logarithmic)' if 'x' in log else ''}{ends}"
-    said = [f"{label or 'the curve'} {course(y)}" for label, y in curves.items()]
-    say(ax, "Curves" if len(curves) > 1 else "Curve", title,
-        f"{ylabel or 'values'}{' (logarithmic)' if 'y' in log else ''} over {over}.",
-        f"{'; '.join(said)}.")
     return ax
 
 
@@ -227,24 +209,17 @@ def bars(heights, xlabel="", ylabel="", title="", ax=None):
         ax.annotate(f"{value:.3g}", (i, value), ha="center", va="bottom", fontsize=8)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.margins(y=0.15)
-    said = "; ".join(f"{name} {value:.3g}" for name, value in heights.items())
-    say(ax, "Bars", title, f"{ylabel or 'values'}{f' by {xlabel}' if xlabel else ''}: {said}.")
     return ax
 
 
 def histograms(samples, xlabel="", title="", ax=None, bins=40):
     """Outlines of several distributions over the same bins: samples maps a label to its values."""
     ax = new_axes() if ax is None else ax
-    said = []
     for i, (label, values) in enumerate(samples.items()):
-        values = [float(value) for value in values]
-        ax.hist(values, bins=bins, histtype="step", label=label, density=True,
-                color=COLOURS[i % len(COLOURS)], linestyle=STYLES[i % len(STYLES)])
-        mean = sum(values) / len(values)
-        said.append(f"{label} from {min(values):.3g} to {max(values):.3g}, mean {mean:.3g}")
+        ax.hist([float(value) for value in values], bins=bins, histtype="step", label=label,
+                density=True, color=COLOURS[i % len(COLOURS)], linestyle=STYLES[i % len(STYLES)])
     ax.set(xlabel=xlabel, ylabel="density", title=title)
     ax.legend(fontsize=8)
-    say(ax, "Histograms", title, f"density of {xlabel or 'values'}.", f"{'; '.join(said)}.")
     return ax
 
 

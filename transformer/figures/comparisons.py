@@ -2,7 +2,7 @@
 
 import math
 
-from transformer.plotting import COLOURS, new_axes, say, tick_labels
+from transformer.plotting import COLOURS, new_axes, tick_labels
 
 
 def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
@@ -27,9 +27,6 @@ def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
     ax.set(xlabel=xlabel)
     ax.grid(alpha=0.3)
     ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)  # no corner is free
-    said = [f"{name} {value:+.3g} ± {far:.2g} and {theirs:+.3g}".replace(" ± nan", "")
-            for name, (value, far, theirs) in rows.items()]
-    say(ax, "Differences", "", f"{xlabel}, {label}, and {other}: {'; '.join(said)}.")
     return ax
 
 

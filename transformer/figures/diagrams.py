@@ -1,6 +1,6 @@
 """Boxes and arrows: how the parts of a model hang together."""
 
-from transformer.plotting import COLOURS, new_axes, say
+from transformer.plotting import COLOURS, new_axes
 
 LINE = "#333333"
 
@@ -29,11 +29,6 @@ def flow(boxes, arrows, frames=(), ax=None):
         ax.annotate("", (x_end, y_end), (x, y),
                     arrowprops={**style, "patchA": leaves, "patchB": patches[end]})
     ax.set_axis_off()
-    leads = [f"{boxes[start][2]} to {boxes[end][2]}{' (around)' if side else ''}"
-             for start, end, side in arrows]
-    said = [f"boxes {', '.join(box[2] for box in boxes.values())}"]
-    said += [f"a frame: {text}" for *_, text in frames]
-    say(ax, "Diagram", "", f"{'; '.join(said)}.", f"Arrows: {'; '.join(leads)}.")
     return ax
 
 

@@ -1,6 +1,6 @@
 """Trees: the beginnings that a beam search tries, and the phrases of a sentence."""
 
-from transformer.plotting import COLOURS, new_axes, say
+from transformer.plotting import COLOURS, new_axes
 
 
 def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
@@ -28,8 +28,6 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
             ax.plot([len(path) - 1, len(path)], [y[path[:-1]], y[path]], color=colour, zorder=0)
     ax.set(xlim=(-0.4, deepest + 0.5), ylim=(0.6 - len(leaves), 0.6))
     ax.set_axis_off()
-    said = [f"{' '.join(path)} {values[path]:.2f}{' (kept)' * (path in bold)}" for path in values]
-    say(ax, "Tree", root, f"{'; '.join(said)}.")
     return ax
 
 
@@ -59,6 +57,4 @@ def constituents(tree, title="", ax=None):
         ax.text(x, 0, f"{label}\n{word}", ha="center", va="top", fontsize=9)
     ax.set(xlim=(-0.6, len(words) - 0.4), ylim=(-0.9, top + 0.4), title=title)
     ax.set_axis_off()
-    sentence = " ".join(word for _, word, _ in words)
-    say(ax, "Tree of phrases", title, f"{len(nodes)} constituents over {sentence}.", f"{tree}")
     return ax
