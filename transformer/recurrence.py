@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from transformer.checks import check_padding, check_sides, outside_vocabulary
-from transformer.settings import check_sequence_sizes, named_sizes
+from transformer.settings import check_sizes, named_sizes
 from transformer.state import EncoderDecoder
 from transformer.toys import rows_to_reverse
 
@@ -317,7 +317,7 @@ class SequenceConfig:
     presets = {"tiny": dict(d_model=128), "small": dict(d_model=256), "base": dict()}
 
     def __post_init__(self):
-        check_sequence_sizes(self)
+        check_sizes(self)
 
     @classmethod
     def preset(cls, name: str, **changes):

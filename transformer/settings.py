@@ -1,20 +1,7 @@
 """Checks that configurations share: what cannot work is refused with one sentence."""
 
 from dataclasses import fields
-from typing import Any
-
-
-def check_sequence_sizes(config: Any) -> None:
-    """ValueError where sizes or ids of a `SequenceConfig` cannot make a model."""
-    for name in ("vocab_size", "d_model", "N", "max_positions"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} must be at least 1, not {getattr(config, name)}")
-    check_fractions(config, "P_drop")
-    check_marks(config)
-    ids = [config.pad_id, config.bos_id, config.eos_id]
-    if len(set(ids)) < 3:
-        raise ValueError("pad_id, bos_id and eos_id must be three different ids, not "
-                         f"{ids[0]}, {ids[1]} and {ids[2]}")
+from typing import Any, Literal, get_args, get_origin
 
 
 def named_sizes(presets: dict, name: str) -> dict:
@@ -24,31 +11,33 @@ def named_sizes(presets: dict, name: str) -> dict:
     return presets[name]
 
 
-def check_sizes(c: Any) -> None:
-    """ValueError where the fields of a `TransformerConfig` cannot make a model."""
-    for field in fields(c):
-        name, value = field.name, getattr(c, field.name)
-        if isinstance(field.default, bool) and not isinstance(value, bool):
+def check_sizes(config: Any) -> None:
+    """ValueError where the fields of a model's configuration are not of their types, sizes are not
+    at least 1, or ids are no types of the vocabulary."""
+    for field in fields(config):
+        name, value, kinds = field.name, getattr(config, field.name), get_args(field.type)
+        if value is None and type(None) in kinds:
+            continue
+        whole = int in (field.type, *kinds)
+        if get_origin(field.type) is Literal and value not in kinds:
+            some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
+            raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
+        if field.type is bool and not isinstance(value, bool):
             raise ValueError(f"{name} must be True or False, not {value!r}")
-        whole = field.type in (int, int | None)
-        if whole and type(value) is not int and not (value is None and name in ("d_k", "d_v")):
+        if field.type is float and not isinstance(value, (int, float)):
+            raise ValueError(f"{name} must be a number, not {value!r}")
+        if whole and type(value) is not int:
             raise ValueError(f"{name} must be a whole number, not {value!r}")
-        if whole and value is not None and not name.endswith("_id") and value < 1:
+        if whole and not name.endswith("_id") and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
-    if not isinstance(c.P_drop, (int, float)):
-        raise ValueError(f"P_drop must be a number, not {c.P_drop!r}")
-    check_fractions(c, "P_drop")
-    if c.positions not in ("sinusoidal", "learned", "rotary"):
-        raise ValueError("positions must be 'sinusoidal', 'learned' or 'rotary', "
-                         f"not {c.positions!r}")
-    check_marks(c)
-
-
-def check_marks(c: Any) -> None:
-    """ValueError where a mark of the tokenizer's is no type of the vocabulary."""
-    if not all(0 <= token < c.vocab_size for token in (c.pad_id, c.bos_id, c.eos_id)):
+    check_fractions(config, "P_drop")
+    ids = [config.pad_id, config.bos_id, config.eos_id]
+    if not all(0 <= token < config.vocab_size for token in ids):
         raise ValueError("pad_id, bos_id and eos_id must lie inside the vocabulary of "
-                         f"{c.vocab_size} types")
+                         f"{config.vocab_size} types")
+    if len(set(ids)) < 3:
+        raise ValueError("pad_id, bos_id and eos_id must be three different ids, not "
+                         f"{ids[0]}, {ids[1]} and {ids[2]}")
 
 
 def given(config: Any, names: str) -> dict:
