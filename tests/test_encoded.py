@@ -210,7 +210,7 @@ def test_own_files_are_prepared_once(tokenizer, pairs, tmp_path, monkeypatch):
         return sorted(path.name for path in (tmp_path / "downloads" / "encoded").iterdir())
 
     def prepare(tokenizer, source, target, longest=None):
-        return module.prepare(tokenizer, stream_parallel(source, target), [source, target], "my", longest)
+        return module.prepare(tokenizer, stream_parallel(source, target), [source, target], "my", "train", False, longest)
 
     prepared = prepare(tokenizer, *files)
     assert list(prepared) == encode_pairs(tokenizer, pairs) and len(folders()) == 1

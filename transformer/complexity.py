@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -529,10 +530,7 @@ def exponent(sizes: list[int], values: list[float]) -> float:
     By least squares of the logarithms.
     """
     half = len(sizes) // 2
-    x = torch.tensor(sizes[half:], dtype=torch.float64).log()
-    y = torch.tensor(values[half:], dtype=torch.float64).log()
-    x = x - x.mean()
-    return (x @ (y - y.mean()) / (x @ x)).item()
+    return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
 
 
 # %%

@@ -655,15 +655,14 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
     paths = [Path(path) for path in paths]
     if not paths:
         raise ValueError("no checkpoints to average: name at least one file")
-    first = load_weights(paths[0])[0]
-    total = {name: tensor.double() for name, tensor in first.items()}
-    for path in paths[1:]:
+    total = {}
+    for path in paths:
         tensors = load_weights(path)[0]
-        if shapes(tensors) != shapes(total):
+        if total and shapes(tensors) != shapes(total):
             raise ValueError(f"{path} is of another configuration than {paths[0]}: "
                              "average the checkpoints of one run")
         for name, tensor in tensors.items():
-            total[name] += tensor
+            total[name] = total.get(name, 0) + tensor.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 # %% tags=["active-ipynb"]

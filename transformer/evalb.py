@@ -4,8 +4,9 @@ figure."""
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 
-from transformer.trees import leaves_of, read_trees, walk
+from transformer.trees import leaves_of, walk
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,6 @@ class Settings:
 
 
 COLLINS = Settings()  # the usual ones
-EVALB_SAMPLE = Settings(equal_labels=(("T", "TT"),), equal_words=(("This", "this"),))
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def brackets(trees, settings=COLLINS):
     more does not count.
     """
     leaves, spans, starts = [], Counter(), []
-    for mark, t in (step for tree in trees for step in walk(tree)):
+    for mark, t in chain.from_iterable(map(walk, trees)):
         if mark == "leaf":
             leaves += [(t[0], t.label())] if t.label() not in settings.delete else []
         elif mark == "open":
@@ -82,12 +82,11 @@ def score_trees(gold, test, settings=COLLINS) -> BracketScore:
     length = sum(tag not in settings.delete_for_length for tag in all_tags)
     leaves, spans = brackets(gold, settings)
     words, tags = equal_names(leaves, settings)
-    if test is None:
-        return BracketScore(length, status=1, words=len(words))
-    test_leaves, test_spans = brackets(test, settings)
+    test_leaves, test_spans = brackets(test or [], settings)
     test_words, test_tags = equal_names(test_leaves, settings)
     if not test_words or words != test_words:
-        return BracketScore(length, status=1 if test_words else 2, words=len(words))
+        without_words = test is not None and not test_words
+        return BracketScore(length, status=2 if without_words else 1, words=len(words))
     crossing = [count for span, count in test_spans.items()
                 if any(cross(span, other) for other in spans)]
     return BracketScore(length, matched=(spans & test_spans).total(), gold=spans.total(),
@@ -99,26 +98,6 @@ def equal_names(leaves, settings):
     """The words and the parts of speech of leaves, each as the one that it counts as equal to."""
     words = [first_of(word, settings.equal_words) for word, _ in leaves]
     return words, [first_of(tag, settings.equal_labels) for _, tag in leaves]
-
-
-def score_lines(gold, test, settings=COLLINS) -> list:
-    """The `BracketScore` of each pair of lines of brackets.
-
-    ValueError where there are not as many of the one as of the other, or a gold line is no tree.
-    """
-    gold, test = list(gold), list(test)
-    if len(gold) != len(test):
-        raise ValueError(f"{len(gold)} gold trees and {len(test)} others: "
-                         "each needs its own line, an empty one where there is none")
-    rows = []
-    for gold_line, test_line in zip(gold, test):
-        gold_trees = read_trees(gold_line)
-        try:
-            test_trees = read_trees(test_line)
-        except ValueError:
-            test_trees = None
-        rows.append(score_trees(gold_trees, test_trees, settings))
-    return rows
 
 
 def summary(rows) -> dict:

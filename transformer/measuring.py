@@ -95,26 +95,20 @@ def measure(
     known of one. The median of all turns counts. tell(pass, mode, n, times), if given, hears of
     each. Returns {"forward": {name: {"seconds": [...], "bytes": [...]}}, "training": ...}.
     """
-    results = {
-        mode: {name: {"seconds": [], "bytes": []} for name in layers}
-        for mode in ("forward", "training")
-    }
-    times = {(mode, n): {name: [] for name in layers} for mode in results for n in sizes}
-
     def inputs(mode, n):
         return torch.randn(1, n, d, device=device, requires_grad=mode == "training")
 
-    for mode, n in times:
-        for name, peak in peak_memory(layers, inputs(mode, n), mode == "training").items():
-            results[mode][name]["bytes"].append(peak)
+    runs = [(mode, n) for mode in ("forward", "training") for n in sizes]
+    peaks = {(mode, n): peak_memory(layers, inputs(mode, n), mode == "training")
+             for mode, n in runs}
+    times = {run: {name: [] for name in layers} for run in runs}
     for number in range(1, passes + 1):
-        for (mode, n), so_far in times.items():
+        for mode, n in runs:
             now = turns(layers, inputs(mode, n), mode == "training", seconds)
             for name in layers:
-                so_far[name] += now[name]
+                times[mode, n][name] += now[name]
             if tell:
                 tell(number, mode, n, now)
-    for (mode, _), all_turns in times.items():
-        for name in layers:
-            results[mode][name]["seconds"].append(median(all_turns[name]))
-    return results
+    return {mode: {name: {"seconds": [median(times[mode, n][name]) for n in sizes],
+                          "bytes": [peaks[mode, n][name] for n in sizes]} for name in layers}
+            for mode in ("forward", "training")}

@@ -8,9 +8,7 @@ from typing import Annotated, Any, get_type_hints
 import tyro
 
 OF_THE_TOKENIZER = ("pad_id", "bos_id", "eos_id")
-# a field of a dataclass with what is said about it, beside or below
-SAID = re.compile(r'^    (\w+): [^\n]*?(?:  # ([^\n]*)|\n    """(.*?)""")$',
-                  re.MULTILINE | re.DOTALL)
+SAID = re.compile(r"^    (\w+): .*?  # (.*)$", re.MULTILINE)  # a field, and the comment beside it
 
 
 def meanings(config: type) -> dict[str, str]:
@@ -21,7 +19,7 @@ def meanings(config: type) -> dict[str, str]:
             source = inspect.getsource(base)
         except (OSError, TypeError):
             continue
-        found |= {name: beside or below for name, beside, below in SAID.findall(source)}
+        found |= dict(SAID.findall(source))
     return found
 
 

@@ -5,6 +5,7 @@ import math
 from tqdm import tqdm
 
 from transformer.corpora import read_corpus, stream_corpus
+from transformer.corpora.encoded import check_pairs
 from transformer.data import WORD, encode_pairs
 from transformer.evalb import score_trees, summary
 from transformer.parsing import (
@@ -17,7 +18,7 @@ from transformer.parsing import (
     untagged,
     write_trees,
 )
-from transformer.runs import Task, check_part, held_out_loss
+from transformer.runs import Task, held_out_loss
 from transformer.trees import leaves_of
 
 LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41 or more": math.inf}  # words
@@ -115,7 +116,7 @@ def tree_validator(e, tokenizer, count=200, watch=None):
     pairs = pairs[::max(1, len(pairs) // count)][:count]
     texts = [(sentence, linearize(gold_tree(tree))) for sentence, tree in pairs]
     encoded = encode_pairs(tokenizer, texts)
-    check_part("validation", encoded, e.model)
+    check_pairs(encoded, e.model.max_positions, "validation ")
 
     def validate(model):
         if watch is not None:

@@ -126,20 +126,11 @@ def encoded_training(e: Experiment, tokenizer: Tokenizer, pairs: Callable = stre
     """
     if on_disk(e):
         name = e.corpus if e.source_file is None else Path(e.source_file).stem
-        settings = (name, "train", e.reverse, e.model.max_positions)
-        files = files_of(e, "train")
-        return prepare(tokenizer, pairs(e, "train"), files, f"{name}-train", *settings)
+        return prepare(tokenizer, pairs(e, "train"), files_of(e, "train"), name, "train",
+                       e.reverse, e.model.max_positions)
     encoded = encode_pairs(tokenizer, list(pairs(e, "train")))
-    check_part("training", encoded, e.model)
+    check_pairs(encoded, e.model.max_positions, "training ")
     return encoded
-
-
-def check_part(name: str, encoded, config) -> None:
-    """`check_pairs`, saying which part of the data it looked at."""
-    try:
-        check_pairs(encoded, config.max_positions)
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
 
 
 # The folder of a run: its settings, its tokenizer, what training saves, and in the end the model
@@ -219,14 +210,12 @@ def runs_folder() -> Path:
 
 def check_unused(folder: Path) -> None:
     """ValueError for a folder that holds a run, a model or weights."""
-    names = ("checkpoint.safetensors", "model.safetensors", "weights/*.safetensors")
-    begun = [name for name in names if list(folder.glob(name))]
-    if begun == ["weights/*.safetensors"]:
-        raise ValueError(f"{folder} holds weights, but no checkpoint to go on from: delete its "
-                         "folder weights, or name another --folder")
-    if begun:
+    if list(folder.glob("*.safetensors")):
         raise ValueError(f"{folder} already holds a run or a model: go on with the run (--resume), "
                          "or name another --folder")
+    if list(folder.glob("weights/*.safetensors")):
+        raise ValueError(f"{folder} holds weights, but no checkpoint to go on from: delete its "
+                         "folder weights, or name another --folder")
 
 
 def begin_folder(e: Experiment, command: str, device, pairs: Callable = stream_pairs) -> None:
@@ -265,8 +254,8 @@ def note_resumed(e: Experiment, command: str, device) -> None:
         return
     saved, now = read_settings(e.folder), settings_of(e, command, device)
     again = {name: now[name] for name in ("command", "commit", "hardware")}
-    resumed = [*saved.get("resumed", []), again]
-    write_json(e.folder / "run.json", {**saved, "training": now["training"], "resumed": resumed})
+    saved |= {"training": now["training"], "resumed": [*saved.get("resumed", []), again]}
+    write_json(e.folder / "run.json", saved)
 
 
 @contextmanager
@@ -358,7 +347,7 @@ def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200,
     pairs = list(islice(stream_pairs(e, "validation"), count))
     encoded = encode_pairs(tokenizer, pairs)
     sources, references = zip(*pairs)
-    check_part("validation", encoded, e.model)
+    check_pairs(encoded, e.model.max_positions, "validation ")
 
     def validate(model):
         if watch is not None:
@@ -434,8 +423,7 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded, device) -> Non
 def finish(model, e: Experiment, tokenizer: Tokenizer) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
     average_last(model, e.folder, e.training.keep, last_update(e))
-    search = search_of(e.corpus) if e.source_file is None else search_of("files")
-    model.about = About(*languages(e), *search)
+    model.about = About(*languages(e), *search_of("files" if e.source_file else e.corpus))
     save(model, e.folder, tokenizer)
 
 
@@ -459,10 +447,8 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
             announce(e, model, tokenizer, encoded, device)
         try:
             fit(model, e, encoded, validate)
-        except Interrupted:
+        finally:
             note_resumed(e, command, device)
-            raise
-        note_resumed(e, command, device)
         if first:
             finish(model, e, tokenizer)
         return first

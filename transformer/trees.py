@@ -67,14 +67,3 @@ def read_trees(text: str) -> list:
                              "a word stands in a bracket of its own")
         todo += [part for part in tree if not isinstance(part, str)]
     return list(found)
-
-
-def one_line(tree) -> str:
-    """A tree in brackets, on one line, however deep it is."""
-    written = []
-    for mark, t in walk(tree):
-        if mark == "close":
-            written.append(")")
-        else:
-            written.append(f" ({t.label()}" + (f" {t[0]})" if mark == "leaf" else ""))
-    return "".join(written).removeprefix(" ")

@@ -146,36 +146,40 @@ def encode_to_folder(tokenizer, pairs: Iterable, folder: str | Path, key: str,
     return EncodedPairs(folder, key)
 
 
-def prepare(tokenizer, pairs: Iterable, files: list, name: str, *settings) -> EncodedPairs:
+def prepare(tokenizer, pairs: Iterable, files: list, name: str, split: str, reverse: bool,
+            longest: int | None) -> EncodedPairs:
     """`EncodedPairs` of pairs read from files, in a subfolder of downloads named by their key.
 
-    settings: whatever else the ids depend on; the last is `longest`, see `encode_to_folder`. All of
+    name, split, reverse: what else the ids depend on; longest: see `encode_to_folder`. All of
     encoded/ may be deleted at any time; it is made again.
     """
-    text = json.dumps([FORM, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), *settings])
+    text = json.dumps([FORM, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), name, split,
+                       reverse, longest])
     key = hashlib.sha256(text.encode()).hexdigest()
-    folder = download_folder() / "encoded" / f"{name}-{key[:16]}"
-    return encode_to_folder(tokenizer, pairs, folder, key, settings[-1])
+    folder = download_folder() / "encoded" / f"{name}-{split}-{key[:16]}"
+    return encode_to_folder(tokenizer, pairs, folder, key, longest)
 
 
 def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
                    longest: int | None = None) -> EncodedPairs:
     """`EncodedPairs` of a split of a corpus; encoded once, then found again."""
-    pairs = stream_corpus(name, split, reverse)
-    settings = (name, split, reverse, longest)
-    return prepare(tokenizer, pairs, corpus_paths(name, split), f"{name}-{split}", *settings)
+    pairs, files = stream_corpus(name, split, reverse), corpus_paths(name, split)
+    return prepare(tokenizer, pairs, files, name, split, reverse, longest)
 
 
-def check_pairs(encoded, max_positions: int) -> None:
-    """ValueError where there is no pair, or, naming it, where one is too long for the model."""
+def check_pairs(encoded, max_positions: int, part: str = "") -> None:
+    """ValueError where there is no pair, or, naming it, where one is too long for the model.
+
+    part: "training " or another word for the sentence.
+    """
     if not len(encoded):
-        raise ValueError("no sentence pairs to train on")
+        raise ValueError(f"no {part}sentence pairs to train on")
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
         longest = np.maximum(source, target - 1)  # the decoder never reads the end mark
         number = int((longest > max_positions).argmax())
         if longest[number] > max_positions:
-            raise ValueError(f"sentence pair {start + number + 1} has {longest[number]} tokens, "
-                             f"more than the model's {max_positions} positions: shorten or remove "
-                             "it, or train with a larger max_positions")
+            raise ValueError(f"{part}sentence pair {start + number + 1} has {longest[number]} "
+                             f"tokens, more than the model's {max_positions} positions: shorten "
+                             "or remove it, or train with a larger max_positions")
