@@ -15,6 +15,12 @@ from transformer.exercises import Exercise
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
+    "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
+    "gradient": (" / len(gold)", ""),
+    "neighbours": (" / (lengths * lengths[row])", ""),
+    "merged": ("b_1 @ W_2 + b_2", "b_1.sum() + b_2"),
+    "swiglu": ("x @ V", "gate"),
+    "hat": ("-2 *", "-1 *"),
     "count": ("2 * attention", "attention"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
     "greedy": ("logits[0, -1]", "logits[0, 0]"),

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from transformer.attention import MultiHeadAttention
-from transformer.feed_forward import FeedForward, active_share, as_convolutions, parameter_counts
+from transformer.feed_forward import FeedForward, as_convolutions
 
 
 @pytest.fixture
@@ -52,17 +51,6 @@ def test_two_units_compute_the_absolute_value():
     assert network(torch.tensor([[-3.0], [0.0], [2.0]])).flatten().tolist() == [3.0, 0.0, 2.0]
 
 
-def test_parameters_of_the_papers_base_model():
-    counts = parameter_counts(attention=MultiHeadAttention(512, 8), feed_forward=FeedForward(512, 2048))
-    assert counts == {"attention": 4 * 512**2, "feed_forward": 2 * 512 * 2048 + 2048 + 512}
-
-
-def test_active_share_counts_units_that_are_on(network):
-    x = torch.randn(4, 6, dtype=torch.float64)
-    hidden = (x @ network.W_1.weight.T + network.W_1.bias).relu()
-    assert active_share(network, x).tolist() == pytest.approx([(h != 0).sum().item() / 10 for h in hidden])
-    network.W_1.weight.data.zero_(), network.W_1.bias.data.fill_(-1.0)
-    assert active_share(network, x).tolist() == [0.0] * 4
 
 
 def test_convolutions_do_not_share_the_biases_either():
@@ -71,10 +59,3 @@ def test_convolutions_do_not_share_the_biases_either():
     for place in (0, 2):
         convolutions[place].bias.data.fill_(9.0)
     assert torch.equal(network.W_1.bias, before[0]) and torch.equal(network.W_2.bias, before[1])
-
-
-def test_a_unit_at_zero_is_not_active():
-    network = FeedForward(6, 10)
-    network.W_1.weight.data.zero_(), network.W_1.bias.data.zero_()
-    share = active_share(network, torch.randn(4, 6))
-    assert share.tolist() == [0.0] * 4 and not share.requires_grad

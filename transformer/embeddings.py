@@ -9,9 +9,11 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
-# A model computes with vectors; a text consists of words, here *tokens* from a fixed vocabulary. At the bottom each
-# token becomes a vector, at the top each vector becomes a probability for every token. Section 3.4 does both, and for both
-# languages, with one matrix. This notebook builds it, and asks what sharing brings and what the factor $\sqrt{d_{model}}$ is for.
+# A model computes with vectors, and a text consists of words, here *tokens* from a fixed vocabulary. At the bottom of the model each
+# token becomes a vector, and at the top each vector becomes a probability for every token. Section 3.4 does both, for
+# both languages, with one matrix. At the end you will have this matrix, know what sharing it brings and whether the factor
+# $\sqrt{d_{model}}$ is needed, and have seen what a trained matrix has put side by side. Reading takes about 20 minutes, running
+# it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -31,7 +33,10 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
+# from transformer import load, plotting
+# from transformer.attention import MultiHeadAttention
+# from transformer.feed_forward import FeedForward
+# from transformer.stacks import Layer, Residual
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -39,9 +44,9 @@ from torch import nn
 # %% [markdown]
 # ## From a token to a vector
 #
-# The vocabulary has $V$ types, numbered from 0. A matrix $E$ has a row of $d_{model}$ numbers for each. To embed
-# a token is to take its row. One can also write it as a product: a row of zeros with a 1 at the token's
-# place (*one-hot*), times $E$. Nobody computes it that way, but it shows that embedding is a linear layer.
+# The vocabulary has $V$ types, numbered from 0. A matrix $E$ has a row of $d_{model}$ numbers for each type, and to embed a
+# token is to take its row. The same can be written as a product: a row of zeros with a 1 at the token's place
+# (*one-hot*), times $E$. Nobody computes it in this way, but it shows that embedding is a linear layer.
 
 # %%
 def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -58,11 +63,12 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 # %% [markdown]
-# The other way round, the product of a vector with every row of $E$ gives $V$ scores, the *logits*: how well does each
-# type fit? So the same matrix serves at the top, transposed. The paper uses it three times: for the source, for the
-# target, and for the logits (as Press and Wolf, 2017, had tried in recurrent models). That is possible because both languages share one vocabulary (notebook 10).
+# In the other direction, the products of a vector with every row of $E$ are $V$ scores, the *logits*, which say how well each
+# type fits. So the same matrix, transposed, can serve at the top. The paper uses it three times: for the source, for
+# the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. It is possible
+# because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
-# At the bottom, rows are multiplied by $\sqrt{d_{model}}$. We see below why.
+# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; a section below asks why.
 
 # %%
 class Embedding(nn.Module):
@@ -117,13 +123,14 @@ class Projection(nn.Module):
 # assert torch.allclose(x, 8 * one_hot_product(tokens, embedding.weight))
 # assert torch.equal(x[0, 1], x[1, 0])
 # assert torch.equal(logits.argmax(dim=-1), tokens)
+# print("a row is the one-hot product, and each token's own row scores highest")
 
 # %% [markdown]
-# Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same vector
-# in both sentences: a look-up knows no context. The last line sends the vectors straight
-# back to the top: each token's own row fits best. With nothing between bottom and top, tied embeddings copy their input.
+# Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same
+# vector in both sentences, because a look-up knows no context. Sent straight back to the top, each vector fits its own token's row
+# best: with nothing between bottom and top, tied embeddings copy their input.
 #
-# A token that does not exist gets a sentence instead of a crash somewhere deep inside:
+# A token that does not exist is refused with a sentence that says what to do:
 
 # %% tags=["active-ipynb"]
 # try:
@@ -134,12 +141,14 @@ class Projection(nn.Module):
 # %% [markdown]
 # ## Why times $\sqrt{d_{model}}$?
 #
-# The matrix has two jobs that want two sizes. At the top, $E$ meets vectors $x$ whose numbers have variance 1 (LayerNorm,
-# notebook 03). A logit is a sum of $d_{model}$ products; to have variance 1, the numbers in $E$ need
-# variance $1/d_{model}$. At the bottom, a row is added to a positional encoding of sines and cosines (07), whose mean
-# square is 1/2. A row with variance $1/d_{model}$ would be drowned by it. Times $\sqrt{d_{model}}$ its variance is 1.
+# The paper gives no reason for this factor. Here is a plausible one. The matrix has two tasks that want two sizes. At the top,
+# $E$ is multiplied with vectors $x$ whose numbers have variance 1 (LayerNorm, [notebook 03](03_stacks.ipynb)). A logit
+# is a sum of $d_{model}$ products; for the logit to have variance 1, the numbers in $E$ need variance $1/d_{model}$.
+# At the bottom, a row is added to a positional encoding of sines and cosines ([notebook 07](07_positions.ipynb)), whose mean square is 1/2.
+# Beside it a row of variance $1/d_{model}$ is very small. Multiplied by $\sqrt{d_{model}}$, its variance is 1.
 #
-# **Not in the paper:** it gives no reason for the factor (the above is ours), and names no initialisation. Rows from $N(0, 1/d_{model})$ are this project's choice.
+# **Not in the paper:** the start of the rows. Rows from $N(0, 1/d_{model})$ are what the authors' own code, tensor2tensor, begins
+# with.
 
 # %% tags=["active-ipynb"]
 # widths = [32, 64, 128, 256, 512]
@@ -152,12 +161,72 @@ class Projection(nn.Module):
 #     logits.append(Projection(e)(x).var().item())
 # curves = {"row of E": rows, "row times √d_model": scaled, "logits": logits}
 # curves["positions (mean square)"] = [0.5] * 5
-# plotting.lines(widths, curves, "d_model", "variance", log="y", markers=True)
+# title = "scaled rows and logits keep variance 1 at every width"
+# plotting.lines(widths, curves, "d_model", "variance", title, log="y", markers=True)
 # assert all(abs(v - 1) < 0.1 for v in scaled + logits)
 
 # %% [markdown]
-# At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled rows
-# and the logits (two lines, one on the other) stay at 1 for every width.
+# At $d_{model} = 512$ an unscaled row has variance 0.002, hundreds of times less than the positions beside it. The scaled
+# rows and the logits (two curves, one on the other) stay at 1 for every width.
+#
+# So much for the sizes at the start. Does a model *learn* better with the factor? We train a very small one: a single encoder layer of
+# notebooks 03 to 05 that has to write twelve random tokens backwards, for which it must know both which tokens there are
+# and where they stand. It is trained with and without the factor, with one matrix and with two, three seeds each.
+
+# %% tags=["active-ipynb"]
+# class Backwards(nn.Module):
+#     def __init__(self, V, d, factor, tied):
+#         super().__init__()
+#         self.embedding = Embedding(V, d)
+#         self.output = Projection(self.embedding if tied else Embedding(V, d))
+#         self.factor = factor / math.sqrt(d)  # `Embedding` has the root already
+#         self.layer = Layer(
+#             lambda: Residual(d, 0.0), MultiHeadAttention(d, 4), FeedForward(d, 2 * d))
+#         angles = torch.arange(12)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
+#         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)
+#
+#     def forward(self, tokens):
+#         x = self.factor * self.embedding(tokens) + self.positions
+#         return self.output(self.layer(x))
+
+# %% tags=["active-ipynb"]
+# def learn_backwards(factor, tied, seed, V=100, steps=300):
+#     torch.manual_seed(seed)
+#     model, losses = Backwards(V, 32, factor, tied), []
+#     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+#     for _ in range(steps):
+#         tokens = torch.randint(V, (32, 12))
+#         logits = model(tokens)
+#         loss = F.cross_entropy(logits.flatten(0, 1), tokens.flip(1).flatten())
+#         optimizer.zero_grad()
+#         loss.backward()
+#         optimizer.step()
+#         losses.append(loss.item())
+#     return losses
+
+# %% tags=["active-ipynb"]
+# losses = {}
+# for tied in (True, False):
+#     for factor in (math.sqrt(32), 1.0):
+#         name = f"{'one matrix' if tied else 'two matrices'}, factor {factor:.1f}"
+#         runs = [learn_backwards(factor, tied, seed) for seed in range(3)]
+#         losses[name] = torch.tensor(runs)  # (seeds, steps)
+#         ends = ", ".join(f"{run[-20:].mean():.2f}" for run in losses[name])
+#         print(f"{name:25} loss at the end, by seed: {ends} nats")
+# curves = {name: runs.mean(dim=0)[::5] for name, runs in losses.items()}
+# title = "without the factor this small model learns as well"
+# plotting.lines(range(0, 300, 5), curves, "step", "loss (nats a token)", title);
+
+# %% tags=["active-ipynb"]
+# end = {name: runs[:, -20:].mean().item() for name, runs in losses.items()}
+# assert max(end.values()) < 0.3 * math.log(100)
+# print("all four learn the task, with the factor and without it")
+
+# %% [markdown]
+# All four learn it, and here the models without the factor even end lower. So the argument from sizes does not decide whether a model
+# learns: Adam ([notebook 12](12_optimizer.ipynb)) moves small numbers as fast as large ones, and can make up for a
+# small start within some hundred steps. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
+
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -166,8 +235,8 @@ class Projection(nn.Module):
 #
 # $$p_i = \frac{e^{z_i}}{\sum_{j=1}^{V} e^{z_j}}$$
 #
-# The largest logit is subtracted first. It cancels in the fraction, and without it $e^{z}$ overflows: in float32
-# already $e^{89}$ is infinite.
+# The largest logit is subtracted first. It cancels in the fraction, and without this subtraction $e^{z}$ overflows: in
+# float32 $e^{89}$ is already infinite.
 
 # %%
 def softmax(logits: torch.Tensor) -> torch.Tensor:
@@ -186,14 +255,16 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # print([round(value, 3) for value in p[0].tolist()])
 # assert torch.allclose(p, z.softmax(dim=-1))
 # assert torch.allclose(p[0], p[1])
+# print("equal to torch's, and logits near 1000 give the same without overflow")
 
 # %% [markdown]
-# A logit that is larger by 1 means a probability $e = 2.7$ times as large. The second row has the same differences, so the
-# same probabilities.
+# A logit that is larger by 1 means a probability that is $e = 2.7$ times as large. The second row of logits has the same differences as the first, and so
+# the same probabilities.
 #
-# The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the *nat*). A
-# model that knows nothing should answer $1/V$ for all, a loss of $\log V$. How far is the start from that, with rows of variance
-# $1/d_{model}$, and with variance 1 (the default of torch's `nn.Embedding`)? (Random vectors of variance 1 stand for what the decoder hands over.)
+# The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the
+# *nat*). A model that knows nothing should answer $1/V$ for every type, which is a loss of $\log V$. How far from this is
+# the start, with rows of variance $1/d_{model}$, and with rows of variance 1 (the default of torch's `nn.Embedding`)? Random vectors of variance 1
+# stand for what the decoder hands over.
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(500, 512)
@@ -207,14 +278,15 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # assert too_large > 3 * start
 
 # %% [markdown]
-# With rows of variance 1 the model begins by being sure of wrong answers, many times worse than knowing nothing. With ours it is
-# hardly worse than that (what is left comes from logits that differ by chance).
+# With rows of variance 1 the model begins by being sure of wrong answers, which is many times worse than knowing nothing. With
+# rows of variance $1/d_{model}$ it is hardly worse than knowing nothing; the rest comes from logits that differ by chance.
 
 # %% [markdown]
 # ## What sharing saves
 #
-# The paper's vocabulary has about 37,000 types; with it we count 63.0 million parameters in the base model (notebook 08; the paper says 65). Training with Adam keeps four
-# numbers for each, of four bytes: the weight, its gradient, and two averages (notebook 12).
+# The paper's vocabulary has about 37,000 types. With it the base model has 63.0 million parameters as we count them
+# ([notebook 08](08_model.ipynb); the paper says 65). Training with Adam keeps four numbers of four bytes for each parameter:
+# the weight, its gradient, and two averages ([notebook 12](12_optimizer.ipynb)).
 
 # %% tags=["active-ipynb"]
 # for name, matrices in {"one matrix": 1, "three": 3, "saved": 2}.items():
@@ -228,8 +300,8 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # %% [markdown]
 # ## One matrix, three gradients
 #
-# Sharing also means learning from three places. If a matrix is used three times, its gradient is the sum of what each
-# use alone would give. To see them apart, the loss below takes three matrices; all three may be the same one.
+# A shared matrix also learns from three places. If a matrix is used three times, its gradient is the sum of what each use
+# alone would give. To see the three apart, the loss below takes three matrices, which may all be the same one.
 
 # %%
 def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tensor:
@@ -254,15 +326,77 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 #
 # norms = [gradient.norm(dim=1) for gradient in (*parts, tied)]
 # uses = ["source", "target", "output", "sum"]
-# plotting.heatmap(norms, range(20), uses, labels=("row of E", ""))
+# title = "the output's gradient reaches every row"
+# plotting.heatmap(norms, range(20), uses, title, labels=("row of E", "use"))
 # assert torch.allclose(tied, sum(parts), atol=1e-6)
 # assert norms[2].min() > 0
+# print("the gradient of the shared matrix is the sum of the three")
 
 # %% [markdown]
-# Across are the 20 rows of $E$, in colour the size of each row's gradient. Source and target reach only the rows of tokens that
-# occur (1 to 3, and 10 to 12). The output reaches every row: those of the right tokens (11 to 13) are pulled towards $x$, all
-# others pushed a little away. So even a word that is missing from this batch learns something: that it was not the
-# answer. An output matrix of its own would learn that, too. But with tying the same row is also the word's input vector.
+# The columns are the 20 rows of $E$, and the colour is the size of each row's gradient. Source and target reach only the rows of
+# tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the rows of the right tokens (11 to 13) are
+# pulled towards $x$, and all others are pushed away a little. So the row of a word that is missing from this batch changes,
+# too. A separate output matrix would learn the same, but with tying this row is also the word's input vector.
+
+# %% [markdown]
+# ## What stands side by side in a trained matrix?
+#
+# The model that comes with the package has one matrix for English and German. Here are sixty English nouns that it knows
+# as single tokens, sorted by the *grammatical gender of their German translation*, which English does not have:
+
+# %% tags=["active-ipynb"]
+# nouns = {
+#     "der": "man boy teacher doctor king dog wolf fox bear lion bus cake apple cheese "
+#            "letter coat hat key table tree",
+#     "die": "woman mother nurse queen witch cat cow mouse owl snake school soup milk "
+#            "bottle clock lamp crown bridge door street",
+#     "das": "child girl horse pig lamb museum car ship boat bread egg book shirt glass "
+#            "knife picture bed house roof window",
+# }
+# genders = [gender for gender, some in nouns.items() for _ in some.split()]
+# names = [name for some in nouns.values() for name in some.split()]
+# model, tokenizer = load()
+# ids = torch.tensor([tokenizer.encode(name) for name in names])[:, 0]
+# rows = F.normalize(model.embedding.weight.detach()[ids], dim=1)
+# cosines = rows @ rows.T
+# title = "nouns of one German gender are alike (der, die, das: 20 each)"
+# marks = [names[i] if i % 2 == 0 else "" for i in range(60)]
+# ax = plotting.new_axes(8, 6.5)
+# plotting.heatmap(cosines, marks, marks, title, ax, largest=0.7);
+
+# %% tags=["active-ipynb"]
+# nearest = cosines.fill_diagonal_(-1).argmax(dim=1).tolist()
+# same = sum(genders[i] == genders[j] for i, j in enumerate(nearest))
+# print(f"the nearest of the 60 has the same German gender: {same} of 60 (chance: 19)")
+# for name in ("cat", "dog", "house"):
+#     near = cosines[names.index(name)].topk(4).indices.tolist()
+#     print(f"nearest to {name}:", ", ".join(names[i] for i in near))
+# assert same > 50
+
+# %% [markdown]
+# The model has sorted English nouns by German gender: each of the sixty has a noun of its own gender as its nearest. Nobody gave it
+# genders; but to write *der*, *die* or *das*, and the right ending of every adjective before the noun, it needs them. Within a gender
+# meaning shows as well: nearest to "cat" and to "dog" are animals and persons, nearest to "house" are things.
+#
+# One row of the picture is like no other: "hat". These three letters are also a German word (*has*), and because both languages share
+# one vocabulary, both words share a row.
+#
+# Does sharing one matrix bring a word and its translation together?
+
+# %% tags=["active-ipynb"]
+# german = {"cat": "Katze", "dog": "Hund", "house": "Haus", "book": "Buch"}
+# everything = F.normalize(model.embedding.weight.detach(), dim=1)
+# for name, translation in german.items():
+#     row = rows[names.index(name)]
+#     other = everything[tokenizer.encode(translation)[0]]
+#     rank = (everything @ row > other @ row).sum().item()
+#     print(f"{name} and {translation}: cosine {other @ row:.2f}, "
+#           f"{rank:,} of {len(everything):,} rows are nearer")
+
+# %% [markdown]
+# It does not: most rows of the matrix are nearer to a noun than the row of its translation, so the two languages have no common
+# directions for meanings here. Nothing in training asks for them. The English row is read by the encoder, the German row is read
+# and written by the decoder, and the layers between may translate one into the other.
 
 # %% [markdown]
 # ## Checks
@@ -282,29 +416,87 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # their_gradient, = torch.autograd.grad((theirs * direction).sum(), table.weight)
 # assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
 # assert torch.allclose(our_gradient, their_gradient, rtol=0, atol=1e-9)
+# print("values and gradients equal torch's to 1e-9")
 
 # %% [markdown]
-# ## Exercise
+# ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# The gradient of the loss $-\log p_{gold}$ with respect to the logits $z$ has a simple form. Write it with `softmax(z)`
-# and `F.one_hot(gold, 4)`. (A hint: which scores should go up, and which down?)
+# **1.** Write the loss of a batch, $-\log p$ of the right type averaged over all predictions, from the logits and without overflow.
+# Use `exp`, `log` and sums, not a ready softmax.
 
 # %% tags=["active-ipynb"]
-# z = torch.randn(3, 4, requires_grad=True)  # three predictions among four types
-# gold = torch.tensor([0, 3, 1])
-# your_answer = ...
-# if your_answer is not ...:
-#     loss = -softmax(z)[range(3), gold].log().sum()
-#     gradient, = torch.autograd.grad(loss, z)
-#     assert torch.allclose(gradient, your_answer, atol=1e-6)
+# from transformer.exercises.embeddings import check_cross_entropy
+#
+# def cross_entropy(logits, gold):
+#     """logits (n, V), gold (n,) ids -> a number, in nats"""
+#     ...
+#
+# check_cross_entropy(cross_entropy)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_answer = softmax(z) - F.one_hot(gold, 4)`:
-# what was predicted minus what was right. It is zero where the prediction is certain and correct.
+# ```python
+# def cross_entropy(logits, gold):
+#     z = logits - logits.max(dim=1, keepdim=True).values
+#     log_sum = z.exp().sum(dim=1).log()
+#     right = z[torch.arange(len(gold)), gold]
+#     return (log_sum - right).mean()
+# ```
+#
+# The logarithm of softmax is a difference, so no probability has to be computed, and none can round to 0.
+# </details>
+#
+# **2.** Write the gradient of this loss with respect to the logits. (Which scores should go up, and which down?)
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.embeddings import check_gradient
+#
+# def gradient(logits, gold):
+#     """logits (n, V), gold (n,) ids -> (n, V)"""
+#     ...
+#
+# check_gradient(gradient)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def gradient(logits, gold):
+#     predicted = logits.softmax(dim=1)
+#     right = F.one_hot(gold, logits.shape[1])
+#     return (predicted - right) / len(gold)
+# ```
+#
+# The gradient is what was predicted minus what was right. It is zero where the prediction is certain and correct.
+# </details>
+#
+# **3.** Find neighbours: the `k` rows of a matrix that are nearest to a given row by cosine, the row itself left out,
+# nearest first.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.embeddings import check_neighbours
+#
+# def neighbours(E, row, k):
+#     """E (V, d), the number of a row, how many -> list of k row numbers"""
+#     ...
+#
+# check_neighbours(neighbours)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def neighbours(E, row, k):
+#     lengths = E.norm(dim=1)
+#     cosines = E @ E[row] / (lengths * lengths[row])
+#     cosines[row] = -2
+#     return cosines.topk(k).indices.tolist()
+# ```
+#
+# Without the division by the lengths, long rows would be near to everything.
 # </details>
 
 # %% [markdown]

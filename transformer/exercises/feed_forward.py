@@ -1,0 +1,37 @@
+"""Exercises of notebook 05: the network without ReLU, SwiGLU, a hat of kinks."""
+
+import torch
+import torch.nn.functional as F
+
+from transformer.exercises import Exercise
+
+
+def numbers(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    """Random tensors of these shapes, the same at every call."""
+    chance = torch.Generator().manual_seed(5)
+    return tuple(torch.randn(shape, generator=chance) for shape in shapes)
+
+
+def merged(x, W_1, b_1, W_2, b_2) -> tuple[torch.Tensor, ...]:
+    """A, c and x A + c, found by sending unit vectors through both layers."""
+    def both(rows):
+        return F.linear(F.linear(rows, W_1.T, b_1), W_2.T, b_2)
+
+    c = both(torch.zeros(len(W_1)))
+    return both(torch.eye(len(W_1))) - c, c, both(x)
+
+
+check_merged = Exercise(
+    merged, lambda: [numbers((2, 3, 4), (4, 8), (8,), (8, 4), (4,)),
+                     numbers((5, 3), (3, 2), (2,), (2, 3), (3,))],
+    "multiply the brackets out: (x W_1 + b_1) W_2 + b_2")
+
+check_swiglu = Exercise(
+    lambda x, W, V, W_2: (F.silu(x @ W) * (x @ V)) @ W_2,
+    lambda: [numbers((2, 3, 4), (4, 6), (4, 6), (6, 4)), numbers((5, 2), (2, 3), (2, 3), (3, 2))],
+    "only one of the two hidden layers goes through the logistic function")
+
+check_hat = Exercise(
+    lambda x, relu: (1 - x.abs()).clamp(min=0),
+    lambda: [(torch.linspace(-3, 3, 25), torch.relu), (torch.tensor([-7.0, 0.3]), torch.relu)],
+    "each unit adds a kink; the slopes have to be 0, 1, -1 and 0 in turn")
