@@ -15,6 +15,10 @@ from transformer.exercises import Exercise
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
+    "halves": ("(hands - 1)", "hands"),
+    "back": ("torch.stack([cos, sin]), torch.stack([-sin, cos])",
+             "torch.stack([cos, -sin]), torch.stack([sin, cos])"),
+    "rotate": ("len(x))[:, None]", "1, len(x) + 1)[:, None]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "gradient": (" / len(gold)", ""),
     "neighbours": (" / (lengths * lengths[row])", ""),

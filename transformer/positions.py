@@ -9,9 +9,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/07_positions.ipynb)
 #
-# Attention compares every word with every other, and does not care where they stand. So the order has to be written into
+# Attention compares every word with every other word, and does not use where they stand. So the order of the words has to be written into
 # the vectors themselves. The paper adds to each embedding a pattern of sines and cosines that is different at each
-# position (Section 3.5). This notebook builds that pattern, looks at it, and shows why it suits attention.
+# position (Section 3.5). At the end you will have this pattern and the two alternatives that are used most, learned
+# and rotary positions, and know what suits each of them to attention. Reading takes about 25 minutes, running it a few seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -32,14 +33,15 @@ from torch import Tensor, nn
 # %% tags=["active-ipynb"]
 # from transformer import plotting
 # from transformer.attention import MultiHeadAttention
+# from transformer.figures.diagrams import clocks
 #
 # torch.manual_seed(0);
 
 # %% [markdown]
 # ## What attention is without positions
 #
-# The first exercise of [notebook 04](04_attention.ipynb) asked what comes out of self-attention when the words are
-# shuffled. The answer was: the same vectors, shuffled. Here it is once more, with "dog bites man" and "man bites dog":
+# When the words of a sentence change places, self-attention ([notebook 04](04_attention.ipynb)) gives the same vectors as before, in their
+# new places. The cell shows it for "dog bites man" and "man bites dog":
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=16, h=2)
@@ -52,16 +54,18 @@ from torch import Tensor, nn
 # assert torch.allclose(there, back.flip(1), atol=1e-6)
 
 # %% [markdown]
-# No difference but rounding. Whoever bites, "dog" gets the same vector. The position-wise network of
-# [notebook 05](05_feed_forward.ipynb) cannot help: it sees one position at a time. A recurrent network reads in order
-# and a convolution knows its neighbours; a Transformer has to be told. (This is attention without a mask. A causal mask breaks the symmetry a little: the first word sees one word, the third sees three.)
+# There is no difference but rounding: "dog" gets the same vector, whether it bites or is bitten. The position-wise network of
+# [notebook 05](05_feed_forward.ipynb) cannot help, because it sees one position at a time. A recurrent network reads in
+# order and a convolution works on neighbours, but a Transformer has to be told the positions. (This holds for attention without a mask. A
+# causal mask breaks the symmetry a little: the first word sees one word, the third sees three.)
 
 # %% [markdown]
 # ## A clock with many hands
 #
-# Why not simply add the number of the position? At position 500 it would drown the word. So all positions must be told apart by small values. How do you write the number 1,234,567 with small values only? As digits: the last one changes at every step, the
-# one before it ten times more slowly, and so on. The paper does this smoothly. Each pair of components is the hand of a
-# clock, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians a position:
+# The number of the position itself could be added, but at position 500 it would be far larger than anything the word's vector holds. All
+# positions have to be told apart by small values. Written numbers solve the same problem with digits: in 1,234,567 the last digit changes at every
+# step, the one before it ten times more slowly, and so on. The paper does this smoothly. Each pair of components is
+# the hand of a clock, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians from one position to the next:
 #
 # $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, \ldots, d_{model}/2 - 1$$
 
@@ -79,8 +83,20 @@ def frequencies(d_model: int) -> Tensor:
 
 
 # %% [markdown]
-# One full turn takes $2\pi / \omega_i$ positions, the wavelength. The paper says the wavelengths form a geometric
-# progression from $2\pi$ to $10000 \cdot 2\pi$.
+# The picture shows the eight hands of $d_{model} = 16$ at six positions. A row of clocks is a position, and the place of each hand's end is a
+# cosine (to the right) and a sine (upwards).
+
+# %% tags=["active-ipynb"]
+# places = [0, 1, 2, 10, 100, 1000]
+# angles = torch.tensor(places)[:, None] * frequencies(16)
+# clocks(angles, [f"position {pos}" for pos in places],
+#        [f"hand {i}" for i in range(8)], "each hand turns more slowly than the one before");
+
+# %% [markdown]
+# Neighbouring positions differ in the fast hands on the left, far ones also in the slow hands on the right.
+#
+# One full turn of a hand takes $2\pi / \omega_i$ positions, its wavelength. The paper says that the wavelengths form a
+# geometric progression from $2\pi$ to $10000 \cdot 2\pi$.
 
 # %%
 def wavelengths(d_model: int) -> Tensor:
@@ -99,18 +115,21 @@ def wavelengths(d_model: int) -> Tensor:
 #           f"ratio {turns[1] / turns[0]:.4f}")
 
 # %% [markdown]
-# The first is exactly $2\pi$: six positions and a bit. The last comes close to $10000 \cdot 2\pi$ in wide models and never reaches it,
-# because the last exponent is $(d_{model} - 2)/d_{model}$, a little under 1. In between, each is a fixed multiple of
-# the one before.
+# The first wavelength is exactly $2\pi$, a little over six positions. Each of the others is a fixed multiple of the one before. The
+# last comes close to $10000 \cdot 2\pi$ in wide models and never reaches it, because the last exponent is
+# $(d_{model} - 2)/d_{model}$, a little under 1. The authors' own code, tensor2tensor, divides by $d_{model} - 2$ instead, so that its last wavelength is exactly
+# $10000 \cdot 2\pi$. We follow the paper's formula.
 
 # %% [markdown]
 # ## The table
 #
-# The hand's height and its sideways reach are sine and cosine. They stand side by side, sine first:
+# The two coordinates of a hand's end are the sine and the cosine of its angle. In the table they stand side by side, sine first:
 #
 # $$PE_{(pos,\, 2i)} = \sin(pos \cdot \omega_i), \qquad PE_{(pos,\, 2i+1)} = \cos(pos \cdot \omega_i)$$
 #
-# We compute in float64 and round once, at the end: at position 1,000 a float32 angle is already off in the fifth decimal.
+# (tensor2tensor puts all sines into the first half and all cosines into the second. The order does not matter to a model that is
+# trained from the start, because every matrix that meets these components is learned.) We compute in float64 and round once,
+# at the end: at position 1,000 a float32 angle is already wrong in the fifth decimal.
 
 # %%
 def sinusoids(n: int, d_model: int) -> Tensor:
@@ -127,31 +146,34 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # ticks = [t if t % 8 == 0 else "" for t in range(64)]
-# plotting.heatmap(sinusoids(64, 64), ticks, ticks, labels=("component", "position"));
+# title = "each position has a pattern of its own"
+# labels = ("component", "position")
+# plotting.heatmap(sinusoids(64, 64), ticks, ticks, title, labels=labels);
 
 # %% [markdown]
-# Each row is one position, each column one component; red is $+1$, blue is $-1$. On the left the columns flicker from one
-# position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0 (grey)
-# and the cosines near 1, like the leading digits of small numbers. No two rows are alike.
+# Each row is one position and each column one component; red is $+1$, blue is $-1$. On the left the columns change from one
+# position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0
+# (grey) and the cosines near 1, like the leading digits of small numbers. No two rows are alike.
 #
 # Four of the columns as curves:
 
 # %% tags=["active-ipynb"]
 # curves = {f"component {c}": sinusoids(100, 64)[:, c] for c in (0, 8, 16, 17)}
 # wide = plotting.new_axes(9, 2.8)
-# plotting.lines(range(100), curves, "position", "value", ax=wide)
+# title = "later components are slower; 16 and 17 are a quarter turn apart"
+# plotting.lines(range(100), curves, "position", "value", title, ax=wide)
 # wide.legend(bbox_to_anchor=(1, 1), loc="upper left");
 
 # %% [markdown]
-# Components 16 and 17 are sine and cosine of one frequency, a quarter turn apart. Why both? A sine alone has the same
-# value twice in each turn. Together they fix the hand's angle.
+# Components 16 and 17 are the sine and the cosine of one frequency. Both are needed, because a sine alone has each value
+# twice in a turn, and only the two together tell the angle.
 
 # %% [markdown]
 # ## A shift is a rotation
 #
-# The authors chose this pattern because they expected that a model could easily learn to look "three words back". For
-# every fixed $k$, $PE_{pos+k}$ is the same linear map of $PE_{pos}$, wherever $pos$ is. The reason is the addition
-# theorem; for each frequency it is a rotation by $k\omega$:
+# The authors chose this pattern because they expected that a model could easily learn to look at the word three places
+# back, say. For every fixed $k$, $PE_{pos+k}$ is the same linear map of $PE_{pos}$, wherever $pos$ is. This follows from the
+# addition theorems: for each frequency the map is a rotation by $k\omega$:
 #
 # $$\begin{pmatrix} \sin((pos+k)\,\omega) \\ \cos((pos+k)\,\omega) \end{pmatrix} =
 # \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
@@ -172,22 +194,25 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # sides = ("component at pos", "component at pos + 3")
-# plotting.heatmap(shift_matrix(3, 8), range(8), range(8), values=True, labels=sides)
+# title = "three positions on: one rotation for each frequency"
+# plotting.heatmap(
+#     shift_matrix(3, 8), range(8), range(8), title, values=True, labels=sides)
 # table, M = sinusoids(1100, 512), shift_matrix(100, 512)
 # difference = (table[:1000] @ M.T - table[100:]).abs().max().item()
 # print(f"1,000 positions moved by 100: largest difference {difference:.0e}")
 # assert difference < 1e-9
 
 # %% [markdown]
-# Blocks of 2 by 2 along the diagonal, zeros elsewhere. The first block turns fast; the last is nearly the identity. An
-# attention head can hold such a matrix inside $W_Q$ and $W_K$, for half as many frequencies as it is wide (each has a sine and
-# a cosine; in the base model a head is 64 wide, which makes 32 of the 256 frequencies). Then its queries fit the keys three positions back, anywhere in the sentence.
+# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns fast; the last is nearly the
+# identity. An attention head can hold such a matrix inside $W_Q$ and $W_K$, for half as many frequencies as the head is wide, because each has
+# a sine and a cosine. (In the base model a head is 64 wide, which makes 32 of the 256 frequencies.) The head's queries then fit
+# the keys three positions back, anywhere in the sentence.
 
 # %% [markdown]
 # ## Nearness
 #
-# A second gift of sine and cosine: the inner product of two positions depends on their distance only,
-# $PE_p \cdot PE_q = \sum_i \cos((p - q)\,\omega_i)$. It is largest at distance 0. Attention scores are inner products.
+# Sine and cosine have a second property that suits attention, whose scores are inner products: the inner product of two positions depends on
+# their distance only, $PE_p \cdot PE_q = \sum_i \cos((p - q)\,\omega_i)$, and it is largest at distance 0.
 
 # %% tags=["active-ipynb"]
 # products = table[:101] @ table[:101].T
@@ -195,26 +220,30 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # ticks = [t if t % 20 == 0 else "" for t in range(101)]
 # plotting.heatmap(products, ticks, ticks, "PE(p) · PE(q)", left, labels=("q", "p"))
 # row = {"p = 50": products[50]}
-# plotting.lines(range(-50, 51), row, "distance q - p", "PE(p) · PE(q)", ax=right)
+# title = "near positions have a large product"
+# labels = ("distance q - p", "PE(p) · PE(q)")
+# plotting.lines(range(-50, 51), row, *labels, title, ax=right)
 # positions = torch.arange(101)
 # by_distance = frequencies(512)[:, None].mul(positions).cos().sum(dim=0)
 # expected = by_distance[(positions[:, None] - positions).abs()]
 # assert torch.allclose(products, expected, rtol=0, atol=1e-9)
 
 # %% [markdown]
-# Left: each diagonal has one colour, so only the distance counts. Right: one row of it. The peak is at distance 0, with
-# the value $d_{model}/2 = 256$; it falls off on both sides alike. So "near" is easy to read from the products, "before
-# or after" is not: for that, the projections must turn one side, as above.
+# On the left each diagonal has one colour, so only the distance counts. On the right is one row of it. The peak is at
+# distance 0, with the value $d_{model}/2 = 256$, and it falls off in the same way on both sides. So these products tell near from far, and not
+# before from after. In a model the scores are not these products: both sides first pass through the learned matrices
+# $W_Q$ and $W_K$, together with the word. Two matrices that are alike keep the nearness, and two that differ by a rotation, as above, tell before from after; what a
+# trained head does has to be looked at ([notebook 19](19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Adding it to the embeddings
 #
-# The paper adds, it does not concatenate: the width stays $d_{model}$. Both parts can still be told apart, because a
-# model may use different directions for each. This is also why [notebook 06](06_embeddings.ipynb) multiplies embeddings by
-# $\sqrt{d_{model}}$: then they have about the same size as the sines.
+# The paper adds the pattern to the embedding and does not put the two side by side, so the width stays $d_{model}$. A model can still tell
+# both parts apart, because it may use different directions for each. The factor $\sqrt{d_{model}}$ of
+# [notebook 06](06_embeddings.ipynb) gives the embeddings about the same size as the sines.
 #
-# A table has an end. Past it there must be a clear error, not a wrong row. `start` is for writing word by word: the
-# newest word alone comes in, and stands at position `start`.
+# A table has an end, and past it there must be a clear error rather than a wrong row. The argument `start` is for writing word by word,
+# where the newest word alone comes in, and stands at position `start`.
 
 # %%
 def positions_of(table: Tensor, start: int, length: int) -> Tensor:
@@ -259,21 +288,24 @@ class SinusoidalPositions(nn.Module):
 #     print(error)
 
 # %% [markdown]
-# With positions added, "dog bites man" and "man bites dog" are no longer the same, and a word that comes in alone gets
-# the row of its place:
+# With positions added, "dog bites man" and "man bites dog" give different vectors:
 
 # %% tags=["active-ipynb"]
 # there, back = positions(words), positions(words.flip(1))
 # after_there, after_back = heads(there, there, there), heads(back, back, back)
 # assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
 # assert torch.equal(positions(words[:, 2:], start=2), there[:, 2:])
+# print("with positions the order matters, and a word alone gets the row of its place")
 
 # %% [markdown]
 # ## Learned positions
 #
-# The other choice of the time (Gehring et al., 2017): one learned vector for each position. Row E of Table 3 tries it
-# and finds nearly the same BLEU, 25.7 for 25.8. The paper keeps the sines, because they might carry over to sentences
-# longer than any seen in training. Here it is a switch: `positions="learned"` in the next notebook.
+# The other choice of the time was one learned vector for each position (Gehring et al., 2017). Row E of Table 3 tries it
+# and finds nearly the same BLEU, 25.7 in place of 25.8. The paper keeps the sines, because they might carry over to sentences
+# longer than any in training. The model of the next notebook takes `positions="learned"`.
+#
+# **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. Row E
+# therefore compares two sizes at the start as well as two kinds of positions.
 
 # %%
 class LearnedPositions(nn.Module):
@@ -295,19 +327,21 @@ class LearnedPositions(nn.Module):
 # learned = LearnedPositions(max_positions=50, d_model=16)
 # learned(torch.randn(4, 20, 16)).square().sum().backward()
 # touched = learned.table.grad.abs().sum(dim=1) > 0
+# print(f"rows with a gradient: {touched.sum()} of {len(touched)}")
 # assert touched.tolist() == [True] * 20 + [False] * 30
 
 # %% [markdown]
-# The check passed: sentences of 20 words give a gradient to the first 20 rows only. That is the weakness. Rows past the longest
-# sentence of training are never touched and stay random. The sines are defined everywhere. Whether a model makes good use of
-# positions it has not met in training is another question, which the paper leaves open; [notebook 17](17_variations.ipynb) asks it.
+# Sentences of 20 words give a gradient to the first 20 rows only, so rows past the longest sentence of training are never
+# trained and stay random. The sines are defined everywhere. Whether a model makes good use of sines at positions that it has not met in training is
+# another question, which the paper leaves open; [notebook 17](17_variations.ipynb) measures it.
 
 # %% [markdown]
 # ## Turning queries and keys
 #
-# If an inner product of two positions depends on their distance only, why not let it act where inner products are taken? Rotary
-# positions (Su et al., 2021) add nothing to the embeddings. They turn each query and each key by the angles of their own position, two
-# numbers at a time: this notebook's rotation, applied inside attention. The switch is `positions="rotary"` in the next notebook.
+# Sines that are added to embeddings have to pass through the learned matrices before they reach a score. Rotary positions (Su et
+# al., 2021), which most language models use today, act on the scores directly. They add nothing to the embeddings. They turn each query and each
+# key by the angles of its own position, two numbers at a time: this notebook's rotation, applied inside attention. The
+# model of the next notebook takes `positions="rotary"`.
 
 # %%
 class RotaryPositions(nn.Module):
@@ -355,46 +389,96 @@ class RotaryPositions(nn.Module):
 #         angle = pos / 10000 ** (2 * i / 32)
 #         assert abs(table[pos, 2 * i] - math.sin(angle)) < 1e-9
 #         assert abs(table[pos, 2 * i + 1] - math.cos(angle)) < 1e-9
+# print("6,400 entries agree with the formula")
 
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# **1.** Moving by $a$ and then by $b$ positions is moving by $a + b$. Undo a move by 7: which matrix brings $PE_{pos+7}$
-# back to $PE_{pos}$, for $d_{model} = 64$? (There are two ways to write it.)
+# **1.** Write the table in the form of tensor2tensor: all sines in the first half, all cosines in the second, and the last wavelength exactly
+# $10000 \cdot 2\pi$.
 
 # %% tags=["active-ipynb"]
-# undo = ...
-# if undo is not ...:
-#     nothing = torch.eye(64, dtype=torch.float64)
-#     assert torch.allclose(undo @ shift_matrix(7, 64), nothing, atol=1e-9)
+# from transformer.exercises.positions import check_halves
+#
+# def halves(n, d_model):
+#     """The table of positions 0 to n - 1: (n, d_model)"""
+#     ...
+#
+# check_halves(halves)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `undo = shift_matrix(-7, 64)`, or `shift_matrix(7, 64).T`: a rotation is undone by the opposite rotation, which is its
-# transpose.
+# ```python
+# def halves(n, d_model):
+#     hands = d_model // 2
+#     omega = 10000.0 ** (-torch.arange(hands) / (hands - 1))
+#     angles = torch.arange(n)[:, None] * omega
+#     return torch.cat([angles.sin(), angles.cos()], dim=1)
+# ```
+#
+# With `hands - 1` in the exponent the last frequency is $10000^{-1}$.
 # </details>
 #
-# **2.** A head should look two words back. With $q = PE_p$ unchanged, which matrix $A$ makes $q \cdot (A\, PE_j)$
-# largest at $j = p - 2$? (`table`, from the check above, is 32 wide.)
+# **2.** A head should look `k` words back. Build the matrix $A$ for which $PE_p \cdot (A\, PE_j)$ is largest at $j = p - k$,
+# from a list of frequencies. (The components are sine, cosine, sine, cosine, ... as in `sinusoids`.)
 
 # %% tags=["active-ipynb"]
-# A = ...
-# if A is not ...:
-#     assert ((table @ (table @ A.T).T).argmax(dim=1)[2:] == torch.arange(198)).all()
+# from transformer.exercises.positions import check_back
+#
+# def back(k, omega):
+#     """A number of words, frequencies (d / 2,) -> a matrix (d, d)"""
+#     ...
+#
+# check_back(back)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `A = shift_matrix(2, 32)`: it moves the key at $j$ to where $j + 2$ stands, and an inner product is largest where both
-# sides agree, at $j + 2 = p$.
+# ```python
+# def back(k, omega):
+#     A = torch.zeros(2 * len(omega), 2 * len(omega))
+#     for i, w in enumerate(omega):
+#         sin, cos = torch.sin(k * w), torch.cos(k * w)
+#         block = torch.stack([torch.stack([cos, sin]), torch.stack([-sin, cos])])
+#         A[2 * i:2 * i + 2, 2 * i:2 * i + 2] = block
+#     return A
+# ```
+#
+# The matrix moves the key at $j$ to where $j + k$ stands, and an inner product is largest where both sides agree, at $j + k = p$.
+# </details>
+#
+# **3.** Turn queries by their positions: rotary positions in a few lines, with complex numbers if you like
+# (`torch.view_as_complex`).
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.positions import check_rotate
+#
+# def rotate(x, omega):
+#     """x (n, d), frequencies (d / 2,) -> (n, d), row pos turned by pos times omega"""
+#     ...
+#
+# check_rotate(rotate)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def rotate(x, omega):
+#     angles = torch.arange(len(x))[:, None] * omega
+#     pairs = torch.view_as_complex(x.unflatten(1, (-1, 2)).contiguous())
+#     turned = pairs * torch.polar(torch.ones_like(angles), angles)
+#     return torch.view_as_real(turned).flatten(1)
+# ```
+#
+# To multiply by a complex number of length 1 is to turn by its angle.
 # </details>
 
 # %% [markdown]
 # ## Next
 #
-# All parts are there. [08 The model](08_model.ipynb) puts them together and sees them learn. In Colab the next
+# All parts are there. [08 The model](08_model.ipynb) puts them together and shows them learn. In Colab the next
 # notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
 # with `pip install -e .`.

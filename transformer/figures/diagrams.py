@@ -1,5 +1,7 @@
 """Boxes and arrows: how the parts of a model hang together."""
 
+import math
+
 from transformer.plotting import COLOURS, new_axes
 
 LINE = "#333333"
@@ -57,3 +59,21 @@ def draw_box(ax, x, y, text, colour):
     if colour is not None:
         box.set_facecolor(COLOURS[colour] + "50")
     return box
+
+
+def clocks(angles, rows, columns, title=""):
+    """A clock for each of the angles (R, C), in radians: the hand's end is at (cosine, sine)."""
+    from matplotlib.patches import Circle
+
+    axes = new_axes(0.95, 0.95, len(rows), len(columns), squeeze=False)
+    for row, (name, some) in enumerate(zip(rows, angles)):
+        for ax, column, angle in zip(axes[row], columns, some):
+            ax.plot([0, math.cos(angle)], [0, math.sin(angle)], color=COLOURS[0], lw=2)
+            ax.add_artist(Circle((0, 0), 1, fill=False, color="grey"))
+            ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal")
+            ax.set_frame_on(False)
+            if row == 0:
+                ax.set_title(column, fontsize=8)
+        axes[row, 0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    axes[0, 0].figure.suptitle(title, fontsize=10)
+    return axes
