@@ -21,7 +21,7 @@ from transformer.convolution import (
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import beam_search, greedy_search, length_penalty
-from transformer.recurrence import Cache
+from transformer.frame import Cache
 from transformer.training import TrainingConfig, train, validation_loss
 
 

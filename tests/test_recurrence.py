@@ -12,23 +12,18 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import beam_search, greedy_search, length_penalty
+from transformer.frame import Cache, go_on, sentence_lengths
 from transformer.recurrence import (
     AdditiveScore,
-    Cache,
-    LinearRecurrence,
     RecurrenceConfig,
     RecurrentEncoderDecoder,
     blend,
-    go_on,
     gradient_by_distance,
     gru_step,
-    learn_to_reverse,
     lstm_step,
-    sentence_lengths,
-    share_reversed,
     summary,
 )
-from transformer.toys import rows_to_reverse
+from transformer.toys import LinearRecurrence, learn_to_reverse, rows_to_reverse, share_reversed
 from transformer.training import TrainingConfig, train, validation_loss
 
 KINDS = [("gru", True), ("gru", False), ("lstm", True), ("lstm", False)]

@@ -27,13 +27,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.recurrence import (
+from transformer.frame import (
     Cache,
     SequenceConfig,
     SequenceToSequence,
-    blend,
+    convolutional_flops,
     sentence_lengths,
 )
+from transformer.recurrence import blend
 
 
 # %% [markdown]
@@ -41,8 +42,7 @@ from transformer.recurrence import (
 
 # %% tags=["active-ipynb"]
 # from transformer import plotting
-# from transformer.recurrence import learn_to_reverse, share_reversed
-# from transformer.toys import rows_to_reverse
+# from transformer.toys import learn_to_reverse, rows_to_reverse, share_reversed
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
@@ -256,12 +256,7 @@ class ConvolutionConfig(SequenceConfig):
             raise ValueError("k must be odd, so that a window has a middle, "
                              f"not {self.k}")
 
-    def forward_flops(self, S: int, T: int) -> int:
-        """FLOPs of matrix products in one pass over a pair of S and T tokens."""
-        d = self.d_model
-        blocks = self.N * 4 * self.k * (S + T) * d * d  # 2d outputs from k d inputs
-        look = self.N * (2 * T * d * d + 4 * S * T * d)
-        return blocks + look + 2 * T * d * self.vocab_size
+    forward_flops = convolutional_flops  # what notebook 11 counts
 
 
 # %% [markdown]

@@ -4,6 +4,7 @@ Nothing here knows the model: what is examined is passed in.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -19,6 +20,58 @@ def rows_to_reverse(count, low, high):
     backwards = [torch.cat([start, row.flip(0), end]) for row in rows]
     source = pad_sequence(rows, batch_first=True)
     return source, pad_sequence(backwards, batch_first=True)
+
+
+def learn_to_reverse(model, steps):
+    """Train an encoder-decoder on 64 rows of two to ten digits a step, and return it.
+
+    The learning rate falls from 0.005 to 0; afterwards the model is in eval mode.
+    """
+    optimizer = torch.optim.Adam(model.train().parameters())
+    for step in range(steps):
+        source, target = rows_to_reverse(64, 2, 10)
+        logits = model(source, target[:, :-1])
+        gold = target[:, 1:]
+        loss = F.cross_entropy(logits.flatten(0, 1), gold.flatten(), ignore_index=0)
+        optimizer.param_groups[0]["lr"] = 0.005 * (1 - step / steps)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.eval()
+
+
+@torch.no_grad()
+def share_reversed(model, length, count=300):
+    """The share of count new rows of a length that the model says backwards.
+
+    Every digit and the end mark must be right.
+    """
+    source, target = rows_to_reverse(count, length, length)
+    state = model.start(source)
+    token = target[:, :1]
+    right = torch.ones(count, dtype=torch.bool)
+    for t in range(1, length + 2):
+        token = model.step(token, state).argmax(dim=-1, keepdim=True)  # goes back in
+        right &= token[:, 0] == target[:, t]
+    return right.float().mean().item()
+
+
+class LinearRecurrence(nn.Module):
+    """h_t = W h_(t-1) + x_t, from h = 0: x (B, T, d) -> (B, T, d).
+
+    W is g times a random rotation, so that W^t is g^t long.
+    """
+
+    def __init__(self, d, g):
+        super().__init__()
+        self.W = nn.Parameter(g * nn.init.orthogonal_(torch.empty(d, d)))
+
+    def forward(self, x):
+        states = [x[:, 0]]
+        for x_t in x[:, 1:].unbind(dim=1):
+            states.append(states[-1] @ self.W.T + x_t)
+        return torch.stack(states, dim=1)
 
 
 class Average(nn.Module):

@@ -51,6 +51,22 @@ def encoder_and_decoder():
     return flow(boxes, [*arrows, ((0, 4), (1, 3), 0)], frames)
 
 
+def unrolled(source, target):
+    """A recurrent translator in time: encoder states over source words, decoder over target."""
+    words, S = [*source, "<s>", *target], len(source)
+    boxes = {}
+    for i, word in enumerate(words):
+        x = i + (i >= S)  # a gap between the two
+        boxes[f"x{i}"] = (x, 0, word, None)
+        boxes[f"h{i}"] = (x, 1, f"$h_{i + 1}$", int(i >= S))
+        if i >= S:
+            boxes[f"y{i}"] = (x, 2, [*words, "</s>"][i + 1], None)
+    arrows = [(f"x{i}", f"h{i}", 0) for i in range(len(words))]
+    arrows += [(f"h{i}", f"h{i + 1}", 0) for i in range(len(words) - 1)]
+    arrows += [(f"h{i}", f"y{i}", 0) for i in range(S, len(words))]
+    return flow(boxes, arrows, ax=new_axes(1.2 * len(words), 2.6))
+
+
 def draw_box(ax, x, y, text, colour):
     """Text in a rounded box; returns the box, so that arrows can end at its edge."""
     style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#555555"}
