@@ -1,6 +1,7 @@
 """The corpora known by name: their files, checksums, licences, languages, splits."""
 
 import csv
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,64 +47,38 @@ class Corpus:
     cut: dict[str, tuple] = field(default_factory=dict)
 
 
-FILES_TABLE = Path(__file__).with_name("files.tsv")
+HERE = Path(__file__).parent
+READERS = {"tatoeba": tatoeba_pairs, "wmt14": wmt14_pairs, "treebank_nltk": tree_pairs,
+           "treebank_craft": tree_pairs}  # the others' files correspond line by line
 
 
-def read_files(path: Path = FILES_TABLE) -> dict[str, File]:
-    """The files of a table, each named as it lies in the download folder, or in a mirror."""
-    with open(path, encoding="utf8", newline="") as table:
+def read_files() -> dict[str, File]:
+    """The files of files.tsv, each named as it lies in the download folder, or in a mirror."""
+    with open(HERE / "files.tsv", encoding="utf8", newline="") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
     return {row["file"]: File(row["url"], row["sha256"] or None,
                               int(row["lines"]) if row["lines"] else None,
                               row["member"] or None, row["md5"] or None) for row in rows}
 
 
-FILES = read_files()
-WMT_USE = "none stated; distributed for research by the Workshop on Statistical Machine Translation"
-NEWSTEST_2013 = ("newstest/newstest2013.en-de.en", "newstest/newstest2013.en-de.de")
-NEWSTEST_2014 = ("newstest/newstest2014.en-de.en", "newstest/newstest2014.en-de.de")
-EUROPARL = "europarl_20k/europarl-v7.first20000.de-en"
-MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
-MULTI30K |= {name: name for name in ("test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")}
-THREE = ("train", "validation", "test")
-CORPORA = {
-    "bundled": Corpus(
+def read_corpora() -> dict[str, Corpus]:
+    """The corpora of corpora.toml, and the bundled one."""
+    found = {"bundled": Corpus(
         {split: (bundled_file(split),) for split in BUNDLED_SPLITS},
-        "that of this project", "made by the grammar in data/grammar", read=bundled_pairs),
-    "multi30k": Corpus(
-        {split: (f"multi30k/{name}.en.gz", f"multi30k/{name}.de.gz")
-         for split, name in MULTI30K.items()},
-        "research and education, non-commercial",
-        "Elliott, Frank, Sima'an, Specia: Multi30K, 2016; "
-        "its later test sets: Elliott et al., 2017; Barrault et al., 2018"),
-    "tatoeba": Corpus(
-        dict.fromkeys(THREE, ("tatoeba/deu-eng.zip",)), "CC BY 2.0",
-        "the contributors of tatoeba.org, through manythings.org/anki (13 May 2018)",
-        read=tatoeba_pairs,
-        cut={"validation": (0, 2000), "test": (2000, 4000), "train": (4000, None)}),
-    "newstest2013": Corpus({"test": NEWSTEST_2013}, WMT_USE, "Bojar et al.: Findings of WMT 2013"),
-    "newstest2014": Corpus({"test": NEWSTEST_2014}, WMT_USE, "Bojar et al.: Findings of WMT 2014"),
-    "wmt14": Corpus(
-        {"train": ("wmt14/train.en", "wmt14/train.de"),
-         "validation": NEWSTEST_2013, "test": NEWSTEST_2014},
-        WMT_USE, "Bojar et al.: Findings of WMT 2014; prepared by Luong, Pham, Manning, 2015",
-        read=wmt14_pairs),
-    "europarl": Corpus(
-        dict.fromkeys(THREE, (f"{EUROPARL}.en.gz", f"{EUROPARL}.de.gz")),
-        "none stated", "Koehn: Europarl, 2005",
-        cut={"train": (0, 18_000), "validation": (18_000, 19_000), "test": (19_000, 20_000)}),
-    "treebank_nltk": Corpus(
-        dict.fromkeys(THREE, ("treebank_nltk/treebank.zip",)), "non-commercial use only",
-        "Marcus, Santorini, Marcinkiewicz: Building a large annotated corpus of English, 1993; "
-        "the sample in NLTK",
-        ("en", "trees"), tree_pairs,  # whole files: to 0136, 0162, 0199
-        cut={"train": (0, 2998), "validation": (2998, 3449), "test": (3449, 3914)}),
-    "treebank_craft": Corpus(
-        dict.fromkeys(THREE, ("treebank_craft/craft_treebank_penn.tar.gz",)), "CC BY 3.0",
-        "Verspoor et al., 2012, and the other authors of CRAFT, "
-        "the Colorado Richly Annotated Full-Text corpus",
-        ("en", "trees"), tree_pairs),
-}
+        "that of this project", "made by the grammar in data/grammar", read=bundled_pairs)}
+    with open(HERE / "corpora.toml", "rb") as file:
+        tables = tomllib.load(file)
+    for name, entry in tables.items():
+        splits = {split: tuple(files) for split, files in entry["splits"].items()}
+        cut = {split: (*ends, None)[:2] for split, ends in entry.get("cut", {}).items()}
+        first, second = entry.get("languages", ("en", "de"))
+        found[name] = Corpus(splits, entry["licence"], entry["citation"], (first, second),
+                             READERS.get(name, parallel_pairs), cut)
+    return found
+
+
+FILES = read_files()
+CORPORA = read_corpora()
 BUILT_IN = tuple(CORPORA)
 TREEBANKS = tuple(name for name, corpus in CORPORA.items() if corpus.languages[1] == "trees")
 
