@@ -33,7 +33,7 @@ def words() -> str:
 
 
 @dataclass
-class Train:
+class Train(Experiment):
     """Train a model on sentence pairs and save it in a folder.
 
     Without further options the recipe that suits the corpus is used; every option shown here
@@ -44,15 +44,8 @@ class Train:
     # bundled (comes with the package, and is taken where none is given), multi30k, tatoeba,
     # europarl, wmt14, treebank_craft, treebank_nltk (downloaded)
     corpus: str | None = None
-    reverse: bool = False  # translate the other way round
-    source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
-    target_file: Path | None = None  # their translations, line by line
     source_language: str | None = None  # code of your sentences' language (en where not given)
     target_language: str | None = None  # code of their translations' language (de where not given)
-    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
-    resume: bool = False  # go on with the run in the folder, with its own settings
-    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
-    compile: bool = False  # let torch.compile write kernels first (a minute; pays on GPUs)
     family: str | None = None  # transformer (where not given), recurrence, convolution
     preset: str | None = None  # model size: tiny, small, base or big
     model: Any = None

@@ -78,18 +78,21 @@ def maps_of_pair(layers, source, target) -> AttentionMaps:
 
 
 @torch.no_grad()
-def attention_maps(model, tokenizer, pairs) -> list:
-    """`AttentionMaps` of each (source, target) sentence pair; the target is read, not generated."""
-    model.eval()
+def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
+    """{kind: (B, N, h, rows, columns)}: weights between tokens, of a model that reads pairs."""
     batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id)
     batch = batch.to(next(model.parameters()).device)
-    with record_attention(model) as record:
+    with record_attention(model.eval()) as record:
         model(batch.source, batch.decoder_input)
     layers = {kind: [] for kind in KINDS}
     for name, calls in record.items():
         layers[kind_of(name)].append(calls[0].cpu())
-    layers = {kind: torch.stack(weights, dim=1) for kind, weights in layers.items()}
-    found = []
+    return {kind: torch.stack(weights, dim=1) for kind, weights in layers.items()}
+
+
+def attention_maps(model, tokenizer, pairs) -> list:
+    """`AttentionMaps` of each (source, target) sentence pair; the target is read, not generated."""
+    layers, found = weights_by_kind(model, tokenizer, pairs), []
     for i, pair in enumerate(pairs):
         sides = (words_and_groups(tokenizer, text) for text in pair)
         of_pair = {kind: weights[i] for kind, weights in layers.items()}  # (N, h, rows, columns)

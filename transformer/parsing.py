@@ -26,8 +26,7 @@ from itertools import accumulate
 
 import torch
 
-from transformer.attention import record_attention
-from transformer.data import collate, encode_pairs
+from transformer.maps import weights_by_kind
 from transformer.search import Batching, translate, translate_n_best
 from transformer.trees import Tree, read_trees, walk
 
@@ -41,7 +40,7 @@ from transformer.trees import Tree, read_trees, walk
 # import pandas as pd
 #
 # from transformer import plotting
-# from transformer.data import Tokenizer
+# from transformer.data import Tokenizer, encode_pairs
 # from transformer.evalb import Settings, brackets, score_trees, summary
 # from transformer.experiments.records import table
 # from transformer.figures import trees
@@ -447,7 +446,6 @@ def closings(symbols) -> list:
 # a word (right). Weights are between tokens; where a symbol or word is several, its column is the sum of theirs, and its row that of its first token.
 
 # %%
-@torch.no_grad()
 def symbol_attention(model, tokenizer, sentence, text):
     """Weights at the step that writes each symbol of a linearised tree, word by word.
 
@@ -455,20 +453,13 @@ def symbol_attention(model, tokenizer, sentence, text):
     weights (N, h, T, T), where column 0 is the begin mark and column j is symbol j - 1,
     and cross-attention's (N, h, T, W + 1), where the last column is the end mark.
     """
-    batch = collate(encode_pairs(tokenizer, [(sentence, text)]), model.config.pad_id)
-    batch = batch.to(next(model.parameters()).device)
-    with record_attention(model.eval()) as record:
-        model(batch.source, batch.decoder_input)
-    own, across = [], []
-    for name, calls in record.items():
-        if name.startswith("decoder."):
-            side = across if name.endswith("cross_attention") else own
-            side.append(calls[0][0].cpu())
+    weights = weights_by_kind(model, tokenizer, [(sentence, text)])
+    own, across = weights["decoder"][0], weights["cross"][0]
     symbols = [len(tokenizer.encode(symbol)) for symbol in text.split(" ")]
     words = [len(tokenizer.encode(word)) for word in sentence.split(" ")]
     rows = [0, *accumulate(symbols)][:-1]  # the first token of each symbol
-    of_symbols = torch.stack(own)[:, :, rows] @ owners([1, *symbols])
-    return of_symbols[..., :-1], torch.stack(across)[:, :, rows] @ owners([*words, 1])
+    of_symbols = own[:, :, rows] @ owners([1, *symbols])
+    return of_symbols[..., :-1], across[:, :, rows] @ owners([*words, 1])
 
 
 def owners(sizes):

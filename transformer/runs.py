@@ -53,14 +53,14 @@ class Experiment:
 
     corpus: str = "bundled"
     reverse: bool = False  # translate the other way round
-    source_file: Path | None = None  # own sentences, one a line, UTF-8, instead of a corpus
+    source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
     target_file: Path | None = None  # their translations, line by line
-    source_language: str = "en"  # codes of the languages of own files
+    source_language: str = "en"  # codes of the languages of your files
     target_language: str = "de"
-    folder: Path | None = None
-    resume: bool = False  # go on with the run in the folder
-    device: str = "auto"
-    compile: bool = False  # let torch.compile write kernels for the model first
+    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
+    resume: bool = False  # go on with the run in the folder, with its own settings
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+    compile: bool = False  # let torch.compile write kernels first (a minute; pays on GPUs)
     model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])  # its configuration
     training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
 
@@ -447,8 +447,10 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
             announce(e, model, tokenizer, encoded, device)
         try:
             fit(model, e, encoded, validate)
-        finally:
+        except Interrupted:
             note_resumed(e, command, device)
+            raise
+        note_resumed(e, command, device)
         if first:
             finish(model, e, tokenizer)
         return first

@@ -59,11 +59,8 @@ def read_trees(text: str) -> list:
         found = Tree(text, [text])
     if found.label() or any(isinstance(part, str) for part in found):
         raise ValueError(f"brackets do not match in {text[:60]!r}")
-    todo = list(found)
-    while todo:
-        tree = todo.pop()
+    for tree in found.subtrees():
         if len(tree) > 1 and any(isinstance(part, str) for part in tree):
             raise ValueError(f"the bracket {tree.label()} holds a word and something else: "
                              "a word stands in a bracket of its own")
-        todo += [part for part in tree if not isinstance(part, str)]
     return list(found)
