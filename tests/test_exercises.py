@@ -34,6 +34,8 @@ MISTAKES = {
     "layer_norm": ("unbiased=False", "unbiased=True"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "residual_stack": ("return norm(x) if norm_first else x", "return x"),
+    "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),
+    "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)

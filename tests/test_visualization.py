@@ -6,22 +6,43 @@ import itertools
 import json
 import math
 import re
-from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from transformer import Transformer, TransformerConfig, bleu, translate, visualization
 from transformer.attention import MultiHeadAttention, record_attention, scaled_dot_product_attention
 from transformer.corpora import Example, Pronoun, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
-from transformer.experiments.attention import read_aligned
+from transformer.experiments.attention import (
+    head_costs,
+    head_distance,
+    head_entropy,
+    read_aligned,
+)
+from transformer.gold import (
+    Turn,
+    determiners,
+    encode_turns,
+    labelled_vectors,
+    made_up,
+    next_words,
+    noun_turns,
+    owner_turns,
+    probe_accuracy,
+    read_genders,
+    references,
+    relabelled,
+    right_words,
+    share,
+    word_classes,
+)
 from transformer.maps import (
     AttentionMaps,
     all_maps,
     attention_maps,
     join_pieces,
-    kind_of,
     maps_of_pair,
     words_and_groups,
 )
@@ -29,23 +50,24 @@ from transformer.pages import View, as_thousandths, from_thousandths, view, view
 from transformer.pretrained import load
 from transformer.visualization import (
     alignment_error_rate,
-    attention_rollout,
+    attention_of,
     best_source_words,
     cross_head_errors,
     diagonal_error,
-    head_costs,
-    head_distance,
-    head_entropy,
-    head_profile,
+    edited,
+    encoder_layers,
     head_similarity,
+    linear_probe,
     link,
     link_accuracy,
     link_baselines,
-    look_back_accuracy,
-    references,
+    look_back_hits,
+    norm_weighted,
+    pasted,
     score_attention,
     separated_verbs,
-    without_head,
+    silent,
+    turned,
 )
 
 KINDS = ("encoder", "decoder", "cross")
@@ -299,15 +321,6 @@ def test_separated_verbs_by_hand():
     assert separated_verbs(examples, apart=2) == [(0, 1, 5), (1, 1, 3), (4, 2, 6), (5, 1, 4), (6, 1, 5)]
 
 
-def test_look_back_accuracy_on_planted_weights():
-    """Row of the second half, column one after the first half's place; the begin mark and later words do not count."""
-    verb = Example("", "", frozenset({(1, 1), (1, 5)}), (), ())
-    right, wrong, begin = (planted((7, 7), (5, column)) for column in (2, 1, 0))
-    begin = begin + 0.5 * planted((7, 7), (5, 2)) + planted((7, 7), (5, 6))
-    maps = [maps_with(decoder=torch.cat([right, other, begin], dim=1), T=7) for other in (right, wrong)]
-    assert look_back_accuracy(maps, [verb] * 2).tolist() == [[1.0, 0.5, 1.0]]
-
-
 @pytest.mark.parametrize("split", ["validation", "test", "hard"])
 def test_the_corpus_fits_the_scores(split):
     """Every "its" has its antecedent among its candidates, and among those that are written before it."""
@@ -339,42 +352,163 @@ def test_heads_are_chosen_on_validation_and_scored_on_test(monkeypatch):
 
 # What heads do
 
-def test_head_similarity_by_hand():
+def test_look_back_on_planted_weights():
+    """Row of the second half, column one after the first half's place; the begin mark and later words do not count."""
+    verb = Example("", "", frozenset({(1, 1), (1, 5)}), (), ())
+    right, wrong, begin = (planted((7, 7), (5, column)) for column in (2, 1, 0))
+    begin = begin + 0.5 * planted((7, 7), (5, 2)) + planted((7, 7), (5, 6))
+    maps = [maps_with(decoder=torch.cat([right, wrong, begin], dim=1), T=7)]
+    (index, hits), = look_back_hits(maps, [verb])
+    assert index == 0 and hits.tolist() == [[1.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_head_similarity_by_hand(centred):
     torch.manual_seed(0)
-    two = [maps_with(torch.rand(2, 3, n, n), torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, 4), S=n) for n in (3, 5)]
-    similarity = head_similarity(two, "encoder")
-    flat = [torch.cat([m.encoder[n, i].flatten() for m in two]) for n in range(2) for i in range(3)]
-    for a in range(6):
-        for b in range(6):
-            expected = torch.cosine_similarity(flat[a], flat[b], dim=0)
-            torch.testing.assert_close(similarity[a, b], expected)
-    apart = maps_with(torch.cat([planted((4, 4), (0, 0)), planted((4, 4), (0, 1))], 1))
-    torch.testing.assert_close(head_similarity([apart], "encoder"), torch.eye(2))
+    two = [maps_with(torch.rand(2, 3, n, n).softmax(-1), S=n, T=n) for n in (3, 5)]
+    less = [1 / n if centred else 0 for n in (3, 5)]            # rows sum to 1
+    flat = torch.stack([torch.cat([(m.encoder[n, i] - mean).flatten() for m, mean in zip(two, less)])
+                        for n in range(2) for i in range(3)])
+    expected = torch.cosine_similarity(flat[:, None], flat[None], dim=-1)
+    torch.testing.assert_close(head_similarity(two, "encoder", centred), expected)
 
 
-def test_head_profile_by_hand():
-    """Three words and the end mark: one row looks back, one at itself, one half ahead and half at the end."""
-    weights = planted((4, 4), (1, 0), (0, 0), (3, 3))
-    weights[0, 0, 2, 3] = 1.0                                   # the end mark, although it is the next word too
-    torch.testing.assert_close(head_profile([maps_with(weights)]), torch.tensor([[[1 / 3, 1 / 3, 0.0, 1 / 3]]]))
-    ahead = maps_with(planted((4, 4), (0, 1), (1, 2), (2, 0)))
-    both = head_profile([maps_with(weights), ahead])
-    torch.testing.assert_close(both, torch.tensor([[[1 / 6, 1 / 6, 2 / 6, 1 / 6]]]))
-
-
-def test_rollout_is_the_sum_over_all_paths():
-    """From a word through one word a layer to an input word: each step half the mean weight, and a half for staying."""
+def test_weights_by_the_norm_of_what_arrives():
     torch.manual_seed(0)
-    N, S = 3, 4
-    weights = torch.randn(N, 2, S, S).softmax(dim=-1)
-    expected = torch.zeros(S, S)
-    for path in itertools.product(range(S), repeat=N + 1):      # words from the last layer down to the input
-        share = 1.0
-        for layer, (word, below) in zip(reversed(range(N)), itertools.pairwise(path)):
-            share *= (weights[layer, :, word, below].mean().item() + (word == below)) / 2
-        expected[path[0], path[-1]] += share
-    torch.testing.assert_close(attention_rollout(weights), expected)
-    torch.testing.assert_close(attention_rollout(weights).sum(dim=-1), torch.ones(S))
+    attention = MultiHeadAttention(d_model=12, h=3, d_v=2)
+    weights, v = torch.rand(2, 3, 4, 5), torch.randn(2, 3, 5, 2)
+    arriving = torch.zeros_like(weights)
+    for b, i, t, s in itertools.product(range(2), range(3), range(4), range(5)):
+        alone = torch.zeros(6)
+        alone[2 * i:2 * i + 2] = weights[b, i, t, s] * v[b, i, s]
+        arriving[b, i, t, s] = attention.W_O(alone).norm()
+    found = norm_weighted(weights, v, attention.W_O.weight)
+    torch.testing.assert_close(found, arriving / arriving.sum(dim=-1, keepdim=True))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_edited_heads(bias):
+    """The output is the sum of the heads' parts (and the bias): a silent one's is missing, a turned one's is another's
+    value, and afterwards, also after an error, all are as before. Edits can be combined."""
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(d_model=12, h=3, d_k=5, d_v=2, bias=bias)
+    x, rows, columns = torch.randn(2, 4, 12), torch.tensor([3, 1]), F.one_hot(torch.tensor([0, 2]), 4).float()
+    with torch.no_grad(), record_attention(attention) as record:
+        whole = attention(x, x, x)
+        weights, values = record[""][0], attention.keys_and_values(x, x)[1]
+        parts = [weights[:, i] @ values[:, i] @ attention.W_O.weight[:, 2 * i:2 * i + 2].T for i in range(3)]
+        with edited(attention, silent(0)), edited(attention, silent(2)):
+            torch.testing.assert_close(attention(x, x, x), whole - parts[0] - parts[2])
+        with edited(attention, turned(1, rows, columns)):
+            after = attention(x, x, x)
+        expected = whole.clone()
+        for b, row, column in ((0, 3, 0), (1, 1, 2)):
+            other = values[b, 1, column] @ attention.W_O.weight[:, 2:4].T
+            expected[b, row] += other - parts[1][b, row]
+        torch.testing.assert_close(after, expected)
+        vectors = torch.stack([values[0, 1, 0], values[1, 1, 2]])
+        with edited(attention, pasted(1, rows, vectors)):
+            torch.testing.assert_close(attention(x, x, x), after)
+        with pytest.raises(RuntimeError), edited(attention, silent(1)):
+            raise RuntimeError
+        assert torch.equal(attention(x, x, x), whole)
+
+
+def test_costs_are_differences_of_bleu(bundled):
+    """Measured against the model's own translations, which score 100 as long as every head is on."""
+    model, tokenizer = bundled
+    sources = [example.source for example in read_bundled("validation")[:4]]
+    references = translate(model, tokenizer, sources, beam=1)
+    costs = head_costs(model, tokenizer, [Example(*pair, frozenset(), (), ()) for pair in zip(sources, references)])
+    for kind, (layer, head) in (("encoder", (1, 0)), ("cross", (0, 3))):
+        with edited(attention_of(model, kind, layer), silent(head)):
+            score = bleu(translate(model, tokenizer, sources, beam=1), references).score
+        assert costs[kind][layer, head] == pytest.approx(100 - score, abs=1e-4)
+    assert costs["encoder"][1, 0] > 0
+
+
+# What the grammar knows
+
+NESTED = Example("While its old dog slept, the cat lost its ball.", "Während ihr alter Hund schlief, verlor die Katze "
+                 "ihren Ball.", frozenset({(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (6, 7), (7, 8), (8, 6), (9, 9),
+                                           (10, 10), (11, 11)}),
+                 ((Pronoun(9, 7, (3, 7)), Pronoun(9, 8, (3, 8))),), ())
+
+
+def test_determiners_and_classes():
+    assert determiners(NESTED) == [(1, 3), (6, 7), (9, 10)]
+    assert word_classes(NESTED) == ["other", "possessive", "adjective", "noun", "other", "other", "other", "article",
+                                    "noun", "possessive", "noun", "other"]
+
+
+def test_turns_by_hand():
+    """The dog would need *seinen*; a ball (masculine, accusative) needs -en, a dog as well, and a cat -e."""
+    genders = read_genders()
+    assert [genders[word] for word in ("cat", "dog", "ball", "horse", "Anna")] == ["f", "m", "m", "n", "f"]
+    assert owner_turns([NESTED], genders) == [Turn(NESTED, 9, 3, 9, "ihren", "seinen")]
+    assert noun_turns([NESTED], genders) == [Turn(NESTED, 9, 7, 9, "ihren", "ihre")]
+
+
+def test_turning_a_head_turns_the_german(bundled):
+    model, tokenizer = bundled
+    turns = encode_turns(tokenizer, owner_turns(read_bundled("test"), read_genders()))
+    wanted = [turn.wanted for turn in owner_turns(read_bundled("test"), read_genders())]
+
+    def follows(head):
+        with edited(attention_of(model, "encoder", 0), turned(head, turns.rows, turns.columns)):
+            words = next_words(model, tokenizer, turns)
+        return sum(map(str.__eq__, words, wanted)) / len(wanted)
+
+    assert follows(2) > 0.6 and follows(0) < 0.3
+
+
+def test_right_words_are_those_of_the_model(bundled):
+    found = right_words(*bundled, read_bundled("test")[:20])
+    assert len(found) == sum(len(WORD.findall(e.target)) for e in read_bundled("test")[:20])
+    assert sum(right for *_, right in found) / len(found) > 0.9
+
+
+def test_share_by_hand():
+    hits, sentences = [1, 1, 0, 1], [0, 0, 1, 1]                # two sentences of two words
+    assert share(hits) == pytest.approx((0.75, 1.96 * math.sqrt(0.75 * 0.25 / 4)))
+    assert share(hits, sentences) == pytest.approx((0.75, 1.96 * math.sqrt(0.5 ** 2 + 0.5 ** 2) / 4))
+
+
+# Probes
+
+def test_the_probe_is_the_likeliest_of_normal_distributions_with_one_spread():
+    torch.manual_seed(0)
+    labels = torch.arange(300) % 10 // 4                        # 40%, 40%, 20%
+    x = torch.randn(3, 4)[labels] + torch.randn(300, 4) @ torch.randn(4, 4)
+    means = torch.stack([x[labels == i].mean(dim=0) for i in range(3)])
+    spread = torch.cov((x - means[labels]).T, correction=0)
+    spread += 1e-3 * spread.diagonal().mean() * torch.eye(4)
+    unseen = 3 * torch.randn(50, 4)
+    scores = [torch.distributions.MultivariateNormal(mean, spread).log_prob(unseen) + math.log(share)
+              for mean, share in zip(means, (0.4, 0.4, 0.2))]
+    assert torch.equal(linear_probe(x, labels, unseen), torch.stack(scores).argmax(dim=0))
+
+
+def test_vectors_with_labels(bundled):
+    model, tokenizer = bundled
+    source = collate(encode_pairs(tokenizer, [(NESTED.source, "")])).source
+    layers = encoder_layers(model, source)
+    torch.testing.assert_close(layers[-1], model.encode(source))
+    found = labelled_vectors(lambda ids: encoder_layers(model, ids), tokenizer, [NESTED], read_genders())
+    vectors, values, words = found["its: gender of the owner"]
+    assert values == ["f"] and words == ["its"] and found["its: gender of the owned"][1] == ["m"]
+    place = words_and_groups(tokenizer, NESTED.source)[1].tolist().index(9)
+    torch.testing.assert_close(vectors[:, 0], layers[:, 0, place])
+    only = relabelled(found["noun: gender"], {"cat": "x"}, ["cat"])
+    assert only[1:] == (["x"], ["cat"]) and sorted(made_up({"a": 1, "b": 2}).values()) == [1, 2]
+
+
+def test_accuracy_of_a_probe_by_hand():
+    """Of four new words two have the most common value, the probe of layer 2 reads three, a value unknown to it never."""
+    known = (torch.zeros(2, 3, 1), ["m", "m", "f"], [])
+    unseen = (torch.stack([torch.zeros(4, 1), torch.tensor([[0.0], [0.0], [1.0], [1.0]])]), ["m", "m", "f", "n"], [])
+    found = probe_accuracy(lambda x, labels, z: z[:, 0].long(), known, unseen)
+    assert found == [0.5, 0.5, 0.75, 0.75]
 
 
 def test_entropy_by_hand():
@@ -401,74 +535,6 @@ def test_distance_by_hand():
                     for c in range(len(m.source) - 1))
         shares = sum(m.encoder[n, i, :-1, :-1].sum() for m in both)
         torch.testing.assert_close(head_distance(both)[n, i], total / shares)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_without_a_head_the_others_add_what_they_did(bias):
-    """The output is the sum of the heads' parts (and the bias); one part is missing inside the block, none after it."""
-    torch.manual_seed(0)
-    attention = MultiHeadAttention(d_model=12, h=3, d_k=5, d_v=2, bias=bias)
-    x = torch.randn(2, 4, 12)
-    with torch.no_grad(), record_attention(attention) as record:
-        whole = attention(x, x, x)
-        weights, values = record[""][0], attention.keys_and_values(x, x)[1]
-        for head in range(3):
-            part = weights[:, head] @ values[:, head] @ attention.W_O.weight[:, 2 * head:2 * head + 2].T
-            with without_head(attention, head):
-                torch.testing.assert_close(attention(x, x, x), whole - part)
-            assert torch.equal(attention(x, x, x), whole)
-
-
-def silent_heads(attention):
-    """The heads of a `MultiHeadAttention` that put out nothing."""
-    q = torch.ones(1, attention.h, 3, 4)
-    return [i for i, output in enumerate(attention.attend(q, q, q, None)[0][0]) if not output.any()]
-
-
-def test_a_head_comes_back_after_an_error():
-    attention = MultiHeadAttention(d_model=8, h=2)
-    with pytest.raises(RuntimeError), without_head(attention, 1):
-        assert silent_heads(attention) == [1]
-        raise RuntimeError
-    assert silent_heads(attention) == []
-
-
-def test_two_heads_off_at_once():
-    attention = MultiHeadAttention(d_model=12, h=3)
-    with without_head(attention, 0), without_head(attention, 2):
-        assert silent_heads(attention) == [0, 2]
-
-
-def test_costs_of_heads_stand_in_their_places(model, monkeypatch):
-    """A stand-in translation names the one silent head, and a stand-in score knows what each head is worth."""
-    worth = {(name, i): float(n) for n, (name, i) in enumerate(
-        ((name, i) for kind in KINDS for name in sorted(dict(model.named_modules()))
-         if isinstance(model.get_submodule(name), MultiHeadAttention) and kind_of(name) == kind
-         for i in range(2)), start=1)}
-
-    def silent(model, tokenizer, sentences, beam):
-        return [(name, i) for name, i in worth if i in silent_heads(model.get_submodule(name))]
-
-    monkeypatch.setattr(visualization, "translate", silent)
-    monkeypatch.setattr(visualization, "bleu", lambda outputs, references: SimpleNamespace(score=
-        90.0 - sum(worth[head] for head in outputs)))
-    costs = head_costs(model, None, [example(ENGLISH, GERMAN)])
-    assert [costs[kind].tolist() for kind in KINDS] == [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]
-
-
-def test_costs_are_differences_of_bleu(bundled):
-    """Measured against the model's own translations, which score 100 as long as every head is on."""
-    model, tokenizer = bundled
-    sources = [example.source for example in read_bundled("validation")[:4]]
-    references = translate(model, tokenizer, sources, beam=1)
-    costs = head_costs(model, tokenizer, [Example(*pair, frozenset(), (), ()) for pair in zip(sources, references)])
-    kind = max(costs, key=lambda name: costs[name].max())
-    layer, head = divmod(costs[kind].argmax().item(), model.config.h)
-    assert costs[kind].shape == (model.config.N, model.config.h) and costs[kind][layer, head] > 0
-    layers = (model.encoder if kind == "encoder" else model.decoder).layers
-    with without_head(layers[layer].cross_attention if kind == "cross" else layers[layer].self_attention, head):
-        score = bleu(translate(model, tokenizer, sources, beam=1), references).score
-    assert costs[kind][layer, head] == pytest.approx(100 - score, abs=1e-4)
 
 
 # The interactive view: its page (test_view.py tries the script)

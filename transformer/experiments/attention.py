@@ -14,13 +14,16 @@ from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
+import torch
+
 from transformer import visualization as v
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
-from transformer.maps import all_maps
+from transformer.maps import KINDS, all_maps
 from transformer.pages import as_thousandths
 from transformer.pretrained import load
 from transformer.runs import load_run, stream_pairs
+from transformer.scores import bleu
 from transformer.search import translate
 
 SHOWN = (3, 20)  # of data/aligned.tsv
@@ -41,6 +44,46 @@ def rounded(table, digits=3):
     return [[round(x, digits) for x in row] for row in table.tolist()]
 
 
+def head_costs(model, tokenizer, examples) -> dict:
+    """BLEU that is lost with one head silent, by kind of attention, (N, h) each: greedy search,
+    scored on the examples' targets.
+    """
+    sources, references = [e.source for e in examples], [e.target for e in examples]
+
+    def score():
+        return bleu(translate(model, tokenizer, sources, beam=1), references).score
+
+    whole, costs = score(), {}
+    for kind in KINDS:
+        table = torch.zeros(model.config.N, model.config.h)
+        for n in range(model.config.N):
+            for head in range(model.config.h):
+                with v.edited(v.attention_of(model, kind, n), v.silent(head)):
+                    table[n, head] = whole - score()
+        costs[kind] = table
+    return costs
+
+
+def head_entropy(maps, kind):
+    """Mean entropy of a head's rows in nats, (N, h), over all words of all maps."""
+    rows = [torch.special.entr(getattr(m, kind)).sum(dim=-1) for m in maps]  # (N, h, rows) each
+    return torch.cat(rows, dim=-1).mean(dim=-1)
+
+
+def head_distance(maps):
+    """Mean distance in words from a word to what it looks at in the encoder, (N, h); end marks are
+    left out.
+    """
+    total = shares = 0
+    for m in maps:
+        weights = m.encoder[:, :, :-1, :-1]
+        place = torch.arange(len(m.source) - 1)
+        far = (place[:, None] - place).abs()
+        total = total + (weights * far).sum(dim=(-2, -1))
+        shares = shares + weights.sum(dim=(-2, -1))
+    return total / shares
+
+
 def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     """Everything notebook 19 draws of a trained run."""
     model, tokenizer = load(run)
@@ -51,7 +94,7 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     layer, head = divmod(errors.argmin().item(), errors.shape[1])
     pairs = islice(stream_pairs(load_run(run), "validation"), sentences)
     validation = [SimpleNamespace(source=source, target=target) for source, target in pairs]
-    costs = v.head_costs(model, tokenizer, validation)
+    costs = head_costs(model, tokenizer, validation)
     shown = [aligned[i][0] for i in SHOWN]
     pairs = list(zip(shown, translate(model, tokenizer, shown)))
     return {
@@ -61,8 +104,8 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
             "error": round(v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3),
             "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
             "errors_where_chosen": rounded(errors)},
-        "encoder_entropy": rounded(v.head_entropy(maps, "encoder")),
-        "encoder_distance": rounded(v.head_distance(maps)),
+        "encoder_entropy": rounded(head_entropy(maps, "encoder")),
+        "encoder_distance": rounded(head_distance(maps)),
         "bleu_lost_without_head": {kind: rounded(table, 2) for kind, table in costs.items()},
         "bleu_lost_on": f"{len(validation)} validation sentences, greedy search",
         "sentences": [as_thousandths(m) for m in all_maps(model, tokenizer, pairs)],
