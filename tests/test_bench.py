@@ -11,10 +11,11 @@ from torch import nn
 from transformer.attention import scaled_dot_product_attention
 from transformer.bench import learning, levers, parts, run
 from transformer.bench.harness import in_a_process, rows_of, under
-from transformer.bench.peers import EXTRA, OURS, TRAINED, available, make_systems
+from transformer.bench.peers import EXTRA, OURS, TRAINED, Ours, available, make_systems
 from transformer.bench.run import run_bench
 from transformer.bench.settings import QUICK, Bench
 from transformer.experiments.records import read_rows
+from transformer.fast.loss import ChunkedLoss
 from transformer.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
 
@@ -290,14 +291,13 @@ def test_a_lever_left_out_changes_no_loss(row, monkeypatch):
     """With whichever levers: the plain loss, to rounding; and nothing is pulled that was left out."""
     pulled = set(levers.lever_sets()[row])
     c, (batch,) = TransformerConfig(**SIZES), draw_batches(40, 200, 1, CPU)
-    plain, levered = make_systems(c, ["plain"], CPU)["plain"].prepare(), levers.Levered(c, pulled).prepare()
+    plain, levered = make_systems(c, ["plain"], CPU)["plain"].prepare(), Ours(c, pulled)
+    levered.prepare("bf16" if "bf16" in pulled else "fp32")
     levered.load_state_dict(plain.state_dict())
     expected = pytest.approx(plain.update(batch), rel=1e-2 if "bf16" in pulled else 1e-5)
-    whole, cross_entropy = [], nn.functional.cross_entropy
-    monkeypatch.setattr(nn.functional, "cross_entropy", lambda *a, **b: whole.append(1) or cross_entropy(*a, **b))
     assert levered.update(batch) == expected
-    assert bool(whole) == ("loss in chunks" not in pulled)
-    assert levered.precision == ("bf16" if "bf16" in pulled else "fp32")
+    assert isinstance(levered.objective.criterion, ChunkedLoss) == ("loss in chunks" in pulled)
+    assert levered.objective.precision == ("bf16" if "bf16" in pulled else "fp32")
     attend = levered.model.encoder.layers[0].self_attention.attend
     assert (attend is scaled_dot_product_attention) == ("attention" not in pulled)
     if "fused Adam" not in pulled:  # else where this torch has it
@@ -306,7 +306,7 @@ def test_a_lever_left_out_changes_no_loss(row, monkeypatch):
 
 def test_all_levers_do_the_same_work_but_for_similar_lengths(monkeypatch):
     batches = {}
-    monkeypatch.setattr(levers.Levered, "update", lambda self, batch: batches.setdefault(self.pulled, []).append(batch))
+    monkeypatch.setattr(Ours, "update", lambda self, batch: batches.setdefault(self.pulled, []).append(batch))
     rows = levers.measure_levers(QUICK, 100, 2, 1, CPU, time.perf_counter)
     assert [row["lever"] for row in rows] == list(levers.lever_sets())
     with_padding = [pulled for pulled, seen in batches.items() if any((batch.gold == 0).any() for batch in seen)]

@@ -221,7 +221,7 @@ def test_throughput(monkeypatch):
         return measured(c, training, encoded, device)
 
     monkeypatch.setattr(gpu, "measured", short_of_memory)
-    monkeypatch.setattr(gpu, "matmul_rate", lambda *_: 1e12)
+    monkeypatch.setattr(gpu.hardware, "matmul_rate", lambda *_: 1e12)
     result = gpu.throughput("big", True, Path(), "cpu")
     json.dumps(result)
     assert sizes == [(500, 1), (250, 2), (125, 4)] and (result["accumulate"], result["batch_tokens"]) == (4, 125)

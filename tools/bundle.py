@@ -15,14 +15,8 @@ import torch
 
 from transformer.corpora import read_bundled
 from transformer.demo import scores_of
+from transformer.experiments import runner
 from transformer.experiments.records import write_rows
-from transformer.experiments.runner import (
-    Job,
-    run_command,
-    run_jobs,
-    settings_of,
-    train_and_score,
-)
 from transformer.pretrained import load, save
 from transformer.recipes import recipe
 from transformer.runs import Experiment
@@ -51,13 +45,13 @@ def score(folder: Path, e: Experiment, device) -> dict:
                                      read_bundled("test"))
 
 
-def job_of(folder: Path) -> Job:
+def job_of(folder: Path) -> runner.Job:
     """The demo's recipe with twice as many updates."""
     parts = recipe("bundled")
     training = replace(parts["training"], updates=2 * parts["training"].updates)
     e = Experiment(model=parts["model"], training=training)
-    do = partial(train_and_score, e, partial(score, folder), COMMAND)
-    return Job("bundled", do, {**settings_of(e), "torch": torch.__version__}, COMMAND)
+    do = partial(runner.train_and_score, e, partial(score, folder), COMMAND)
+    return runner.Job("bundled", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND)
 
 
 def main(runs: Path = pairs.ROOT / "runs",
@@ -68,8 +62,8 @@ def main(runs: Path = pairs.ROOT / "runs",
         runs: where it is trained, in a folder of its own
         folder: where the model goes
     """
-    write_rows(folder / "card.json", run_jobs([job_of(folder)], runs, ["cpu"]))
+    write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    runner.run_command(main)

@@ -98,8 +98,7 @@ class Clauses(Phrases):
             self.negate(c, tense)
         self.set_tense(c, context, tense)
         negatable = negatable and not negated and c.tense in ("past", "present", "perfect")
-        if not self.fill(c, frame, context, possessives, negatable):
-            return None
+        self.fill(c, frame, context, possessives, negatable)
         self.adverbials(c, frame, context, extras)
         self.definite = False
         if subject is None:
@@ -126,8 +125,8 @@ class Clauses(Phrases):
         c.marker = self.adverb("never") if never else self.not_()
         self.note("negation")
 
-    def fill(self, c: Clause, frame, context: str, possessives: float, negatable: bool) -> bool:
-        """The objects a frame asks for; False where a noun is missing."""
+    def fill(self, c: Clause, frame, context: str, possessives: float, negatable: bool) -> None:
+        """The objects a frame asks for."""
         owner, kinds = c.owner, frame.objects
         if frame.kind in ("acc", "dit"):
             sociable = frame.kind == "acc" and c.verb.tail in ("", "for", "to")
@@ -149,8 +148,6 @@ class Clauses(Phrases):
             c.direction = self.direction(frame.kind, c.subject.head.is_a("person"))
         if frame.kind in CONSTRUCTIONS:
             self.note(CONSTRUCTIONS[frame.kind], context)
-        found = {"acc": c.accusative, "dat": c.dative, "dit": c.accusative and c.dative}
-        return found.get(frame.kind, True) is not None
 
     # ---- optional parts
 
@@ -326,16 +323,14 @@ class Clauses(Phrases):
         predicate.equal = self.dice.chance(0.35)
         self.note("comparison")
 
-    def passive(self, context: str, tense=None, question=False, modify=0.0) -> Clause | None:
+    def passive(self, context: str, tense=None, question=False, modify=0.0) -> Clause:
         """The book was read by the man."""
         odd = WEIGHTS["verbs"]["no-passive"]
         frames = [f for f in self.lexicon.frames_of("acc") if f.verb.base not in odd]
         frames = [f for f in frames if "person" in f.subjects and not f.verb.tail]
         frame = self.dice.even(frames)
-        head = self.noun(frame.objects, frame.verb)
-        if head is None:
-            return None
-        c = Clause(frame.verb, self.phrase(head), question=question, passive=True)
+        subject = self.phrase(self.noun(frame.objects, frame.verb))
+        c = Clause(frame.verb, subject, question=question, passive=True)
         if tense == "present":
             tense = "modal" if self.may("modal", context) else "perfect"
         weights = dict(WEIGHTS["tenses-of-passives"])

@@ -214,7 +214,7 @@ class Phrases:
 
     def object(
         self, c: Clause, kinds: tuple, owner, share: float, negatable: bool, pronouns: bool = True
-    ) -> Phrase | None:
+    ) -> Phrase:
         """An object of a verb: owned by the subject, a pronoun, a name or any noun."""
         if owner is not None and self.dice.chance(share):
             phrase = self.owned(owner, kinds, c.verb)
@@ -226,8 +226,8 @@ class Phrases:
             name = self.dice.even(self.lexicon["name"])
             if self.pair(c.verb, name):
                 return self.phrase(name)
-        head = self.noun(kinds, c.verb)
-        return self.phrase(head, negatable=negatable and self.sure(owner)) if head else None
+        negatable = negatable and self.sure(owner)
+        return self.phrase(self.noun(kinds, c.verb), negatable=negatable)
 
     def others(self, subject) -> list:
         """The pronouns that need no reflexive after this subject."""

@@ -5,33 +5,9 @@ import statistics
 import torch
 
 from transformer.bench.harness import under, updates_of
-from transformer.bench.peers import EPSILON, Plain
-from transformer.fast import FAST
-from transformer.fast.loss import ChunkedLoss
-from transformer.fast.training import fused_adam
-from transformer.model import Parts, TransformerConfig
+from transformer.bench.peers import LEVERS, Ours
+from transformer.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
-
-LEVERS = ("similar lengths", "loss in chunks", "attention", "fused Adam")
-
-
-class Levered(Plain):
-    """The plain package with some of `LEVERS` pulled, and perhaps "bf16"."""
-
-    def __init__(self, c: TransformerConfig, pulled):
-        super().__init__(c, FAST if "attention" in pulled else Parts())
-        self.pulled = tuple(pulled)
-
-    def prepare(self):
-        super().prepare("bf16" if "bf16" in self.pulled else "fp32")
-        if "fused Adam" in self.pulled:
-            self.optimizer = fused_adam(self.model)
-        return self
-
-    def loss(self, batch):
-        if "loss in chunks" not in self.pulled:
-            return super().loss(batch)
-        return self.model.loss(batch, ChunkedLoss(EPSILON))
 
 
 def lever_sets() -> dict[str, tuple[str, ...]]:
@@ -55,7 +31,7 @@ def measure_levers(sizes: dict, tokens: int, updates: int, rounds: int, device, 
     works = {}
     for name, pulled in lever_sets().items():
         torch.manual_seed(SEED)
-        system = Levered(c, pulled).to(device).prepare()
+        system = Ours(c, pulled).to(device).prepare("bf16" if "bf16" in pulled else "fp32")
         batches = equal if "similar lengths" in pulled else drawn
         works[name] = under("highest", device, updates_of(system, batches, updates))
     rates = in_turns(works, rounds, device, clock)

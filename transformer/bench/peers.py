@@ -10,6 +10,7 @@ it comes.
 import importlib.util
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,8 +26,9 @@ from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.optimizer import set_learning_rate
+from transformer.optimizer import adam, set_learning_rate
 from transformer.positions import SinusoidalPositions
+from transformer.regularization import SmoothedLoss
 from transformer.speed import SEED, real_tokens
 from transformer.training import Objective, update_weights
 
@@ -64,12 +66,31 @@ class System(nn.Module):
         return loss.item()
 
 
-class Plain(System):
-    """This package as Section 3 of the paper reads, without any lever."""
+LEVERS = ("similar lengths", "loss in chunks", "attention", "fused Adam")
 
-    def __init__(self, c: TransformerConfig, parts: Parts = Parts()):
+
+class Ours(System):
+    """This package with some of `LEVERS` pulled: none, as Section 3 of the paper reads, or all, as
+    `transformer train` and `transformer translate` run it. (Lengths are the batches' affair.)
+    """
+
+    seed = SEED  # of dropout
+
+    def __init__(self, c: TransformerConfig, pulled=()):
         super().__init__()
-        self.model = Transformer(c, parts)
+        self.pulled = pulled
+        self.model = Transformer(c, FAST if "attention" in pulled else Parts())
+
+    def prepare(self, precision="fp32"):
+        loss = ChunkedLoss if "loss in chunks" in self.pulled else SmoothedLoss
+        self.objective = Objective(self.model, loss(EPSILON), precision)
+        self.optimizer = (fused_adam if "fused Adam" in self.pulled else adam)(self.model)
+        self.scaler = loss_scaler(next(self.parameters()).device, precision)
+        return self.train()
+
+    def update(self, batch):
+        return update_weights(self.objective, self.optimizer, self.scaler,
+                              [(self.seed, batch)], real_tokens(batch), self.rate)[0]
 
     def logits(self, batch):
         return self.model(batch.source, batch.decoder_input)
@@ -78,25 +99,6 @@ class Plain(System):
         if beam == 1:
             return greedy_search(self.model, source, EXTRA)
         return [best[0].tokens for best in beam_search(self.model, source, beam, extra=EXTRA)]
-
-
-class Fast(Plain):
-    """This package as `transformer train` and `transformer translate` run it."""
-
-    seed = SEED  # of dropout
-
-    def __init__(self, c: TransformerConfig):
-        super().__init__(c, FAST)
-
-    def prepare(self, precision="fp32"):
-        self.objective = Objective(self.model, ChunkedLoss(EPSILON), precision)
-        self.optimizer = fused_adam(self.model)
-        self.scaler = loss_scaler(next(self.parameters()).device, precision)
-        return self.train()
-
-    def update(self, batch):
-        return update_weights(self.objective, self.optimizer, self.scaler,
-                              [(self.seed, batch)], real_tokens(batch), self.rate)[0]
 
 
 class Torch(System):
@@ -248,10 +250,10 @@ class CTranslate2Int8(CTranslate2):
     compute_type = "int8"
 
 
-TRAINED = {"plain": Plain, "fast": Fast, "torch": Torch, "tuned": Tuned, "marian": Marian}
-SEARCHES = {"plain": Plain, "fast": Fast, "torch": Torch, "marian": Marian,
+OURS = {"plain": Ours, "fast": partial(Ours, pulled=LEVERS)}
+TRAINED = {**OURS, "torch": Torch, "tuned": Tuned, "marian": Marian}
+SEARCHES = {**OURS, "torch": Torch, "marian": Marian,
             "ctranslate2": CTranslate2, "ctranslate2 int8": CTranslate2Int8}
-OURS = ("plain", "fast")
 NEEDS = {"marian": "transformers", "ctranslate2": "ctranslate2", "ctranslate2 int8": "ctranslate2"}
 SYSTEMS = {**TRAINED, **SEARCHES}
 

@@ -39,6 +39,7 @@ import numpy as np
 import torch
 from tyro.conf import Positional
 
+from transformer import hardware
 from transformer.bench.run import run_bench
 from transformer.bench.settings import Bench
 from transformer.experiments import table3, translators
@@ -47,15 +48,6 @@ from transformer.experiments.runner import Job, devices_for, run_command, run_jo
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.files import data_folder
-from transformer.hardware import (
-    UTILISATION,
-    allow_tf32,
-    choose_device,
-    choose_precision,
-    matmul_rate,
-    peak_memory,
-    training_flops,
-)
 from transformer.interrupt import Interrupted
 from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
@@ -134,7 +126,7 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
     """Speed of the paper's base or big at 25,000 tokens a side an update, and what the whole run
     would take.
     """
-    allow_tf32()
+    hardware.allow_tf32()
     (c, training), device = recipe("wmt14", name).values(), torch.device(device)
     if small:
         c, training = replace(c, vocab_size=300, **TINY), replace(training, batch_tokens=500)
@@ -142,10 +134,12 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
     training = replace(training, updates=updates, save_every=updates // 4)
     speed = in_parts(c, training, random_pairs(200 if small else 40_000, c.vocab_size), device)
     hours = PAPER[name] * speed["seconds_per_update"] / 3600
-    return {"matmul_teraflops": round(matmul_rate(device, choose_precision(device)) / 1e12, 2),
+    rate = hardware.matmul_rate(device, hardware.choose_precision(device))
+    return {"matmul_teraflops": round(rate / 1e12, 2),
             "parameters": parameters_of(c), "updates": updates, **speed,
-            "peak_memory_gib": round(peak_memory(device), 2), "updates_of_the_paper": PAPER[name],
-            "hours_of_the_paper": round(hours, 2), "dollars_an_hour_assumed": ASSUMED["dollars"],
+            "peak_memory_gib": round(hardware.peak_memory(device), 2),
+            "updates_of_the_paper": PAPER[name], "hours_of_the_paper": round(hours, 2),
+            "dollars_an_hour_assumed": ASSUMED["dollars"],
             "dollars": round(hours * ASSUMED["dollars"], 2)}
 
 
@@ -165,9 +159,9 @@ def estimate(folder: Path | None = None, device: str = "cpu") -> list[dict]:
     rows = []
     for name, updates in PAPER.items():
         c, training = recipe("wmt14", name).values()
-        flops = training.batch_tokens / 30 * training_flops(c, 30, 30)
+        flops = training.batch_tokens / 30 * hardware.training_flops(c, 30, 30)
         for gpu in ASSUMED["hardware"]:
-            seconds = flops / (gpu["flops"] * UTILISATION)
+            seconds = flops / (gpu["flops"] * hardware.UTILISATION)
             hours = updates * seconds / 3600
             dollars = hours * gpu["dollars"] if "dollars" in gpu else None
             rows.append({**about, "model": name, "hardware": gpu["name"], "updates": updates,
@@ -261,7 +255,7 @@ def is_done(jobs: list[Job], record: Path) -> bool:
 
 def a_gpu() -> str:
     """"auto", where that is no CPU; ValueError where it is."""
-    if choose_device().type == "cpu":
+    if hardware.choose_device().type == "cpu":
         cuda = torch.version.cuda
         old = f" (this torch wants CUDA {cuda}: is the driver too old?)" if cuda else ""
         raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU, "

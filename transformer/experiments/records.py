@@ -73,7 +73,8 @@ def read_rows(path: Path | str) -> list[dict]:
 def table(*patterns: str, folder: Path | None = None) -> "pandas.DataFrame":
     """The rows of all files in data/runs (or another folder) whose names fit a pattern, in pandas.
 
-    A pattern is one such as "multi30k-*"; without any, all files are read. The column "file" names where a row stands; what a row has no value for is missing (NaN).
+    A pattern is one such as "multi30k-*"; without any, all files are read. The column "file" names
+    where a row stands; what a row has no value for is missing (NaN).
     """
     import pandas
 

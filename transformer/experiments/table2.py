@@ -189,9 +189,10 @@ def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: 
                        save_every=max(1, updates // STRETCHES),
                        factor=rate / peak_rate(c.d_model, comparison.training.warmup))
     e = Experiment(corpus, model=c, training=training)
-    do = partial(runner.train_and_score, e, partial(score, comparison.tests if whole else ()), COMMAND,
-                 task=Task(validator=timed_validator))
-    known = {"what": "run" if whole else "choice", "family": family, "rate": rate, **runner.settings_of(e)}
+    scored = partial(score, comparison.tests if whole else ())
+    do = partial(runner.train_and_score, e, scored, COMMAND, task=Task(validator=timed_validator))
+    known = {"what": "run" if whole else "choice", "family": family, "rate": rate,
+             **runner.settings_of(e)}
     return Job(f"{family}-{rate:g}-{seed}-{updates}", do, known, COMMAND)
 
 

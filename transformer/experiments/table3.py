@@ -12,24 +12,14 @@ from pathlib import Path
 
 import torch
 
+from transformer import variations
 from transformer.data import Tokenizer, encode_pairs
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
 from transformer.progress import Diverged
 from transformer.runs import Task, files_of, held_out_loss, stream_pairs
 from transformer.scores import bleu
 from transformer.search import translate
-from transformer.variations import (
-    LARGE,
-    PAPER,
-    QUESTIONS,
-    SMALL,
-    TABLE_3,
-    Row,
-    Trial,
-    model_of,
-    scaled,
-    with_changes,
-)
+from transformer.variations import QUESTIONS, TABLE_3, Row, Trial, model_of, scaled, with_changes
 from transformer.weights import load_parameters, load_weights
 
 
@@ -37,7 +27,8 @@ def base_of(corpus: str, large: bool = False, precision: str = "auto") -> Trial:
     """The base on a corpus: the paper's on wmt14, elsewhere the small one, or the larger one for
     GPUs.
     """
-    base = PAPER if corpus == "wmt14" else LARGE if large else SMALL
+    base = variations.LARGE if large else variations.SMALL
+    base = variations.PAPER if corpus == "wmt14" else base
     return replace(base, corpus=corpus, training=replace(base.training, precision=precision))
 
 
