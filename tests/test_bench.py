@@ -175,14 +175,14 @@ def test_systems_take_turns_and_the_first_round_does_not_count(exact_products):
 
 
 def test_the_first_round_of_a_product_does_not_count_and_its_error_is_taken_in_double(monkeypatch):
-    seconds, now, kept = iter([1.0, 5.0, 2.0, 3.0]), [0.0], []
+    seconds, now, kept = iter([1.0, 5.0, 2.0, 3.0, 0.0]), [0.0], []
 
     def one_route(x, weight):
         def way():
             now[0] += next(seconds)
             return x @ weight.T
         kept.extend((x, weight))
-        return {"a": ("highest", way)}
+        return {"a": way}
 
     monkeypatch.setattr(parts, "routes", one_route)
     found = parts.time_products(30, 40, 20, 3, CPU, lambda: now[0])

@@ -1,5 +1,7 @@
 """The parts of `transformer bench`, but for levers and learning, which have files of their own."""
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 
@@ -11,7 +13,7 @@ from transformer.experiments.records import flatten
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import autocast, choose_precision, matmul_precision, peak_memory
 from transformer.model import TransformerConfig
-from transformer.speed import SEED, draw_batches, real_tokens, seconds_of
+from transformer.speed import SEED, draw_batches, in_turns, real_tokens, seconds_of
 
 LENGTH = 30  # tokens of a sentence to translate
 
@@ -126,16 +128,18 @@ def attention_of(form: str, n: int, device: str, clock) -> dict:
 
 
 def routes(x: torch.Tensor, weight: torch.Tensor) -> dict:
-    """Every way of torch to compute x W^T in fp32, and bf16: {name: (matmul precision, function)}.
-    """
-    found = {"torch": ("highest", lambda: x @ weight.T), "medium": ("medium", lambda: x @ weight.T)}
+    """Every way of torch to compute x W^T in fp32, and bf16: {name: function}."""
+    def plain(precision):
+        with matmul_precision(precision):
+            return x @ weight.T
+
+    found = {"torch": partial(plain, "highest"), "medium": partial(plain, "medium")}
     if x.device.type == "cpu" and torch.backends.mkldnn.is_available():
         linear = torch.nn.Linear(*weight.shape[::-1], bias=False)
         linear.weight.data = weight
-        laid_out = PackedLinear(linear, rows=len(x))
-        found["packed"] = "highest", lambda: laid_out(x)
+        found["packed"] = partial(PackedLinear(linear, rows=len(x)), x)
     short, short_weight = x.bfloat16(), weight.bfloat16()
-    found["bf16"] = "highest", lambda: short @ short_weight.T
+    found["bf16"] = lambda: short @ short_weight.T
     return found
 
 
@@ -154,17 +158,11 @@ def time_products(m: int, k: int, n: int, rounds: int, device, clock) -> dict:
     chance = torch.Generator().manual_seed(SEED)
     x = torch.randn(m, k, generator=chance).to(device)
     weight = torch.randn(n, k, generator=chance).to(device)
-    exact = x.double() @ weight.double().T
-    ways = routes(x, weight)
-    times, errors = {name: [] for name in ways}, {}
-    for number in range(-1, rounds):  # the first one warms up
-        for name, (precision, way) in ways.items():
-            with matmul_precision(precision):
-                seconds, product = seconds_of(way, device, clock)
-            if number >= 0:
-                times[name].append(seconds)
-            errors[name] = ((product - exact).norm() / exact.norm()).item()
-    return {name: (min(times[name]), errors[name]) for name in times}
+    exact, ways = x.double() @ weight.double().T, routes(x, weight)
+    once = {name: lambda number, way=way: len(way()) for name, way in ways.items()}
+    rates = in_turns(once, rounds, device, clock)  # rows a second
+    return {name: (m / max(rates[name]), ((way() - exact).norm() / exact.norm()).item())
+            for name, way in ways.items()}
 
 
 @torch.no_grad()
