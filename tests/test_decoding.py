@@ -25,6 +25,7 @@ from transformer.decoding import (
 from transformer.fast import FAST
 from transformer.fast import packed as packing
 from transformer.model import Transformer, TransformerConfig
+from transformer.protocol import About
 from transformer.scores import (
     bleu,
     chrf,
@@ -416,6 +417,15 @@ def test_translate_keeps_the_order_whatever_the_batches(tokenizer, beam):
         beams = [hypothesis.tokens for hypothesis in beam_search(model, source, beam, extra=5)[0]]
         best = greedy_search(model, source, 5)[0] if beam == 1 else beams[0]
         assert translation == tokenizer.decode(best)
+
+
+def test_beam_and_alpha_travel_with_the_model(tokenizer):
+    model = model_of(tokenizer.vocab_size)
+    asked = [translate(model, tokenizer, SENTENCES, *search, extra=9) for search in ((1, 0.0), (4, 0.6))]
+    for search, outputs in zip(((1, 0.0), (4, 0.6)), asked):
+        model.about = About("en", "de", *search)
+        assert translate(model, tokenizer, SENTENCES, extra=9) == outputs
+    assert asked[0] != asked[1]
 
 
 def test_translate_nothing(tokenizer):
