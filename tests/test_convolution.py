@@ -196,7 +196,7 @@ def test_dropout_is_where_it_should_be():
 
 def test_dropout_in_a_block_is_on_the_window_alone():
     """Where all of its input is dropped, the bias and the path around are left."""
-    block, x = GatedBlock(8, 3, causal=True, P_drop=0.5).train(), torch.randn(2, 5, 8)
+    block, x = GatedBlock(8, 3, causal=True, P_drop=0.5).double(), torch.randn(2, 5, 8).double()
     block.dropout.p = 1.0
     nn.init.normal_(block.convolution.conv.bias)
     close(block(x), (x + glu(block.convolution.conv.bias)) * 0.5**0.5)
