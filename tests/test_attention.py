@@ -91,11 +91,6 @@ def test_rows_sum_to_1_in_every_precision(dtype):
     assert (sums - 1).abs().max() < {torch.float64: 1e-9, torch.float32: 1e-5}.get(dtype, 0.02)
 
 
-def test_large_logits_do_not_overflow():
-    logits = torch.tensor([[1e4, 1e4, -1e4]])
-    assert masked_softmax(logits, torch.tensor([[True, True, True]])).tolist() == [[0.5, 0.5, 0.0]]
-
-
 @pytest.mark.parametrize("mask", [torch.ones(2, 3), torch.ones(2, 3, dtype=torch.uint8), torch.zeros(2, 3).long()])
 def test_a_mask_that_is_not_boolean_is_refused(mask):
     with pytest.raises(TypeError, match=r"mask must be boolean \(True = may attend\), not torch\.\w+$"):
@@ -114,13 +109,6 @@ def test_attention_equals_torch(qkv, shape):
         assert close(a, b)
 
 
-def test_attention_equals_torch_at_float32(qkv):
-    q, k, v = (x.detach().float() for x in qkv)
-    mask = some_mask(B, 1, T, S)
-    output = scaled_dot_product_attention(q, k, v, mask)[0]
-    assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), rtol=0, atol=1e-5)
-
-
 def test_attention_equals_a_loop(qkv):
     q, k, v = qkv
     mask = some_mask(B, 1, T, S)
@@ -134,11 +122,6 @@ def test_attention_equals_a_loop(qkv):
             assert close(output[b, 1, t], sum(share * v[b, 1, s] for s, share in enumerate(shares)))
 
 
-def test_weights_are_shares(qkv):
-    _, weights = scaled_dot_product_attention(*qkv, some_mask(T, S))
-    assert weights.ge(0).all() and close(weights.sum(dim=-1), torch.ones(B, H, T, dtype=torch.float64))
-
-
 def test_a_fully_masked_row_is_zero_everywhere(qkv):
     q, k, v = qkv
     mask = some_mask(T, S)
@@ -148,12 +131,6 @@ def test_a_fully_masked_row_is_zero_everywhere(qkv):
     gradients = torch.autograd.grad((output * torch.randn_like(output)).sum(), qkv)
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert gradients[0][:, :, 2].eq(0).all() and gradients[0][:, :, 1].ne(0).any()
-
-
-def test_with_every_row_masked_no_gradient_flows(qkv):
-    output, weights = scaled_dot_product_attention(*qkv, torch.zeros(T, S, dtype=torch.bool))
-    assert output.eq(0).all() and weights.eq(0).all()
-    assert all(gradient.eq(0).all() for gradient in torch.autograd.grad(output.sum() + weights.sum(), qkv))
 
 
 def test_a_masked_key_changes_nothing(qkv):
@@ -245,11 +222,6 @@ def test_an_indivisible_width_is_refused():
     with pytest.raises(ValueError, match="d_model=12 does not divide by h=5: give d_k and d_v"):
         MultiHeadAttention(12, 5)
     assert MultiHeadAttention(12, 5, d_k=4, d_v=3)(*[torch.randn(1, 2, 12)] * 3).shape == (1, 2, 12)
-
-
-def test_permuted_words_give_permuted_outputs():
-    heads, x, order = MultiHeadAttention(D, H).double(), random(B, S, D), torch.randperm(S)
-    assert close(heads(x[:, order], x[:, order], x[:, order]), heads(x, x, x)[:, order])
 
 
 def test_a_later_word_changes_no_earlier_output():
@@ -387,39 +359,8 @@ def test_recording_ends_with_an_error_too():
     assert heads.attend is scaled_dot_product_attention
 
 
-@pytest.mark.parametrize("sizes, name", [
-    (dict(h=0), "h"), (dict(h=-2), "h"), (dict(h=2, d_k=0), "d_k"), (dict(h=2, d_v=-1), "d_v")])
-def test_sizes_below_one_are_refused(sizes, name):
-    with pytest.raises(ValueError, match=f"^{name} must be at least 1, not"):
-        MultiHeadAttention(8, **sizes)
-
-
-@pytest.mark.parametrize("one", [dict(d_k=4), dict(d_v=3)])
-def test_one_width_alone_does_not_say_the_other(one):
-    with pytest.raises(ValueError, match="give d_k and d_v"):
-        MultiHeadAttention(12, 5, **one)
-
-
 def test_a_mask_of_three_axes_is_refused():
     """Elsewhere it is (B, T, S); here it would be broadcast as (h, T, S)."""
     x = torch.randn(2, 4, 8)
     with pytest.raises(ValueError, match=r"a mask is \(T, S\) or \(B, h, T, S\), .*; not \(2, 4, 4\)"):
         MultiHeadAttention(8, 2)(x, x, x, torch.ones(2, 4, 4, dtype=torch.bool))
-
-
-def test_recordings_may_be_nested():
-    heads, x = MultiHeadAttention(8, 2), torch.randn(1, 2, 8)
-    with record_attention(heads) as outer:
-        with record_attention(heads) as inner:
-            heads(x, x, x)
-        heads(x, x, x)
-    assert len(inner[""]) == 1 and len(outer[""]) == 2 and heads.attend is scaled_dot_product_attention
-
-
-def test_a_mask_lies_where_it_is_asked_for():
-    assert causal_mask(3, device="meta").device.type == "meta"
-
-
-def test_masked_softmax_of_very_low_logits():
-    logits, mask = torch.tensor([[-3e4, -3e4, 0.0]]), torch.tensor([[True, True, False]])
-    assert masked_softmax(logits, mask).tolist() == [[0.5, 0.5, 0.0]]

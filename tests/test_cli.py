@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import errno
 import importlib.util
 import io
 import json
@@ -149,12 +148,6 @@ def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monk
         assert (folder / name).read_bytes() == (trained / name).read_bytes(), name
 
 
-def test_resume_takes_the_original_command_too(run, files, trained):
-    done = call("train", *files, "--folder", run, *SIZES, *SPEED, "--resume", "--updates", "7")
-    assert done.status == 0 and len((run / "log.jsonl").read_text().splitlines()) == 3
-    assert (run / "model.safetensors").read_bytes() != (trained / "model.safetensors").read_bytes()
-
-
 def test_a_run_remembers_how_it_went_on(run, files):
     """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
     for updates in ("7", "9"):
@@ -281,11 +274,6 @@ def test_translate(trained):
     assert call("translate", "--folder", trained).out == ""
 
 
-def test_translate_keeps_one_line_a_sentence(trained, monkeypatch):
-    monkeypatch.setattr(search, "translate", lambda *arguments: ["a\nb\r\nc", "d"])
-    assert call("translate", "--folder", trained, stdin=b"one\ntwo\n").out == "a b c\nd\n"
-
-
 def test_n_best(trained):
     """Lines of number, score, text; the first of each sentence is what translate gives."""
     done = call("translate", "--folder", trained, "--n-best", "3", "--beam", "3", stdin=b"The cat sleeps.\nA dog.\n")
@@ -364,12 +352,6 @@ def test_help_of_the_program():
     assert done.returncode == 0 and all(name in done.stdout for name in command_line.COMMANDS), done.stderr
 
 
-@pytest.mark.parametrize("name", ["train", "bench"])
-def test_help_of_a_command(name):
-    done = call(name, "--help")
-    assert done.status == 0 and not done.err
-
-
 @pytest.mark.parametrize("config", [TransformerConfig, RecurrenceConfig, ConvolutionConfig, TrainingConfig])
 def test_every_setting_has_a_meaning(config):
     """The help takes it from the comments in the source."""
@@ -392,7 +374,6 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
 
     monkeypatch.setattr(command_line, "run_experiment", full)
     assert complaint("train", "--folder", tmp_path).startswith("the GPU's memory is too small for this: half of ")
-
 
 
 @pytest.mark.parametrize("arguments, said", [
@@ -515,17 +496,6 @@ def test_a_folder_that_cannot_be_written(trained, files, tmp_path):
     assert (tmp_path / "file").read_text() == "precious"
 
 
-def test_a_full_disk(run, files, monkeypatch):
-    def full(path, content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-    before = contents(run)
-    monkeypatch.setattr(scoring, "write_json", full)
-    said = complaint_at_the_end(call("evaluate", "--folder", run, *files, "--beam", "1"))
-    assert re.fullmatch(r"transformer: \S*scores.files.own\S* cannot be used \(.*\): see what is there, then .*", said)
-    assert contents(run) == before
-
-
 def complaint_at_the_end(done):
     """The sentence after a progress bar."""
     assert done.status == 2 and "Traceback" not in done.err
@@ -571,13 +541,6 @@ def test_damaged_weights(arguments, name, damage, run):
     assert contents(run) == before
 
 
-def test_a_checkpoint_of_another_configuration(run):
-    before = contents(run)
-    said = complaint("train", "--resume", "--folder", run, "--d-model", "32", "--updates", "9")
-    assert re.search(r"checkpoint.safetensors is of another configuration .*d_model", said)
-    assert contents(run) == before
-
-
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b'{"kind": "lamp"}'])
 def test_damaged_configuration(content, run):
     (run / "config.json").write_bytes(content)
@@ -609,14 +572,6 @@ def test_tokenizer_of_another_model(arguments, run):
     assert re.search(r"tokenizer.json has 2\d\d types and the model 300: use the tokenizer that was saved with", said)
 
 
-def test_a_token_outside_the_vocabulary(run):
-    path = run / "tokenizer.json"
-    tokenizer = json.loads(path.read_text(encoding="utf8"))
-    tokenizer["model"]["vocab"]["z"] = 5000
-    path.write_text(json.dumps(tokenizer))
-    assert re.search("5000.* outside the vocabulary|vocabulary.*300", complaint("translate", "zzz", "--folder", run))
-
-
 # A corpus that is downloaded
 
 @pytest.fixture
@@ -643,12 +598,6 @@ def test_no_network(offline, tmp_path):
     assert not any(path.is_file() and path.suffix != ".lock" for path in tmp_path.rglob("*"))
 
 
-def test_corrupt_download(offline):
-    (offline / "train.en.gz").write_bytes(b"<html>please log in</html>")
-    said = complaint("train", "--corpus", "multi30k")
-    assert re.fullmatch(r"\S*train.en.gz is damaged \(its SHA-256 .*\): delete it and run the command again", said)
-
-
 MIRROR = os.environ.get("TRANSFORMER_MIRROR", "")
 
 
@@ -656,15 +605,6 @@ MIRROR = os.environ.get("TRANSFORMER_MIRROR", "")
 def multi30k():
     if not os.path.isdir(os.path.join(MIRROR, "multi30k")):
         pytest.skip("TRANSFORMER_MIRROR names no folder that holds multi30k/")
-
-
-def test_train_on_multi30k(multi30k, tmp_path):
-    done = call("train", "--corpus", "multi30k", "--folder", tmp_path / "run", *SIZES, *SPEED, "--updates", "2",
-                "--max-positions", "400")
-    assert done.status == 0, done.err
-    assert "29,000 sentence pairs, 300 types" in done.out
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["corpus"] == "multi30k"
-    assert pretrained.load_model(tmp_path / "run").config.vocab_size == 300
 
 
 def shingles(text, size=8):

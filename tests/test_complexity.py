@@ -1,7 +1,6 @@
 """Table 1's layers: restricted attention equals the masked full form, dilation torch's; what counts."""
 
 import math
-from functools import partial
 
 import pytest
 import torch
@@ -10,7 +9,6 @@ from helpers import assert_close, random
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.attention import (
-    MultiHeadAttention,
     causal_mask,
     padding_mask,
     scaled_dot_product_attention,
@@ -19,10 +17,8 @@ from transformer.complexity import (
     KINDS,
     Dilated,
     Recurrent,
-    SelfAttention,
     crossing,
     exponent,
-    exponents,
     largest_n,
     layer_flops,
     local_attention,
@@ -34,7 +30,7 @@ from transformer.complexity import (
     stacked,
     windows,
 )
-from transformer.convolution import Convolution, GatedBlock
+from transformer.convolution import Convolution
 from transformer.measuring import TensorMemory
 
 pytestmark = pytest.mark.usefixtures("seed")
@@ -110,12 +106,6 @@ def test_refuses_another_kind_of_mask(mask):
 
 
 # Layers
-
-def test_self_attention_is_multi_head_attention():
-    ours, theirs, x = make_layer("self-attention", 16, h=4), MultiHeadAttention(16, 4), torch.randn(2, 9, 16)
-    theirs.load_state_dict(ours.state_dict())
-    assert torch.equal(ours(x), theirs(x, x, x))
-
 
 @pytest.mark.parametrize("kind", ["self-attention, fused", "restricted attention"])
 def test_other_self_attentions_equal_it(kind):
@@ -231,25 +221,6 @@ def test_unknown_names_are_refused():
             pruned_attention(q, q, q, **wrong)
 
 
-def test_exponents_of_flops_and_of_what_was_measured():
-    sizes = [2**i for i in range(12, 20)]
-    run = {"self-attention": {"seconds": [n**1.5 for n in sizes], "bytes": [n**1.2 for n in sizes]}}
-    other = {"self-attention": {"seconds": [n**1.1 for n in sizes], "bytes": [n**1.3 for n in sizes]}}
-    flops, *rest = exponents("self-attention", sizes, 8, run, other)
-    assert 1.99 < flops < 2 and rest == pytest.approx([1.5, 1.1, 1.3])
-
-
-def test_a_row_a_layer_and_size(tmp_path, monkeypatch, one_thread):
-    from transformer.experiments import complexity as long
-
-    monkeypatch.setattr(long, "SECONDS", 0.0)
-    monkeypatch.setattr(long, "PASSES", 1)
-    rows = long.measure_all(130, 16, tmp_path, "cpu")
-    assert [(row["mode"], row["layer"], row["n"]) for row in rows] == [
-        (mode, kind, n) for mode in ("forward", "training") for kind in KINDS for n in (64, 128)]
-    assert all(row["seconds"] > 0 and row["bytes"] > 0 for row in rows)
-
-
 # Pruning
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -282,15 +253,3 @@ def test_pruning_by_distance_keeps_the_nearest():
     assert [row.nonzero()[:, 0].tolist() for row in two] == [[0], [0, 1], [1, 2], [2, 3], [2, 3], [2, 3]]
     longer = random(1, 2, 9, 4)
     assert (pruned_attention(x, longer, longer, keep=1, by="distance")[1][0, 0].argmax(dim=-1) == torch.arange(6)).all()
-
-
-def test_partial_settings_reach_the_inner_function():
-    layer = SelfAttention(8, 2, attend=partial(local_attention, r=1, causal=True)).double()
-    x = random(1, 6, 8)
-    gradient, = torch.autograd.grad(layer(x)[0, 4].sum(), x)
-    assert gradient[0].ne(0).any(dim=-1).tolist() == [False, False, False, True, True, False]
-
-
-def test_a_gated_block_is_dealt_out_unchanged():
-    block, x = GatedBlock(4, 3, causal=True).double(), random(2, 10, 4)
-    assert_close(Dilated(block, 2)(x)[:, 1::2], block(x[:, 1::2]))

@@ -13,7 +13,7 @@ import torch
 from helpers import KILL
 
 from transformer import distributed
-from transformer.distributed import check_share, processes
+from transformer.distributed import check_share
 from transformer.weights import load_weights
 
 PROGRAM = """
@@ -108,33 +108,6 @@ def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, h
     assert process.returncode != 0 and checkpoint(tmp_path, "run")[1]["update"] < 7
     finish(start(tmp_path, "run", 7, resume=True))
     assert_same(checkpoint(tmp_path, "run"), alone, exactly=True)
-
-
-def test_processes_wait_for_one_that_prepares_a_corpus(monkeypatch):
-    """Longer than the ten minutes that NCCL waits by itself."""
-    asked = {}
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.setattr(distributed.distributed, "init_process_group", lambda kind, timeout: asked.update({kind: timeout}))
-    monkeypatch.setattr(distributed.distributed, "barrier", lambda: None)
-    monkeypatch.setattr(distributed.distributed, "destroy_process_group", lambda: None)
-    with processes(torch.device("cpu")):
-        assert asked["gloo"].total_seconds() >= 12 * 3600
-
-
-def test_an_error_in_one_of_several_gpus_is_not_kept_waiting(monkeypatch):
-    """NCCL's clean end waits for all processes, and the others wait for this one: after an error it is left out."""
-    ended = []
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr(distributed.distributed, "init_process_group", lambda kind, timeout: None)
-    monkeypatch.setattr(distributed.distributed, "barrier", lambda: None)
-    monkeypatch.setattr(distributed.distributed, "destroy_process_group", lambda: ended.append(True))
-    with pytest.raises(OSError, match="disk full"), processes(torch.device("cuda")):
-        raise OSError("disk full")
-    assert not ended
-    with processes(torch.device("cuda")) as device:
-        assert device == torch.device("cuda", 1)
-    assert ended
 
 
 def test_every_process_needs_its_share(monkeypatch):

@@ -36,17 +36,6 @@ def test_equals_a_one_hot_product(embedding):
     assert torch.allclose(embedding(tokens), math.sqrt(D) * rows, rtol=0, atol=1e-9)
 
 
-def test_equals_a_loop(embedding):
-    tokens = torch.tensor([[3, 0], [49, 3]])
-    for b in range(2):
-        for t in range(2):
-            assert torch.equal(embedding(tokens)[b, t], embedding.weight[tokens[b, t]] * 4.0)
-
-
-def test_there_is_one_matrix(embedding):
-    assert [tuple(p.shape) for p in embedding.parameters()] == [(V, D)]
-
-
 @pytest.mark.parametrize("d_model", [64, 512])
 def test_sizes_at_the_start(d_model):
     """Scaled rows and the logits of vectors with variance 1 have variance 1, whatever the width."""
@@ -89,14 +78,3 @@ def test_softmax_equals_torch(shift):
 def test_a_one_hot_product_knows_its_types(token):
     with pytest.raises(ValueError, match="token ids must lie between 0 and 9"):
         one_hot_product(torch.tensor([1, token]), torch.randn(10, 4))
-
-
-def test_three_uses_equal_a_loop():
-    E = [torch.randn(7, 4, dtype=torch.float64) for _ in range(3)]
-    source, target, gold = torch.randint(0, 7, (3, 2, 3))
-    losses = []
-    for b in range(2):
-        for t in range(3):
-            vector = (E[1][target[b, t]] + sum(E[0][i] for i in source[b]) / 3) * 2
-            losses.append(-(vector @ E[2].T).softmax(0)[gold[b, t]].log())
-    assert three_uses(source, target, gold, *E).item() == pytest.approx(sum(losses).item() / 6, abs=1e-9)

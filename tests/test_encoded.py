@@ -61,14 +61,6 @@ def test_on_disk_equals_the_list(tokenizer, pairs, on_disk):
             on_disk[wrong]
 
 
-def test_lengths_on_disk(tokenizer, pairs, on_disk):
-    rows = np.array([7, 0, 1499, 7])
-    source, target = on_disk.lengths(rows)
-    encoded = encode_pairs(tokenizer, pairs)
-    assert source.tolist() == [len(encoded[i][0]) for i in rows]
-    assert target.tolist() == [len(encoded[i][1]) for i in rows]
-
-
 def test_batches_of_pairs_on_disk_equal_those_of_the_list(tokenizer, pairs, on_disk, small_windows):
     encoded = encode_pairs(tokenizer, pairs)
     batches = token_batches(encoded, 300, seed=3)
@@ -76,12 +68,6 @@ def test_batches_of_pairs_on_disk_equal_those_of_the_list(tokenizer, pairs, on_d
     assert padding_share(on_disk, batches) == padding_share(encoded, batches)
     one, other = collate(on_disk[:9]), collate(encoded[:9])
     assert torch.equal(one.source, other.source) and torch.equal(one.target, other.target)
-
-
-def test_released_pages_come_back(on_disk):
-    before = list(on_disk)
-    on_disk.release()
-    assert list(on_disk) == before
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="only Linux tells how much of a file is in memory")
@@ -158,25 +144,6 @@ def test_interrupted_encoding_leaves_nothing(tokenizer, pairs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_another_process_was_quicker(tokenizer, pairs, tmp_path):
-    def slow():
-        encode_to_folder(tokenizer, pairs, tmp_path / "x", "key")
-        yield from pairs
-
-    folder = tmp_path / "x"
-    first = encode_to_folder_slowly(tokenizer, slow, folder)
-    assert list(first) == encode_pairs(tokenizer, pairs) and [p.name for p in tmp_path.iterdir()] == ["x"]
-
-
-def encode_to_folder_slowly(tokenizer, slow, folder):
-    """The inner call has this process's number too; give the outer one another."""
-    number = os.getpid()
-    with pytest.MonkeyPatch.context() as patch:
-        numbers = iter((1, number))
-        patch.setattr(os, "getpid", lambda: next(numbers))
-        return encode_to_folder(tokenizer, slow(), folder, "key")
-
-
 @pytest.mark.parametrize("damage", [
     "tokens.bin cut", "offsets.bin cut", "tokens.bin bit", "offsets.bin gone", "about.json cut", "about.json gone",
     "about.json list", "about.json other", "all gone"])
@@ -223,32 +190,3 @@ def test_own_files_are_prepared_once(tokenizer, pairs, tmp_path, monkeypatch):
     files[0].write_text(files[0].read_text(encoding="utf8").replace("e", "a"), encoding="utf8")
     changed = prepare(tokenizer, *files)
     assert len(folders()) == 5 and list(changed) != list(prepared)
-
-
-def test_the_bundled_corpus_is_prepared_in_both_directions(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
-    for reverse in (False, True):
-        prepared = module.prepare_corpus(tokenizer, "bundled", "test", reverse)
-        assert list(prepared) == encode_pairs(tokenizer, read_corpus("bundled", "test", reverse))
-    assert len(list((tmp_path / "encoded").iterdir())) == 2
-    with pytest.raises(ValueError, match="bundled has no split 'exam'"):
-        module.prepare_corpus(tokenizer, "bundled", "exam")
-
-
-def test_reading_is_part_of_the_key(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path))
-    tokenizer = Tokenizer.train(["a b"], 300)
-    for reading in (1, 2):
-        monkeypatch.setattr(module, "READING", reading)
-        module.prepare_corpus(tokenizer, "bundled", "test")
-    assert len(list((tmp_path / "encoded").iterdir())) == 2
-
-
-def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(module, "write_encoded", full)
-    with pytest.raises(OSError) as caught:
-        module.encode_to_folder(None, [], tmp_path / "x", "key")
-    assert caught.value.filename == str(tmp_path / "x")

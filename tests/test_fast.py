@@ -8,14 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import MultiHeadAttention
 from transformer.fast import FAST
 from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.loss import projected_loss
 from transformer.fast.packed import PackedLinear, can_pack, packed
-from transformer.hardware import autocast, autocast_off, matmul_precision
+from transformer.hardware import autocast, matmul_precision
 from transformer.model import Transformer, TransformerConfig
 from transformer.regularization import label_smoothing_loss
 
@@ -112,13 +111,6 @@ def test_without_gradients_only_the_loss_is_computed(monkeypatch):
         assert projected_loss(x, E, gold) > 0
 
 
-def test_autocast_is_switched_off_where_there_is_any():
-    for kind in ("mps", "meta", "cpu"):
-        with torch.autocast("cpu", torch.bfloat16), autocast_off(torch.device(kind)):
-            product = torch.ones(2, 2) @ torch.ones(2, 2)
-        assert product.dtype == (torch.float32 if kind == "cpu" else torch.bfloat16)
-
-
 # Attention by torch's kernel (that it equals the formula: test_attention.py, test_model.py)
 
 @pytest.mark.parametrize("n, calls", [(8, 6), (257, 12)])  # few keys take the formula where the precision is another
@@ -142,22 +134,6 @@ def test_a_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, c
     assert kinds == [{torch.float32}] * calls and logits.dtype == dtype
     for a, b in zip(*results):
         assert (a - b).abs().max() < 0.05 * a.abs().max()
-
-
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
-def test_short_weights(kind):
-    heads = MultiHeadAttention(8, 2, attend=kernels.kernel_attention).to(kind)
-    x = torch.randn(2, 300, 8).to(kind)
-    assert heads(x, x, x).dtype == kind
-
-
-def test_only_medium_chooses_the_formula(monkeypatch, exact_products):
-    """The switch stands at "high" once TF32 is allowed, which changes nothing on a CPU."""
-    monkeypatch.setattr(kernels, "scaled_dot_product_attention", None)
-    q = torch.randn(1, 2, 5, 4)
-    for switch in ("highest", "high"):
-        torch.set_float32_matmul_precision(switch)
-        assert kernels.kernel_attention(q, q, q)[0].shape == q.shape
 
 
 # Packed weights

@@ -33,11 +33,6 @@ def test_equals_two_convolutions_of_kernel_size_1(network):
     assert network.W_1.weight.abs().min() > 0, "the weights were copied"
 
 
-def test_permuted_positions_give_permuted_outputs(network):
-    x, order = torch.randn(2, 5, 6, dtype=torch.float64), torch.randperm(5)
-    assert torch.allclose(network(x[:, order]), network(x)[:, order], rtol=0, atol=1e-9)
-
-
 def test_no_position_sees_another(network):
     x = torch.randn(1, 4, 6, dtype=torch.float64, requires_grad=True)
     gradient, = torch.autograd.grad(network(x)[0, 2].sum(), x)
@@ -49,13 +44,3 @@ def test_two_units_compute_the_absolute_value():
     numbers = ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])
     network.load_state_dict(dict(zip(network.state_dict(), map(torch.tensor, numbers))))
     assert network(torch.tensor([[-3.0], [0.0], [2.0]])).flatten().tolist() == [3.0, 0.0, 2.0]
-
-
-
-
-def test_convolutions_do_not_share_the_biases_either():
-    network = FeedForward(6, 10)
-    before, convolutions = (network.W_1.bias.clone(), network.W_2.bias.clone()), as_convolutions(network)
-    for place in (0, 2):
-        convolutions[place].bias.data.fill_(9.0)
-    assert torch.equal(network.W_1.bias, before[0]) and torch.equal(network.W_2.bias, before[1])

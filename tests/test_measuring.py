@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.measuring import TensorMemory, measure, peak_memory, turns, work
+from transformer.measuring import TensorMemory, measure, work
 
 
 def test_memory_of_what_is_held_at_once():
@@ -64,15 +64,6 @@ class Slow(nn.Module):
 class Quick(nn.Module):
     def forward(self, x):
         return x + torch.cat([x, x])[:len(x)]
-
-
-def test_layers_take_turns():
-    layers, x = {"slow": Slow(), "quick": Quick()}, torch.randn(3, 8, 5)
-    assert peak_memory(layers, x) == {"slow": 480, "quick": 3 * 480}
-    times = turns(layers, x)
-    assert len(times["slow"]) == len(times["quick"]) == 1 and len(layers["slow"].calls) == 2
-    assert times["slow"][0] > 2 * times["quick"][0] > 0
-    assert len(turns(layers, x, seconds=0.05)["quick"]) > 1
 
 
 def test_measures_each_layer_at_each_size():

@@ -37,11 +37,6 @@ def test_schedule_of_the_paper():
     assert learning_rate(400_000) == pytest.approx(learning_rate(4000) / 10, rel=1e-12)
 
 
-def test_factor():
-    assert learning_rate(77, factor=1.5) == pytest.approx(1.5 * learning_rate(77), rel=1e-12)
-    assert peak_rate(factor=1.5) == pytest.approx(1.5 * peak_rate(), rel=1e-12)
-
-
 @pytest.mark.parametrize("step, warmup", [(0, 4000), (-1, 4000), (1, 0)])
 def test_steps_count_from_one(step, warmup):
     with pytest.raises(ValueError, match=f"step, d_model and warmup must be at least 1, not {step}, 512 and {warmup}"):
@@ -97,37 +92,6 @@ def test_adam_has_the_settings_of_the_paper(optimizer):
     assert not group["amsgrad"] and len(group["params"]) == 4
 
 
-def test_without_a_fused_kernel_adam_is_the_same(monkeypatch):
-    real, asked = torch.optim.Adam, []
-
-    def old(parameters, fused=False, **settings):
-        asked.append(fused)
-        if fused:
-            raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices")
-        return real(parameters, **settings)
-
-    monkeypatch.setattr(torch.optim, "Adam", old)
-    group, = fused_adam(problem()[0]).param_groups
-    assert asked == [True, False] and (group["betas"], group["eps"], group["lr"]) == ((0.9, 0.98), 1e-9, 0.0)
-
-
-def test_a_shared_matrix_is_updated_once():
-    model = nn.Module()
-    model.a = nn.Linear(3, 3, bias=False)
-    model.b = model.a
-    assert len(adam(model).param_groups[0]["params"]) == 1
-
-
-def test_rate_zero_changes_nothing_and_every_group_is_set():
-    model, loss_of = problem()
-    optimizer = torch.optim.Adam([{"params": [p]} for p in model.parameters()], lr=0.1)
-    set_learning_rate(optimizer, 0.0)
-    before = [p.detach().clone() for p in model.parameters()]
-    loss_of(model).backward()
-    optimizer.step()
-    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
-
-
 def test_length_of_a_step():
     assert step_lengths([3.0] * 50) == pytest.approx([1.0] * 50, abs=1e-6)          # whatever the gradient's size
     assert step_lengths([1e-9])[0] == pytest.approx(0.5, abs=1e-12)                 # as large as epsilon: half a step
@@ -141,10 +105,3 @@ def test_train_with_rates_follows_its_rates():
     assert train_with_rates(model, loss_of, [0.0] * 3) == pytest.approx([start] * 3, abs=1e-12)
     losses = train_with_rates(model.eval(), loss_of, [0.01] * 50)
     assert model.training and len(losses) == 50 and losses[-1] < 0.8 * losses[0]
-
-
-def test_each_update_has_its_own_gradient():
-    model, seen = nn.Linear(1, 1, bias=False), []
-    model.weight.register_post_accumulate_grad_hook(lambda w: seen.append(w.grad.item()))
-    train_with_rates(model, lambda m: m(torch.ones(1, 1)).sum(), [0.0] * 3)
-    assert seen == [1.0] * 3

@@ -142,8 +142,3 @@ def test_versions_agree():
         pins = (ROOT / name).read_text(encoding="utf8").splitlines()
         assert f"torch=={torch}" in pins
         assert all(re.fullmatch(r"#.*|[\w.-]+==[\w.]+|", pin) for pin in pins)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "data").rglob("*.json")), ids=lambda p: p.name)
-def test_records_are_json(path):
-    json.loads(path.read_text(encoding="utf8"))

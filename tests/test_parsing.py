@@ -3,8 +3,6 @@
 import os
 import random
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from transformer.evalb import (
     summary,
 )
 from transformer.model import Transformer, TransformerConfig
-from transformer.parsers import PARSING, by_length, evaluate_parser, spaced, tree_pairs
+from transformer.parsers import PARSING, evaluate_parser, spaced, tree_pairs
 from transformer.parsing import (
     choose,
     closing_looks,
@@ -125,18 +123,6 @@ def test_trees_may_be_deep():
     with pytest.raises(ValueError, match="more than 400 brackets inside each other"):
         read_trees(one_line(deep(900)))
     assert score_lines(["(S (NN a))"], [one_line(deep(900))])[0].status == 1
-
-
-@pytest.mark.parametrize("statement, status", [
-    ("import transformer.parsing, transformer.parsers", 0),
-    ("from transformer.trees import read_trees; read_trees('(S (NN a))')", 1),
-    ("from transformer.trees import Tree; Tree('NN', ['a'])", 1),
-])
-def test_without_nltk_only_trees_are_missing(statement, status):
-    code = f"import sys; sys.modules['nltk'] = sys.modules['nltk.tree'] = None; {statement}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == status, done.stderr
-    assert not status or "trees need nltk, which is not installed: pip install nltk" in done.stderr
 
 
 def test_tidy():
@@ -388,26 +374,6 @@ def test_evaluate_parser(treebank, scripted):
     assert sum(group["sentences"] for group in report["by_length"].values()) == 20
 
 
-def test_by_length():
-    rows = [BracketScore(length, matched=matched, gold=4, test=2)
-            for length, matched in ((10, 1), (3, 2), (11, 0), (99, 2))]
-    assert by_length(rows, [True, False, False, True]) == {
-        "1-10": {"sentences": 2, "f1": 50.0, "right_count": 50.0},
-        "11-20": {"sentences": 1, "f1": 0.0, "right_count": 0.0},
-        "41 or more": {"sentences": 1, "f1": 66.67, "right_count": 100.0}}
-
-
-def test_words_are_counted(treebank, scripted, monkeypatch):
-    _, pairs = treebank
-    def too_many(*some, right=parsing.translate_n_best, **more):
-        first, *others = right(*some, **more)
-        return [[Translation(f"{first[0].text} NN", -1.0)], *others]
-
-    monkeypatch.setattr(parsing, "translate_n_best", too_many)
-    some = list({pair[0]: pair for pair in pairs}.values())[:20]
-    assert evaluate_parser(None, None, some, what=None)["right_count"] == 95
-
-
 def test_wrong_parts_of_speech_cost_no_bracket(treebank, scripted):
     """Full stops which the model calls V: EVALB would leave such sentences out; the gold leaves prevent that."""
     _, pairs = treebank
@@ -430,32 +396,6 @@ def test_choose():
     leaves = untagged("a b")
     assert choose(["S_ A B C _S", "S_ A B", "S_ B B _S", "S_ A B _S"], leaves) == "S_ B B _S", "likeliest of two"
     assert choose(["S_ A", "S_ A B"], leaves) == "S_ A B" and choose(["S_ A"], leaves) == "S_ A"
-
-
-def test_of_several_outputs_the_soundest_is_scored(treebank, scripted, monkeypatch):
-    _, pairs = treebank
-
-    def doubtful(*some, right=parsing.translate_n_best, **more):
-        return [[Translation("_S", 0.0), *entries] for entries in right(*some, **more)]
-
-    monkeypatch.setattr(parsing, "translate_n_best", doubtful)
-    some = list({pair[0]: pair for pair in pairs}.values())[:20]
-    report = evaluate_parser(None, None, some, what=None)
-    assert report["likeliest"]["valid_trees"] == 0 and report["valid_trees"] == 95
-    assert report["likeliest"]["f1"] < report["f1"] == 100
-    assert parse(None, None, [sentence for sentence, _ in some])[1] == (gold_tree(some[1][1]), 0)
-
-
-def test_a_beam_of_one_is_greedy(treebank, monkeypatch):
-    """Validation while training need not search."""
-    one_each = dict(treebank[1])
-
-    def greedy(model, tokenizer, sentences, beam, alpha, how):
-        return [linearize(gold_tree(one_each[sentence])) for sentence in sentences]
-
-    monkeypatch.setattr(parsing, "translate", greedy)
-    monkeypatch.setattr(parsing, "translate_n_best", None)
-    assert evaluate_parser(None, None, list(one_each.items()), beam=1, what=None)["f1"] == 100
 
 
 def test_a_parser_is_trained_by_the_loop_of_translation(treebank, tmp_path, one_thread):
@@ -486,18 +426,6 @@ def small(seed):
     tokenizer = Tokenizer.train(["S_ NP_ XX XX _NP XX _S"] * 5, vocab_size=275)
     c = TransformerConfig(tokenizer.vocab_size, d_model=16, d_ff=32, N=2, h=2, max_positions=200)
     return Transformer(c).eval(), tokenizer
-
-
-def test_symbol_attention_is_by_step_and_word(small):
-    model, tokenizer = small
-    text = "S_ NP_ XX XX _NP WHADVP_ XX _WHADVP _S"
-    decoder, over = symbol_attention(model, tokenizer, "the gardener sings", text)
-    assert decoder.shape == (2, 2, 9, 9) and over.shape == (2, 2, 9, 4)
-    ones = torch.ones(2, 2, 9)
-    torch.testing.assert_close(decoder.sum(-1), ones, atol=1e-5, rtol=0)
-    torch.testing.assert_close(over.sum(-1), ones, atol=1e-5, rtol=0)
-    assert decoder.triu(1).abs().max() == 0, "column j is symbol j - 1; the step that writes i has read no later one"
-    assert decoder.diagonal(dim1=2, dim2=3).min() > 0
 
 
 def test_symbol_attention_equals_a_sum_over_tokens(small):

@@ -9,7 +9,6 @@ from transformer.positions import (
     LearnedPositions,
     SinusoidalPositions,
     frequencies,
-    positions_of,
     shift_matrix,
     sinusoids,
     wavelengths,
@@ -32,10 +31,6 @@ def test_sinusoids_equal_the_formula(n, d_model):
     table = sinusoids(n, d_model)
     assert table.dtype == torch.float64 and table.shape == (n, d_model)
     assert difference(table, expected) < 1e-9
-
-
-def test_first_row_is_zeros_and_ones():
-    assert sinusoids(3, 8)[0].tolist() == [0, 1] * 4
 
 
 @pytest.mark.parametrize("d_model", [2, 16, 512])
@@ -64,11 +59,6 @@ def test_inner_products_depend_on_the_distance_only():
         assert difference(products, (distance * frequencies(32)).cos().sum()) < 1e-9
 
 
-def test_no_two_positions_are_alike():
-    table = sinusoids(1024, 512)
-    assert torch.pdist(table).min() > 1
-
-
 @both_kinds
 def test_adds_row_by_row(kind):
     positions = kind(10, 8)
@@ -76,10 +66,6 @@ def test_adds_row_by_row(kind):
     expected = torch.stack([torch.stack([x[b, t] + positions.table[t] for t in range(6)]) for b in range(3)])
     assert torch.equal(positions(x), expected)
     assert torch.equal(positions(x[:, 4:], start=4), expected[:, 4:])
-
-
-def test_the_table_of_the_module_is_the_rounded_one():
-    assert torch.equal(SinusoidalPositions(30, 8).table, sinusoids(30, 8).float())
 
 
 def test_sinusoids_are_not_learned_and_not_saved():
@@ -105,12 +91,6 @@ def test_past_the_table_is_an_error(kind, start, length):
     message = f"a sentence of {start + length} tokens is longer than the model's 10 positions"
     with pytest.raises(ValueError, match=message):
         positions(torch.zeros(1, length, 8), start)
-
-
-def test_the_last_row_can_be_used():
-    table = sinusoids(10, 8)
-    assert torch.equal(positions_of(table, 9, 1), table[9:])
-    assert torch.equal(positions_of(table, 0, 10), table)
 
 
 @pytest.mark.parametrize("make", [lambda: sinusoids(5, 7), lambda: frequencies(7), lambda: SinusoidalPositions(5, 7)])

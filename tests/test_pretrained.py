@@ -16,7 +16,6 @@ from transformer.weights import (
     count_parameters,
     load_parameters,
     load_weights,
-    save_weights,
 )
 
 SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)
@@ -64,15 +63,6 @@ def test_a_tied_matrix_is_saved_once(tmp_path):
     tensors, _ = load_weights(tmp_path / "model.safetensors")
     assert set(tensors) == set(dict(model_of().named_parameters()))
     assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(model_of())
-
-
-def test_a_tokenizer_is_saved_beside_the_model(tmp_path):
-    class Tokenizer:
-        def save(self, path):
-            path.write_text("types", encoding="utf8")
-
-    save(model_of(), str(tmp_path), Tokenizer())
-    assert (tmp_path / "tokenizer.json").read_text(encoding="utf8") == "types"
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, -1])
@@ -148,26 +138,3 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(OSError, match="no space left"):
         write_file(path, fail)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_write_replaces_the_old_file_at_once(tmp_path):
-    path = tmp_path / "new" / "file"
-    write_file(path, lambda temporary: temporary.write_text("old"))
-
-    def write(temporary):
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-
-    write_file(path, write)
-    assert path.read_text() == "new" and [p.name for p in path.parent.iterdir()] == ["file"]
-
-
-def test_metadata_travels_with_weights(tmp_path):
-    save_weights({"a": torch.arange(6.0).view(2, 3).T}, tmp_path / "a.safetensors", {"note": "here"})
-    tensors, metadata = load_weights(tmp_path / "a.safetensors")
-    assert torch.equal(tensors["a"], torch.arange(6.0).view(2, 3).T) and metadata == {"note": "here"}
-
-
-def test_weights_without_metadata(tmp_path):
-    save_weights({"a": torch.zeros(1)}, tmp_path / "a")
-    assert load_weights(tmp_path / "a")[1] == {}

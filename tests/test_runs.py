@@ -1,6 +1,5 @@
 """A run from data to scores: what it learns from, what it plans, what it leaves, what is kept of it."""
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -20,7 +19,6 @@ from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
-from transformer.hardware import training_flops
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load, parameters_of
 from transformer.recipes import RECIPES, recipe
@@ -44,10 +42,7 @@ from transformer.scoring import score_run
 from transformer.search import translate
 from transformer.training import TrainingConfig
 from transformer.translation import (
-    TABLE_2,
-    products,
     score_report,
-    to_sacrebleu,
 )
 from transformer.weights import load_weights
 
@@ -155,13 +150,6 @@ def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monke
 
 # The plan
 
-def test_products_are_counted_without_padding():
-    """By hand: sentences of 20 tokens, 30 of them in a batch, 3 batches an update, 5 updates."""
-    c, training = TransformerConfig(50, **TINY), TrainingConfig(updates=5, batch_tokens=600, accumulate=3)
-    assert products(c, training, 20) == pytest.approx(5 * 90 * training_flops(c, 20, 20))
-    assert products(c, training) == pytest.approx(5 * 60 * training_flops(c, 30, 30))
-
-
 def test_epochs_are_those_of_real_batches():
     """Against batches that differ in length and are padded."""
     encoded = [([5] * n, [5] * (n + 1)) for n in range(2, 30) for _ in range(40)]
@@ -216,13 +204,6 @@ def test_the_vocabulary_knows_the_training_split_only(finished, files):
     assert json.loads((finished / "tokenizer.json").read_text()) == json.loads(by_hand.bpe.to_str())
 
 
-def test_average_last(finished):
-    model, _ = load(finished)
-    average_last(model, finished, 1)
-    last = load_weights(finished / "weights" / "00000006.safetensors")[0]
-    assert all(torch.equal(p, last[name]) for name, p in model.named_parameters())
-
-
 def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     e = load_run(finished)
     assert last_update(e) is None
@@ -247,34 +228,6 @@ def test_an_unfinished_run_is_no_model_yet(tmp_path):
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of a stopped run")
     with pytest.raises(ValueError, match=f"the run in {tmp_path} is not finished; go on with: transformer train"):
         load(tmp_path)
-
-
-def test_what_the_first_process_may_have_to_download(files, tmp_path, monkeypatch):
-    """Only inside `first_goes_ahead`: training pairs, and those that are validated on. And a CPU computes as before."""
-    ahead = []
-
-    @contextlib.contextmanager
-    def first_goes_ahead():
-        ahead.append(True)
-        yield
-        ahead.pop()
-
-    def validator(e, tokenizer, count, watch):
-        assert ahead
-        return lambda model: {"bleu": 1.0}
-
-    monkeypatch.setattr(runs, "first_goes_ahead", first_goes_ahead)
-    monkeypatch.setattr(runs, "allow_tf32", None)
-    e = experiment(files, tmp_path / "run")
-    assert run_experiment(e, "a test", task=runs.Task(validator=validator))
-
-
-def test_a_run_from_before_there_was_a_direction(finished, tmp_path):
-    saved = json.loads((finished / "run.json").read_text())
-    for name in ("reverse", "commit", "hardware"):
-        del saved[name]
-    (tmp_path / "run.json").write_text(json.dumps(saved))
-    assert load_run(tmp_path).reverse is False
 
 
 def test_resume_with_another_direction(finished):
@@ -318,16 +271,6 @@ def test_torchrun(finished, files, tmp_path):
     alone = [json.loads(line)["loss"] for line in (finished / "log.jsonl").read_text().splitlines()]
     together = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
     assert together == pytest.approx(alone, abs=1e-4)
-
-
-def test_torchrun_with_data_that_cannot_be_used(files, tmp_path):
-    """Each process ends with a sentence, none with a traceback of its own or waiting for ever."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
-    (tmp_path / "short.de").write_text("Ein Satz.\n")
-    run = command(*torchrun, *options({**files, "target_file": tmp_path / "short.de"}, tmp_path / "two"))
-    out, err = run.communicate(timeout=240)
-    assert run.returncode != 0 and "transformer: " in err and "short.de" in err
-    assert "RuntimeError" not in err and "transformer/runs.py" not in err
 
 
 def test_kill_and_resume(finished, files, tmp_path):
@@ -401,21 +344,7 @@ def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["sentences"] == 3
 
 
-@pytest.mark.parametrize("arguments", [["--record", "x.json"], ["--average", "2"]])
-def test_only_runs_are_recorded(arguments, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", *arguments])
-    with pytest.raises(SystemExit):
-        command_line.main()
-    assert "--average and --record need the --folder of a run" in capsys.readouterr().err
-
-
 # Table 2
-
-def test_table_2():
-    assert TABLE_2["Transformer, base"] == (27.3, 3.3e18) and TABLE_2["Transformer, big"] == (28.4, 2.3e19)
-    assert round(to_sacrebleu(27.3), 2) == 26.65 and round(to_sacrebleu(28.4), 1) == 27.7
-
 
 # The way of WMT 2014, with a true part of it
 
@@ -429,19 +358,6 @@ def test_europarl(tmp_path, monkeypatch, capsys):
     run_experiment(e, "a test", count=5)
     assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
     assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
-
-
-@pytest.mark.parametrize("number, expected", [(0, ["inside", "told None"]), (1, ["waited", "inside"])])
-def test_the_first_process_goes_ahead(monkeypatch, number, expected):
-    done = []
-    exchange = SimpleNamespace(
-        broadcast_object_list=lambda words: done.append(f"told {words[0]}" if number == 0 else "waited"))
-    monkeypatch.setattr(runs, "process_number", lambda: number)
-    monkeypatch.setattr(runs, "process_count", lambda: 2)
-    monkeypatch.setattr(runs, "distributed", exchange)
-    with runs.first_goes_ahead():
-        done.append("inside")
-    assert done == expected
 
 
 def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):

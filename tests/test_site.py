@@ -250,48 +250,6 @@ def test_the_interactive_view_works_on_its_page(site, browser):
         assert errors(browser) == []
 
 
-def test_roots_are_drawn(browser):
-    """A font that lacks the sign leaves a root's content alone, as wide as without it."""
-    browser, address = browser
-    screen(browser, 1280)
-    browser.open(f"{address}/notebooks/04_attention.html")
-    browser.run("document.fonts.ready.then(() => 0)")
-    assert browser.run("document.fonts.check('16px \"STIX Two Math\"')")
-    widths = browser.run("""[...document.querySelectorAll('.bd-article msqrt')].map(root => {
-      const inside = [...root.children].map(child => child.getBoundingClientRect().width).reduce((a, b) => a + b);
-      return root.getBoundingClientRect().width - inside;})""")
-    assert len(widths) >= 3 and min(widths) > 5
-    assert errors(browser) == []
-
-
-def test_light_and_dark(browser):
-    browser, address = browser
-    for scheme in ("light", "dark"):
-        screen(browser, 1280, scheme)
-        browser.open(f"{address}/notebooks/19_visualization.html")
-        paper = browser.run("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 384) == (scheme == "dark")
-        with browser.frame("iframe"):
-            assert browser.run("matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
-    screen(browser, 1280)
-    assert errors(browser) == []
-
-
-def test_search_finds_a_word(browser):
-    browser, address = browser
-    browser.open(f"{address}/search.html?q=masked+softmax")
-    found = "[...document.querySelectorAll('#search-results a')].map(link => link.getAttribute('href'))"
-    browser.run(f"new Promise(done => setInterval(() => {found}.length && done(), 50))")
-    assert any("04_attention.html" in link or "api/attention.html" in link for link in browser.run(found))
-    assert errors(browser) == []
-
-
-def test_a_page_opened_from_a_folder(site, browser):
-    browser, _ = browser
-    browser.open(site / "notebooks" / "04_attention.html")
-    assert errors(browser) == []
-
-
 # The tools
 
 def test_docstrings_are_taken_literally():

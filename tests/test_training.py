@@ -14,15 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer import distributed, progress, protocol, training
-from transformer.checkpoint import load_checkpoint, save_checkpoint
+from transformer import protocol, training
+from transformer.checkpoint import load_checkpoint
 from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, token_batches
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
 from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate
-from transformer.progress import MOST_SKIPPED, Progress, merit
+from transformer.progress import merit
 from transformer.regularization import SmoothedLoss
 from transformer.training import (
     Objective,
@@ -196,13 +196,6 @@ def test_log_and_files(encoded, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl", "weights"]
 
 
-def test_kept_weights_are_those_of_the_model(encoded, tmp_path):
-    model = model_of()
-    train(model, encoded, BRIEF, tmp_path)
-    tensors, metadata = load_weights(tmp_path / "weights" / "00000007.safetensors")
-    assert not metadata and all(torch.equal(tensors[name], p) for name, p in model.named_parameters())
-
-
 def test_minutes_end_a_run(encoded):
     started = time.monotonic()
     config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
@@ -228,15 +221,6 @@ def test_resume_equals_never_stopped(encoded, tmp_path, stop):
 
 def validation(model):
     return {"total": sum(p.sum().item() for p in model.parameters())}
-
-
-def test_more_updates_later_equal_more_updates_at_once(encoded, tmp_path):
-    longer = TrainingConfig(**{**BRIEF.__dict__, "updates": 9})
-    train(model_of(), encoded, longer, tmp_path / "whole")
-    train(model_of(), encoded, BRIEF, tmp_path / "parts")
-    train(model_of(seed=2), encoded, longer, tmp_path / "parts", resume=True)
-    a, b = (load_weights(tmp_path / run / "checkpoint.safetensors")[0] for run in ("whole", "parts"))
-    assert all(torch.equal(a[name], b[name]) for name in a)
 
 
 def test_accumulated_runs_resume_too(encoded, tmp_path):
@@ -318,14 +302,6 @@ def test_a_second_ctrl_c_stops_at_once():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_training_in_another_thread(encoded):
-    logs = []
-    thread = threading.Thread(target=lambda: logs.append(train(model_of(), encoded, BRIEF)))
-    thread.start()
-    thread.join()
-    assert logs and logs[0][-1]["update"] == 7
-
-
 # Bad input
 
 @pytest.fixture
@@ -361,12 +337,6 @@ def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
     train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
     with pytest.raises(ValueError, match="already holds a run: go on with it .resume=True., or name another folder"):
         train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
-
-
-def test_any_seed_will_do(encoded):
-    for seed in (0, 2**40, 20261122123456789):
-        log = train(model_of(), encoded, TrainingConfig(updates=1, batch_tokens=40, seed=seed))
-        assert log[-1]["update"] == 1
 
 
 def test_nothing_to_resume(encoded, tmp_path):
@@ -495,12 +465,6 @@ def test_fp16_resumes_with_its_scale(encoded, tmp_path):
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_saving_by_the_clock_keeps_no_extra_weights(encoded, tmp_path):
-    train(model_of(), encoded, dataclasses.replace(BRIEF, save_minutes=1e-9), tmp_path)
-    names = sorted(path.name for path in (tmp_path / "weights").iterdir())
-    assert names == ["00000003.safetensors", "00000006.safetensors", "00000007.safetensors"]
-
-
 # What a broken line would not have shown
 
 def test_every_batch_of_every_update_drops_other_entries():
@@ -515,15 +479,6 @@ def test_fp16_clips_the_gradient_itself(encoded):
     assert norms[1] == pytest.approx(norms[0], rel=0.05)
 
 
-def test_skipped_updates_count_in_a_row_only():
-    run = Progress()
-    for _ in range(3):
-        for _ in range(MOST_SKIPPED - 1):
-            run.count(math.nan, math.inf)
-        run.count(1.0, 1.0)
-    assert run.skipped == 3 * (MOST_SKIPPED - 1) and run.update == 3 * MOST_SKIPPED
-
-
 def test_a_row_is_the_mean_since_the_last_row(encoded):
     each, some = (train(model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every))
                   for every in (1, 3))
@@ -532,40 +487,10 @@ def test_a_row_is_the_mean_since_the_last_row(encoded):
         assert [row[name] for row in some] == pytest.approx([sum(values[:3]) / 3, sum(values[3:]) / 3])
 
 
-def change_progress(path, **changes):
-    """Other numbers in a checkpoint's progress."""
-    model = model_of()
-    optimizer = adam(model)
-    found = load_checkpoint(path, model, optimizer)
-    save_checkpoint(path, model, optimizer, {**found, **changes})
-
-
-def test_time_goes_on_after_a_resume(encoded, tmp_path):
-    train(model_of(), encoded, BRIEF, tmp_path)
-    change_progress(tmp_path / "checkpoint.safetensors", seconds=500.0)
-    config = dataclasses.replace(BRIEF, updates=9, minutes=60.0)
-    log = train(model_of(), encoded, config, tmp_path, resume=True)
-    assert 500 <= log[-1]["seconds"] < 600
-
-
-def test_the_scale_of_fp16_is_restored(encoded, tmp_path):
-    config = dataclasses.replace(BRIEF, precision="fp16")
-    train(model_of(), encoded, config, tmp_path)
-    model, state = model_of(seed=2), loss_scaler(torch.device("cpu"), "fp16").state_dict()
-    change_progress(tmp_path / "checkpoint.safetensors", scaler={**state, "scale": 128.0})
-    assert progress.Run(model, adam(model), config, tmp_path, resume=True).scaler.get_scale() == 128.0
-
-
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
     pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
     with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
         check_pairs(pairs, 16)
-
-
-@pytest.mark.parametrize("name", ["patience", "save_minutes"])
-def test_settings_that_may_be_none_are_checked_all_the_same(name):
-    with pytest.raises(ValueError, match=name):
-        TrainingConfig(**{name: 0})
 
 
 @pytest.mark.parametrize("name", ["updates", "warmup", "keep", "factor", "save_minutes"])
@@ -573,30 +498,6 @@ def test_most_settings_may_not_be_none(name):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not None$"):
         TrainingConfig(**{name: None})
     assert TrainingConfig(minutes=None, clip=None, patience=None) == TrainingConfig()
-
-
-def test_a_precision_that_nobody_knows():
-    with pytest.raises(ValueError, match="unknown precision 'fp8'"):
-        TrainingConfig(precision="fp8")
-
-
-def test_the_first_process_alone_says_whether_a_run_is_done(encoded, monkeypatch):
-    """A Ctrl-C in the update that uses the patience up: the others know nothing of patience, and must not wait."""
-    asked = []
-
-    def sum_as_told(value, device):
-        if isinstance(value, float):
-            return value  # a loss
-        asked.append(value)
-        assert len(asked) < 6, "the first process has left, and this one waits for it"
-        return int(len(asked) > 3)  # the first process: three updates are all, and the run is done
-
-    monkeypatch.setattr(distributed, "process_number", lambda: 1)
-    monkeypatch.setattr(progress, "process_number", lambda: 1)
-    monkeypatch.setattr(progress, "sum_over_processes", sum_as_told)
-    config = dataclasses.replace(BRIEF, updates=20, patience=1, accumulate=2)  # the second of two batches is its own
-    assert train(interrupt_at_forward(model_of(), 3), encoded, config) == []
-    assert asked == [False, False, False, True, False]
 
 
 def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeypatch):

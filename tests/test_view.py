@@ -84,12 +84,6 @@ def test_a_step_shows_only_what_was_read(evaluate):
     assert evaluate(f"['encoder', 'decoder', 'cross'].map(kind => rowsAfter({pair}, kind, 1))") == [3, 1, 1]
 
 
-def test_the_sentence_read_aloud(evaluate):
-    assert evaluate("sentenceOf('its', [90, 9, 831, 70], ['The', 'old', 'cat', 'lost'])") == (
-        "“its” looks at: cat 83 %, The 9 %, lost 7 %")
-    assert evaluate("sentenceOf('a', [500, 200, 100, 90, 60, 50], [1, 2, 3, 4, 5, 6])").count("%") == 5
-
-
 # The page in a browser
 
 @pytest.fixture(scope="module")
@@ -134,17 +128,6 @@ def test_keys_move_through_the_words(page, maps):
     assert set(page.numbers()) == {""} and page.run("document.querySelectorAll('[aria-pressed=true]').length") == 0
 
 
-def test_pointing_at_a_word(page, maps):
-    page.select("sentence", "0")
-    page.select("head", "mean")
-    for r in (2, 0):
-        x, y = page.run(f"(b => [b.left + b.width / 2, b.top + b.height / 2])"
-                        f"(rows.querySelectorAll('button')[{r}].getBoundingClientRect())")
-        page.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        assert page.run("document.querySelector('[aria-pressed=true]').textContent") == maps[0].target[r]
-        assert close(page.numbers(), percents(maps[0].cross[-1].mean(dim=0)[r]))
-
-
 def test_every_layer_and_head_shows_its_own_weights(page, maps):
     page.select("sentence", "0")
     for kind in ("encoder", "decoder", "cross"):
@@ -187,30 +170,6 @@ def test_decoding_step_by_step(page, maps):
     assert page.run(f"play.click(), {state}")[1] == "Play"
     page.select("kind", "cross")
     assert page.words() == m.target and page.read() == m.source
-
-
-def test_another_sentence(page, maps):
-    page.select("sentence", "1")
-    page.select("kind", "cross")
-    assert page.words() == maps[1].target and page.read() == maps[1].source
-    page.select("sentence", "0")
-
-
-@pytest.mark.parametrize("width", [320, 1200])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_and_a_desk_in_light_and_dark(page, width, scheme):
-    page.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
-    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "one would have to scroll sideways"
-    ink, paper = (page.run(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
-    dark = [sum(map(int, re.findall(r"\d+", colour)[:3])) < 384 for colour in (ink, paper)]
-    assert dark == [scheme == "light", scheme == "dark"]
-    for r in range(5):                                          # lines start and end beside their words
-        page.run(f"rows.querySelectorAll('button')[{r}].focus()")
-        assert page.run("""[...lines.children].every(path => {
-          const line = path.getBoundingClientRect(), [, y] = path.getAttribute('d').match(/100,([\\d.]+)$/);
-          const item = columns.children[Math.floor(y)].getBoundingClientRect(), middle = (item.top + item.bottom) / 2;
-          return Math.min(Math.abs(line.top - middle), Math.abs(line.bottom - middle)) < 8;})""")
 
 
 def test_nothing_was_loaded_and_nothing_complained(page):

@@ -2,13 +2,9 @@
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections import Counter
 
-import nbformat
-import pairs
 import pytest
 import torch
 
@@ -57,14 +53,6 @@ def tokenizers(sentences):
 
 # Where it works, and where it does not
 
-@pytest.mark.skipif(not torch.__version__.startswith("2.3."), reason="the oldest torch is not the one here")
-def test_the_oldest_environment_has_the_whole_list():
-    names = "jupyterlab, torch, jupytext, matplotlib, torchtext, nbval"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", f"import {names}"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert PROBLEM is None
-
-
 CALLS = {
     "train_words": lambda: train_words(["a b"], 9), "load_words": lambda: load_words("nowhere"),
     "train_pieces": lambda: train_pieces(["a b"], 9), "load_pieces": lambda: load_pieces("nowhere"),
@@ -99,22 +87,6 @@ def test_nothing_else_needs_it(root):
     assert users == {"vocabulary"}
 
 
-def test_the_kept_outputs_are_torchtexts(root):
-    book = nbformat.read(root / "notebooks/90_vocabulary.ipynb", as_version=4)
-    printed = [o.text for c in book.cells if c.cell_type == "code" for o in c.outputs if o.output_type == "stream"]
-    assert any(text.startswith("torchtext 0.18") for text in printed), "make torchtext"
-
-
-def test_it_is_not_executed_without_torchtext(root, tmp_path, monkeypatch, capsys):
-    (tmp_path / "notebooks").mkdir()
-    notebook = tmp_path / "notebooks/90_vocabulary.ipynb"
-    shutil.copy(root / "notebooks/90_vocabulary.ipynb", notebook)
-    before = notebook.read_bytes()
-    monkeypatch.setattr(vocabulary, "why_not", lambda: "torchtext is not installed")
-    pairs.execute(notebook)
-    assert notebook.read_bytes() == before and "make torchtext" in capsys.readouterr().out
-
-
 # Words
 
 @needs_torchtext
@@ -124,17 +96,6 @@ def test_words_are_the_most_frequent(sentences):
     words = train_words(sentences, 50)
     assert words.vocab.get_itos() == [*MARKS, *ordered[:46]] and words.vocab_size == 50
     assert train_words(sentences, 10**6).vocab_size == len(MARKS) + len(counts)
-
-
-@needs_torchtext
-def test_words_are_looked_up(sentences):
-    words = train_words(sentences, 50)
-    table = {word: i for i, word in enumerate(words.vocab.get_itos())}
-    for sentence in sentences[:50]:
-        expected = [table.get(word, table["<unk>"]) for word in WORD.findall(sentence)]
-        assert words.encode(sentence) == expected
-    assert words.encode_all(["", sentences[0]]) == [[], words.encode(sentences[0])]
-    assert (words.pad_id, words.bos_id, words.eos_id, words.unk_id) == (0, 1, 2, 3)
 
 
 @needs_torchtext
