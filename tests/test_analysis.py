@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transformer.experiments.analysis import beside_the_paper, compare, differences, judge, spread
+from transformer.experiments.analysis import beside, beside_the_paper, compare, differences, holm, judge, spread
 from transformer.variations import TABLE_3, Row
 
 BLEU, PERPLEXITY = "validation.bleu", "validation.perplexity"
@@ -97,3 +97,20 @@ def test_spread():
     runs = pd.DataFrame({"row": ["a", "a", "b", "c"], "x": [1.0, 3.0, 2.5, np.nan]})
     found = spread(runs, "row", ["x"])
     assert list(found["x"]) == ["2.00 ± 1.41", "2.50", "-"] and list(found["runs"]) == [2, 1, 1]
+
+
+def test_two_rows_in_a_model_of_row_and_seed_are_a_paired_t_test():
+    stats = pytest.importorskip("scipy.stats")
+    values = {"base": [1.0, 2.5, 2.9], "row": [1.7, 3.9, 3.4]}
+    runs = pd.DataFrame([{"row": row, "seed": seed, "use": use}
+                         for row, own in values.items() for seed, use in enumerate(own)])
+    found, expected = beside(runs, "use", "base").loc["row"], stats.ttest_rel(values["row"], values["base"])
+    interval = expected.confidence_interval(0.95)
+    assert found.tolist() == pytest.approx([np.mean(values["row"]) - np.mean(values["base"]),
+                                            interval.low, interval.high, expected.pvalue])
+    with pytest.raises(ValueError, match="second seed"):
+        beside(runs[runs["seed"] == 0], "use", "base")
+
+
+def test_holm_multiplies_the_smallest_by_all_and_stays_in_order():
+    assert holm(np.array([0.04, 0.01, 0.03, 0.9])) == pytest.approx([0.09, 0.04, 0.09, 0.9])

@@ -79,3 +79,38 @@ def beside_the_paper(runs: pd.DataFrame, table: list, figure: str) -> pd.DataFra
     answers = [found["verdict"], "only here", "same way"]
     direction = np.select([~judged, hardly, same], answers, "reversed")
     return found.assign(direction=direction)
+
+
+def beside(runs: pd.DataFrame, figure: str, base: str, level: float = 0.95) -> pd.DataFrame:
+    """Every "row" of runs minus row `base`, in a linear model: figure = row + seed + noise, the
+    noise as large in all rows.
+
+    "difference", "low" and "high" (of the interval), and "p" of Student's t after Holm's correction
+    over the rows. ValueError where no run is left to tell the noise from.
+    """
+    from scipy import stats
+
+    rows, seeds = pd.get_dummies(runs["row"]), pd.get_dummies(runs["seed"]).iloc[:, 1:]
+    X, y = np.hstack([rows, seeds]).astype(float), runs[figure].to_numpy(float)
+    effects, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
+    left = len(y) - rank
+    if left < 1:
+        raise ValueError("a row needs a second seed before the noise is known")
+    noise = ((y - X @ effects) ** 2).sum() / left
+    others = [row for row in runs["row"].unique() if row != base]
+    contrasts = np.zeros((len(others), X.shape[1]))
+    contrasts[:, rows.columns.get_loc(base)] = -1
+    contrasts[range(len(others)), [rows.columns.get_loc(row) for row in others]] = 1
+    difference = contrasts @ effects
+    deviation = np.sqrt(noise * (contrasts @ np.linalg.pinv(X.T @ X) * contrasts).sum(axis=1))
+    reach = stats.t.ppf((1 + level) / 2, left) * deviation
+    p = 2 * stats.t.sf(np.abs(difference) / deviation, left)
+    return pd.DataFrame({"difference": difference, "low": difference - reach,
+                         "high": difference + reach, "p": holm(p)}, index=others)
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """p values after Holm's correction (1979) for as many comparisons."""
+    order = np.argsort(p)
+    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
+    return corrected[np.argsort(order)]

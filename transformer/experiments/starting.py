@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from transformer.attention import record_attention
 from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
-from transformer.experiments.records import flatten
+from transformer.experiments.analysis import beside
+from transformer.experiments.records import flatten, read_rows, write_rows
 from transformer.experiments.runner import (
     Job,
     devices_for,
@@ -217,6 +218,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
 
 
 CENTRES = {"ignores": Setting(), "uses": Setting(N=2)}
+LONGER = "updates x 4"
 # (centre, row, what it changes), in the order in which they are run
 ROWS = [
     ("ignores", "centre", {}),
@@ -238,7 +240,7 @@ ROWS = [
     ("uses", "gain 1", {"gain": 1.0}),
     ("uses", "embeddings / 2", {"embedding": 0.5}),
     ("uses", "clip 1", {"clip": 1.0}),
-    ("ignores", "updates x 4", {"updates": 2400}),
+    ("ignores", LONGER, {"updates": 2400}),
 ]
 
 
@@ -261,6 +263,81 @@ def jobs_of(seeds: tuple[int, ...]) -> list[Job]:
     return jobs
 
 
+# What the runs say, as data/runs/starting.md laid down
+
+STARTED, LOSS, READ_AT = 0.3, 3.2, 240
+
+
+def use_at_loss(row: dict) -> float | None:
+    """The use where a run's held-out loss first falls below LOSS, between two validations on a
+    line; None where it does not.
+    """
+    losses, uses = row["log.validation_loss"], row["log.use"]
+    below = next((i for i, loss in enumerate(losses) if loss < LOSS), 0)
+    if below == 0:
+        return None
+    part = (losses[below - 1] - LOSS) / (losses[below - 1] - losses[below])
+    return round(uses[below - 1] + part * (uses[below] - uses[below - 1]), 4)
+
+
+def signs(row: dict) -> dict[str, bool]:
+    """What the candidates for the mechanism say of a run at update READ_AT."""
+    i, N = row["log.update"].index(READ_AT), row["model.N"]
+    positions = row[f"log.spread.positions.{N}"]
+    entropies = [row[f"log.entropy.{layer}"][i] for layer in range(1, N + 1)]
+    gradients = row["log.gradient.encoder"][i], row["log.gradient.self"][i]
+    return {"collapsed": positions[i] < positions[0] / 10,
+            "vanished": gradients[0] < gradients[1] / 10,
+            "even": min(entropies) > 0.95, "stuck": min(entropies) < 0.2}
+
+
+def completed(row: dict) -> dict:
+    """The row of a run with what is derived from its curves."""
+    if "diverged" in row:
+        return {**row, "what": "run", "use": 0.0, "started": False}
+    if row["row"] == LONGER:  # no factor: shows what becomes of the centre
+        return {**row, "what": "long run", "started": row["use"] >= STARTED}
+    signed = {f"sign.{name}": value for name, value in signs(row).items()}
+    return {**row, "what": "run", "started": row["use"] >= STARTED,
+            "use_at_loss": use_at_loss(row), **signed}
+
+
+def verdict(difference: dict, started: int, before: int, seeds: int) -> str:
+    """Whether a row's factor decides, contributes, or cannot be told from nothing."""
+    if difference["p"] >= 0.05:
+        return "none"
+    return "decides" if {started, before} == {0, seeds} else "contributes"
+
+
+def differences(runs: list[dict], centre: str) -> list[dict]:
+    """Every row around a centre minus the centre itself: use, use at equal loss, verdict."""
+    import pandas
+
+    frame = pandas.DataFrame([run for run in runs if run["centre"] == centre])
+    started = frame.groupby("row")["started"].sum()
+    equal = frame.dropna(subset="use_at_loss")
+    equal = beside(equal, "use_at_loss", "centre") if len(equal["row"].unique()) > 1 else None
+    rows = []
+    for row, found in beside(frame, "use", "centre").iterrows():
+        seeds = int((frame["row"] == row).sum())
+        rows.append({"what": "difference", "name": f"difference-{centre}-{slug(row)}",
+                     "centre": centre, "row": row, "seeds": seeds, "started": int(started[row]),
+                     **{f"use.{name}": round(value, 4) for name, value in found.items()},
+                     "verdict": verdict(found, started[row], started["centre"], seeds)})
+        if equal is not None and row in equal.index:
+            rows[-1] |= {f"use_at_loss.{name}": round(value, 4)
+                         for name, value in equal.loc[row].items()}
+    return rows
+
+
+def summarize(record: Path) -> None:
+    """Write what follows from the runs in the file of results into it."""
+    done = [completed(row) for row in read_rows(record) if row.get("what") != "difference"]
+    runs = [row for row in done if row["what"] == "run"]
+    both = [row for centre in CENTRES for row in differences(runs, centre)]
+    write_rows(record, [*done, *both])
+
+
 def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"),
          record: Path | None = None, minutes: float | None = None) -> None:
     """Train every row of both centres, one after another, on one thread.
@@ -272,7 +349,10 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"
         minutes: stop after so many; the same command goes on
     """
     record = record or data_folder() / "runs" / "starting.json"
-    run_jobs(jobs_of(seeds), folder, devices_for("cpu"), record, minutes)
+    try:
+        run_jobs(jobs_of(seeds), folder, devices_for("cpu"), record, minutes)
+    finally:
+        summarize(record)
 
 
 if __name__ == "__main__":
