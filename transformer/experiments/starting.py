@@ -309,14 +309,24 @@ def verdict(difference: dict, started: int, before: int, seeds: int) -> str:
     return "decides" if {started, before} == {0, seeds} else "contributes"
 
 
+def around(runs: list[dict], centre: str) -> list[dict]:
+    """The runs of a centre's rows; the other centre is its row of another depth."""
+    depth = [{**run, "row": f"N = {run['model.N']}"} for run in runs
+             if run["centre"] != centre and run["row"] == "centre"]
+    return [run for run in runs if run["centre"] == centre] + depth
+
+
 def differences(runs: list[dict], centre: str) -> list[dict]:
     """Every row around a centre minus the centre itself: use, use at equal loss, verdict."""
     import pandas
 
-    frame = pandas.DataFrame([run for run in runs if run["centre"] == centre])
+    frame = pandas.DataFrame(around(runs, centre))
+    if frame.empty or frame["row"].nunique() < 2 or frame["seed"].nunique() < 2:
+        return []
     started = frame.groupby("row")["started"].sum()
     equal = frame.dropna(subset="use_at_loss")
-    equal = beside(equal, "use_at_loss", "centre") if len(equal["row"].unique()) > 1 else None
+    comparable = "centre" in set(equal["row"]) and equal["row"].nunique() > 1
+    equal = beside(equal, "use_at_loss", "centre") if comparable else None
     rows = []
     for row, found in beside(frame, "use", "centre").iterrows():
         seeds = int((frame["row"] == row).sum())
