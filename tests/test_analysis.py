@@ -6,7 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transformer.experiments.analysis import beside, beside_the_paper, compare, differences, holm, judge, spread
+from transformer.experiments.analysis import (
+    beside,
+    beside_the_paper,
+    compare,
+    differences,
+    holm,
+    judge,
+    spread,
+)
 from transformer.variations import TABLE_3, Row
 
 BLEU, PERPLEXITY = "validation.bleu", "validation.perplexity"
