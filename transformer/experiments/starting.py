@@ -34,10 +34,11 @@ from transformer.experiments.runner import (
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.files import data_folder, write_file
-from transformer.model import Transformer, TransformerConfig
+from transformer.model import TransformerConfig
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
 from transformer.runs import Experiment, held_out_loss
+from transformer.stacks import LayerNorm, Residual, Stack
 from transformer.training import TrainingConfig, train
 
 CORPUS, VOCAB_SIZE, HELD_OUT = "bundled", 1000, 100
@@ -63,6 +64,9 @@ class Setting:
     encoder: float = 1.0  # the encoder's rate as a part of the whole,
     cross: float = 1.0  # that of cross-attention,
     decoder: float = 1.0  # and that of the rest of the decoder
+    first_in: str = ""  # "encoder" or "decoder": norms first in this stack alone
+    N_encoder: int | None = None  # layers of the encoder, where they are not N,
+    N_decoder: int | None = None  # and of the decoder
 
 
 # What is trained
@@ -87,7 +91,19 @@ def new_model(s: Setting, c: TransformerConfig, seed: int) -> nn.Module:
         for name, weight in model.named_parameters():
             if re.search(r"W_[QKV]\.", name):
                 weight.mul_(s.gain / 2**-0.5)
+    model.encoder.layers = model.encoder.layers[:s.N_encoder]
+    model.decoder.layers = model.decoder.layers[:s.N_decoder]
+    if s.first_in:
+        put_norms_first(getattr(model, s.first_in), c.d_model)
     return model
+
+
+def put_norms_first(stack: Stack, d_model: int) -> None:
+    """Turn a post-norm stack into a pre-norm one."""
+    for module in stack.modules():
+        if isinstance(module, Residual):
+            module.norm_first = True
+    stack.final_norm = LayerNorm(d_model)
 
 
 def part_of(name: str) -> str:
@@ -176,14 +192,12 @@ def look(model: nn.Module, batch) -> dict[str, float]:
 
 def probe(encoded: list, model: nn.Module) -> dict[str, float]:
     """Held-out loss with each target's own source and with its neighbour's ("use" is what that
-    costs, in nats a token), and what `look` sees. Leaves the random numbers as they were.
+    costs, in nats a token), and what `look` sees. No random numbers are drawn: the model must be in
+    evaluation.
     """
     own = held_out_loss(model, encoded)["validation_loss"]
     other = held_out_loss(model, neighbours(encoded))["validation_loss"]
-    with torch.random.fork_rng(devices=[]):
-        plain = Transformer(model.config).eval()
-    plain.load_state_dict(model.state_dict())
-    seen = look(plain, collate(encoded, model.config.pad_id))
+    seen = look(model, collate(encoded, model.config.pad_id))
     return {"validation_loss": own, "use": other - own, **seen}
 
 
@@ -226,6 +240,10 @@ ROWS = [
     ("ignores", "norms first", {"norm_first": True}),
     ("ignores", "peak / 2", {"peak": 0.002}),
     ("ignores", "encoder's rate / 4", {"encoder": 0.25}),
+    ("ignores", "encoder N = 2", {"N_encoder": 2}),
+    ("ignores", "decoder N = 2", {"N_decoder": 2}),
+    ("ignores", "norms first in the encoder", {"first_in": "encoder"}),
+    ("ignores", "norms first in the decoder", {"first_in": "decoder"}),
     ("ignores", "warm-up x 4", {"warmup": 400}),
     ("uses", "peak x 2", {"peak": 0.008}),
     ("ignores", "decoder's rate / 4", {"decoder": 0.25}),
@@ -282,9 +300,9 @@ def use_at_loss(row: dict) -> float | None:
 
 def signs(row: dict) -> dict[str, bool]:
     """What the candidates for the mechanism say of a run at update READ_AT."""
-    i, N = row["log.update"].index(READ_AT), row["model.N"]
-    positions = row[f"log.spread.positions.{N}"]
-    entropies = [row[f"log.entropy.{layer}"][i] for layer in range(1, N + 1)]
+    i = row["log.update"].index(READ_AT)
+    positions = [row[name] for name in row if name.startswith("log.spread.positions.")][-1]
+    entropies = [row[name][i] for name in row if name.startswith("log.entropy.")]
     gradients = row["log.gradient.encoder"][i], row["log.gradient.self"][i]
     return {"collapsed": positions[i] < positions[0] / 10,
             "vanished": gradients[0] < gradients[1] / 10,

@@ -7,7 +7,7 @@ from transformer.plotting import COLOURS, course, name_powers, new_axes, say
 
 def last_spread(row):
     """Over updates: how much the encoder's last layer varies over positions."""
-    return row[f"log.spread.positions.{row['model.N']}"]
+    return [row[name] for name in row if name.startswith("log.spread.positions.")][-1]
 
 
 def source_use(groups, size=(4.6, 3.4)):
