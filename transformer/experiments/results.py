@@ -61,6 +61,17 @@ def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(words).assign(beside=found[("", "beside")], paper=paper)
 
 
+def starts() -> pd.DataFrame:
+    """Trainings that use their source, and that do not: a row a setting, over seeds."""
+    rows, by = table("starting"), ["centre", "row"]
+    runs = rows.query("what == 'run'").groupby(by, sort=False)
+    found = runs[["use", "use_at_loss"]].mean().assign(runs=runs.size())
+    columns = ["use.difference", "use.low", "use.high", "use.p", "verdict"]
+    judged = rows.query("what == 'difference'").set_index(by)[columns]
+    started = runs["started"].sum().astype(int)
+    return found.assign(started=started).join(judged).reset_index()
+
+
 def parses() -> pd.DataFrame:
     """The parser's scores, by the way in which an output is chosen."""
     run = table("parser-*", "gpu-parser*").iloc[:1]
