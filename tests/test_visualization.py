@@ -66,6 +66,7 @@ from transformer.visualization import (
     pasted,
     score_attention,
     separated_verbs,
+    shuffled,
     silent,
     turned,
 )
@@ -373,6 +374,14 @@ def test_head_similarity_by_hand(centred):
     torch.testing.assert_close(head_similarity(two, "encoder", centred), expected)
 
 
+def test_shuffled_rows_keep_their_weights():
+    torch.manual_seed(0)
+    maps = maps_with(torch.rand(2, 3, 9, 9), S=9)
+    found = shuffled(maps).encoder
+    assert torch.equal(found.sort(dim=-1).values, maps.encoder.sort(dim=-1).values)
+    assert not torch.equal(found, maps.encoder)
+
+
 def test_weights_by_the_norm_of_what_arrives():
     torch.manual_seed(0)
     attention = MultiHeadAttention(d_model=12, h=3, d_v=2)
@@ -463,9 +472,11 @@ def test_turning_a_head_turns_the_german(bundled):
 
 
 def test_right_words_are_those_of_the_model(bundled):
-    found = right_words(*bundled, read_bundled("test")[:20])
-    assert len(found) == sum(len(WORD.findall(e.target)) for e in read_bundled("test")[:20])
-    assert sum(right for *_, right in found) / len(found) > 0.9
+    """In the model's own greedy translation every word is."""
+    source = "The old dog near the school lost its ball."
+    german = translate(*bundled, [source], beam=1)[0]
+    found = right_words(*bundled, [Example(source, german, frozenset(), (), ())])
+    assert len(found) == len(WORD.findall(german)) and all(right for *_, right in found)
 
 
 def test_share_by_hand():
@@ -517,10 +528,6 @@ def test_entropy_by_hand():
     small = maps_with(torch.full((1, 2, 2, 2), 0.5), S=2)
     entropy = head_entropy([maps_with(torch.cat([sharp, even], dim=1)), small], "encoder")
     torch.testing.assert_close(entropy, torch.tensor([[2 * math.log(2) / 6, (4 * math.log(4) + 2 * math.log(2)) / 6]]))
-    torch.manual_seed(0)
-    cross = torch.randn(2, 3, 4, 5).softmax(dim=-1)
-    expected = torch.distributions.Categorical(probs=cross).entropy().mean(dim=-1)
-    torch.testing.assert_close(head_entropy([maps_with(cross=cross, S=5)], "cross"), expected)
 
 
 def test_distance_by_hand():
@@ -528,13 +535,6 @@ def test_distance_by_hand():
     back = planted((4, 4), (1, 0), (2, 1), (3, 0))              # one word back, and the end mark looks far
     far = planted((4, 4), (0, 2), (1, 3), (2, 0))               # two words away, once at the end mark
     torch.testing.assert_close(head_distance([maps_with(torch.cat([back, far], dim=1))]), torch.tensor([[1.0, 2.0]]))
-    torch.manual_seed(0)
-    both = [maps_with(torch.rand(2, 3, n, n), torch.zeros(2, 3, 4, 4), torch.zeros(2, 3, 4, n), S=n) for n in (4, 6)]
-    for n, i in itertools.product(range(2), range(3)):
-        total = sum(m.encoder[n, i, r, c] * abs(r - c) for m in both for r in range(len(m.source) - 1)
-                    for c in range(len(m.source) - 1))
-        shares = sum(m.encoder[n, i, :-1, :-1].sum() for m in both)
-        torch.testing.assert_close(head_distance(both)[n, i], total / shares)
 
 
 # The interactive view: its page (test_view.py tries the script)

@@ -22,6 +22,7 @@
 
 # %%
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
@@ -49,7 +50,7 @@ from transformer.maps import KINDS, all_maps
 # ## One word changed
 #
 # English "its" becomes *sein* or *ihr* in German, depending on the gender of the noun that it stands for: *der Hund ...
-# seinen Ball*, *die Katze ... ihren Ball*. We change one word of a sentence, and draw where "its" looks in each of the
+# seinen Ball*, *die Katze ... ihren Ball*. We change one word, and draw where "its" looks in each of the
 # encoder's eight heads (labels are layer.head).
 
 # %% tags=["active-ipynb"]
@@ -61,10 +62,11 @@ from transformer.maps import KINDS, all_maps
 # heads.of_word(maps, "its", ["The old cat ...", "The old dog ..."]);
 
 # %% [markdown]
-# In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes from
-# *ihren* to *seinen*. Is the head the reason? The picture cannot tell. We can find out by taking the head into our own
-# hands. `MultiHeadAttention` has a place for the function that attends ([notebook 04](04_attention.ipynb)); around it we
-# put another that may change what comes out.
+# In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
+# from *ihren* to *seinen*. (Head 2.1, bright on "ball", will have its turn.) Is the head the reason? The picture
+# cannot tell. So we take the head into our own hands. `MultiHeadAttention` has a place for the
+# function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what comes
+# out.
 
 # %%
 def attention_of(model, kind, layer):
@@ -96,8 +98,8 @@ def edited(attention, change):
 
 # %% [markdown]
 # Three changes will be of use: a head is *silent* (it puts out zeros), one of its rows is *turned* to a place of our
-# choice (it gets that place's value), or a vector from elsewhere is *pasted* into a row. Then we take a sentence with both
-# animals. The model translates it as it is, and once more with head 1.3 turned: the row of "its" looks at "dog".
+# choice (it gets that place's value), or a vector from elsewhere is *pasted* into a row. A sentence with
+# both animals is then translated as it is, and with head 1.3 turned: the row of "its" looks at "dog".
 
 # %%
 def silent(head):
@@ -146,8 +148,7 @@ def pasted(head, rows, vectors):
 # print("one head turned, one word changed:", *changed)
 
 # %% [markdown]
-# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand. How far does
-# it hold? From here on heads are chosen on one set of sentences and scored on another, beside all other heads.
+# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand. From here on heads are chosen on one set of sentences and scored on another, beside all other heads.
 #
 # ## What a row and a column mean
 #
@@ -175,7 +176,7 @@ def pasted(head, rows, vectors):
 # For every "its" we take the nouns that it might refer to, and see which one gets the largest weight: in the
 # encoder (from "its" to the noun), in the decoder (from the step that writes *ihren* to the German noun), or
 # across (from that step to the English noun). "His" and "her" are left out, because English has decided there
-# already. The paper's Figure 4 shows two such heads of its model. We compare with three guesses: any candidate,
+# already. The paper's Figure 4 shows two such heads. We compare with three guesses: any candidate,
 # the nearest before the pronoun, the first of the sentence.
 
 # %%
@@ -235,11 +236,10 @@ def link_baselines(examples) -> dict:
 #       {name: round(share, 2) for name, share in link_baselines(validation).items()})
 
 # %% [markdown]
-# One head of the encoder stands out, the head of the opening. A head of the decoder finds the German noun quite
-# often, too.
+# One head of the encoder stands out, the head of the opening. One of the decoder often finds the German noun.
 #
 # The encoder's head is in the *first* layer, where each vector holds a word and its place and nothing about the
-# sentence. So it can only combine which nouns own things in this corpus with where they stand.
+# sentence. So it can only combine which nouns own things with where they stand.
 #
 # ## The agreement head
 #
@@ -273,9 +273,10 @@ def agreement_hits(maps, examples):
 # ## Chosen on validation, scored on others
 #
 # The best of many heads is partly lucky on the sentences that chose it. The figures below were measured on new
-# sentences of the same grammar, none of them in the bundled files, and kept in `data/runs/circuit.json` (`python
-# -m transformer.experiments.circuit`, a few minutes). After ± stands half of a 95% interval. The *owner* is the
-# noun that "its" stands for, the *owned* noun the one behind it.
+# sentences of the same grammar, none of them in the bundled files, by the command
+# `python -m transformer.experiments.circuit` (a few minutes), which keeps them in `data/runs/circuit.json`. After
+# ± stands half of a 95% interval. The *owner* is the noun that "its" stands for, the *owned* noun the one behind
+# it.
 #
 # In 500 of the sentences the model is given the German up to the possessive and writes the next word. That word
 # has two parts, the stem (*sein* or *ihr*) and the ending. Each head is silenced in turn: what breaks?
@@ -318,7 +319,7 @@ def agreement_hits(maps, examples):
 # %% [markdown]
 # The possessive follows the two chosen heads and no other. (Stems that "follow" untouched are the model's errors.
 # A silent head also yields the other noun's form in about half of the sentences, because the model has to write
-# something.)
+# something. None of 500 still leaves room for 0.7%.)
 #
 # Where the stem does not follow, two explanations are at hand: another path carries the gender, or the other noun
 # has nothing to hand over. To separate them, the next cell sorts the sentences by whether any "its" refers to
@@ -333,8 +334,8 @@ def agreement_hits(maps, examples):
 # the pasted vector the same sentences follow. So no other path holds the stem back: what these nouns hand over
 # through head 1.3 does not say *ihr*, and without a sign the model writes *sein*.
 #
-# Turned to the *right* noun, the head repairs nearly all errors: where this model picks the wrong stem, head 1.3
-# has looked at the wrong noun.
+# Turned to the *right* noun, the head also repairs nearly all of the model's wrong stems: they can be mended at
+# this one row.
 
 # %% [markdown] tags=["question-32"]
 # ## What does one vector of the encoder hold?
@@ -404,22 +405,22 @@ def linear_probe(x, labels, unseen):
 
 # %% [markdown]
 # The embedding already holds the word, mostly its place, and a noun's gender: a probe reads it off nouns it never
-# saw, where the made-up one fails. (English shows no gender; it was learned because German needs it.) "Its" and
-# "the" start without any knowledge of their nouns. After layer 1 "its" holds the gender of its owner, and even
-# which noun that is, as head 1.3 leads us to expect; after layer 2 both hold the gender of their own noun, as
-# head 2.1 does.
+# saw, where the made-up one fails. (English hardly shows this gender; it can only come from the German that the
+# model learned to write.) "Its" and "the" start without any knowledge of their nouns. After layer 1 "its" holds
+# the gender of its owner, and even which noun that is, and after layer 2 both hold
+# the gender of their own noun, as heads 1.3 and 2.1 lead us to expect.
 #
-# What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the"
-# in nine of ten cases, and yet without head 2.1, which works in layer 2, four articles in ten go wrong.
+# What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the" in
+# nine of ten cases, and yet with head 2.1 of layer 2 silent, four articles in ten go wrong.
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
 #
 # Each step of the decoder asks the source sentence a question: the query comes from what has been written so far,
 # keys and values from the encoder. If that is so, a German word should look at the English word that it
-# translates. We take the largest weight of each row as a link and compare with the grammar's links, by the
-# *alignment error rate*: with $A$ the links found and $G$ the gold links, $\mathrm{AER} = 1 - \frac{2\,|A \cap
-# G|}{|A| + |G|}$; 0 is perfect.
+# translates. We take the largest weight of each row as a link and compare with the grammar's links by the
+# *alignment error rate*. With $A$ the links found and $G$ the grammar's, it is
+# $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect.
 
 # %%
 def alignment_error_rate(predicted, gold) -> float:
@@ -506,9 +507,8 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 #                   labels=("looked at", "produced"));
 
 # %% [markdown]
-# Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do. Nobody told
-# the model about alignment. (An error of 0 cannot be reached: German commas have no English partner, and we link
-# them all the same.)
+# Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
+# (German commas have no English partner, so 0 cannot be reached.)
 #
 # ## Across many words (Figure 3)
 #
@@ -617,8 +617,7 @@ def norm_weighted(weights, v, W_O):
 
 # %% [markdown]
 # Punctuation and the end mark are 17% of the tokens and receive up to 38% of a head's weight: they are sinks. In
-# head 1.3, a third of the words other than "its" look most at a mark. Perhaps the head rests where it does no
-# harm; we have shown only where the weight goes. The values of marks are short: in the first layer their share
+# head 1.3, a third of the words other than "its" look most at a mark. Perhaps the head rests there; we have shown only where the weight goes. The values of marks are short: in the first layer their share
 # falls by about a third when lengths are counted. Kobayashi et al. found the same tendency for BERT's special
 # tokens.
 
@@ -647,6 +646,12 @@ def head_similarity(maps, kind, centred=True):
     return flat @ flat.T
 
 
+def shuffled(maps):
+    """The same maps, with the encoder's weights of each row in random order."""
+    order = torch.rand(maps.encoder.shape).argsort(dim=-1)
+    return replace(maps, encoder=maps.encoder.gather(-1, order))
+
+
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
 # sentences = [(e.source, e.target) for e in validation[:100]]
@@ -654,22 +659,25 @@ def head_similarity(maps, kind, centred=True):
 # sides = {"before training": untrained_maps, "after": validation_maps[:100]}
 # names = [f"{n + 1}.{i + 1}" for n in range(2) for i in range(4)]
 # panels, apart = [], ~torch.eye(8, dtype=torch.bool)
-# for centred in (False, True):
+# for kind in ("cosine", "cosine, rows shuffled", "correlation"):
 #     for side, some in sides.items():
-#         table = head_similarity(some, "encoder", centred)
-#         title = f"{'correlation' if centred else 'cosine'} {side}"
-#         panels.append((title, table.clamp(min=0), names, names))
-#         print(f"{title}: mean of two heads {table[apart].mean():.2f}")
+#         if "shuffled" in kind:
+#             some = [shuffled(m) for m in some]
+#         table = head_similarity(some, "encoder", centred=kind == "correlation")
+#         print(f"{kind}, {side}: mean of two heads {table[apart].mean():.2f}")
+#         if "shuffled" not in kind:
+#             panels.append((f"{kind}, {side}", table.clamp(min=0), names, names))
 # plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
 #                   labels=("layer.head", "layer.head"));
 
 # %% [markdown]
-# By the cosine, training drives the heads apart. By the correlation it does the reverse: untrained heads have
-# almost no looks in common, trained ones have some. The fall of the cosine is sharpness.
+# By the cosine, training drives the heads apart. But so it does with shuffled rows, where nothing is left but how
+# sharp the heads are. By the correlation it is the reverse: untrained heads have little in common, trained ones
+# have more.
 #
 # So the answer is: partly. Most pairs of heads look at different things, and two have a task that no other head
-# does. But a filter weighs fixed offsets, and a head finds its word wherever it stands; and for the six other
-# heads we found no task.
+# of the encoder does, as silencing showed. But a filter weighs fixed offsets, and a head finds its word wherever
+# it stands; and for the six other heads we found no task.
 
 # %% [markdown]
 # ## For and against reading attention
@@ -681,8 +689,8 @@ def head_similarity(maps, kind, centred=True):
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
 # - Voita et al. (2019) pruned 38 of 48 encoder heads of a translator for 0.15 BLEU; heads with a clear role went
-#   last. Michel et al. (2019) found that most heads can be removed one at a time, and that cross-attention needs
-#   several more than self-attention does.
+#   last. Michel et al. (2019) found that most heads can be removed one at a time at little cost, and that
+#   cross-attention needs several more than self-attention does.
 #
 # In this model two heads do what their pictures say; silencing and turning showed it.
 
@@ -708,15 +716,16 @@ def head_similarity(maps, kind, centred=True):
 #       "of a first layer")
 
 # %% [markdown]
-# Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention. The
-# self-attention heads of both first layers cost at most 0.16 each, and **we do not know why**: silencing one head at a time cannot tell an idle
-# head from one that another stands in for. On 200 sentences a few tenths mean nothing.
+# Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention.
+# The self-attention heads of both first layers cost at most 0.16 each, and **we do not know why**: silencing one
+# head at a time cannot tell an idle head from one that another stands in for.
 #
 # ## Exercises
 #
-# **1.** A weight of the second layer says which *vector* was looked at, and that vector is a mixture already. Attention rollout (Abnar and
-# Zuidema, 2020) multiplies the layers: $R_0 = I$ and $R_n = \frac{1}{2}(\bar{A}_n + I)\,R_{n-1}$, with $\bar{A}_n$ the mean over the
-# heads of layer $n$, and $I$ for the path around it. Write it.
+# **1.** A weight of the second layer says which *vector* was looked at, and that vector is a mixture already.
+# Attention rollout (Abnar and Zuidema, 2020) multiplies the layers: $R_0 = I$ and
+# $R_n = \frac{1}{2}(\bar{A}_n + I)\,R_{n-1}$, with $\bar{A}_n$ the mean over the heads of layer $n$, and $I$
+# for the path around it. Write it.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.visualization import check_rollout
@@ -740,12 +749,13 @@ def head_similarity(maps, kind, centred=True):
 #     return found
 # ```
 #
-# Its diagonal is at least $2^{-N}$: the path around each layer alone keeps that much. Values, feed-forward networks and norms are left out, so
-# it is an estimate of where information went.
+# Its diagonal is at least $2^{-N}$: the path around each layer alone keeps that much. Values, feed-forward
+# networks and norms are left out: an estimate, not a measurement.
 # </details>
 #
-# **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the head look evenly at all words of its sentence,
-# without padding. Write the change, and silence heads with it: `edited(module, lambda output, v: even_head(output, v, 2, mask))`.
+# **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the
+# head look evenly at all words of its sentence, without padding. Write the change, and use it in place of
+# `silent`: `edited(module, lambda output, v: even_head(output, v, 2, mask))`.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.visualization import check_even_head
