@@ -36,6 +36,7 @@ from transformer.attention import (
 )
 from transformer.checks import check_local_attention
 from transformer.convolution import GatedBlock
+from transformer.fast.attention import kernel_attention
 from transformer.recurrence import gru_step
 
 
@@ -228,11 +229,6 @@ class Recurrent(nn.GRU):
 
 
 # %%
-def fused_attention(q, k, v, mask=None) -> tuple:
-    """Torch's own kernel, which hands out no weights."""
-    return F.scaled_dot_product_attention(q, k, v, mask), None
-
-
 KINDS = (
     "self-attention",
     "self-attention, fused",
@@ -259,7 +255,7 @@ def make_layer(
     check_kind(kind)
     attends = {
         "self-attention": scaled_dot_product_attention,
-        "self-attention, fused": fused_attention,
+        "self-attention, fused": kernel_attention,
         "restricted attention": partial(local_attention, r=r),
     }
     if kind in attends:
