@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -525,3 +526,15 @@ def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeyp
     protocol.register("table", Table, Sizes)
     row, = train(Table(Sizes()), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2, save_every=2))
     assert row["utilisation"] >= 0 and forward_flops(Sizes(), 3, 5) == (30 * 8 + 8 * 30 + 30) * 8
+
+
+@pytest.mark.parametrize("kernel, disabled, shown", [(True, None, True), (True, "1", False), (False, None, False)])
+def test_a_notebook_shows_a_bar(kernel, disabled, shown, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    if kernel:
+        monkeypatch.setitem(sys.modules, "ipykernel", object())
+    if disabled:
+        monkeypatch.setenv("TQDM_DISABLE", disabled)
+    train(model_of(), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2))
+    assert ("2/2" in capsys.readouterr().err) == shown

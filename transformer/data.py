@@ -32,6 +32,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checks import check_texts
 from transformer.corpora.windows import windows
+from transformer.files import existing
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -229,9 +230,7 @@ def load_bpe(path: str | Path):
     """
     from tokenizers import Tokenizer
 
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f"no file {path}: a model's folder needs the tokenizer it was trained with")
+    existing(path, "a model's folder needs the tokenizer it was trained with")
     try:
         bpe = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception

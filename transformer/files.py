@@ -25,6 +25,13 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def existing(path: str | Path, otherwise: str) -> Path:
+    """The path of a file; FileNotFoundError, saying what to do, where there is none."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no file {path}: {otherwise}")
+    return Path(path)
+
+
 def data_folder() -> Path:
     """The checkout's data/ where the package runs from one, otherwise the installed copy."""
     package = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from transformer.data import Tokenizer
-from transformer.files import data_folder, write_file, write_json
+from transformer.files import data_folder, existing, write_file, write_json
 from transformer.protocol import About, about, build, kind_named, kind_of
 from transformer.weights import count_parameters, load_parameters, load_weights, save_weights
 
@@ -48,8 +48,7 @@ def read_config(path: Path) -> tuple:
 
     FileNotFoundError or ValueError where it is missing or damaged.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}: name the folder of a trained model")
+    existing(path, "name the folder of a trained model")
     try:
         saved = json.loads(path.read_text(encoding="utf8"))
         config = kind_named(saved["kind"]).config

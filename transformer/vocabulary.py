@@ -29,6 +29,7 @@ from pathlib import Path
 import torch
 
 from transformer.data import SPECIALS, WORD
+from transformer.files import existing
 from transformer.silence import silence
 
 # %% [markdown]
@@ -179,10 +180,7 @@ def load_words(path: str | Path) -> Words:
     FileNotFoundError or ValueError where the file is missing or damaged.
     """
     torchtext = load_torchtext()
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f"no file {path}: a model's folder needs the vocabulary it was trained with"
-        )
+    existing(path, "a model's folder needs the vocabulary it was trained with")
     try:
         words = json.loads(Path(path).read_bytes())
         return Words(torchtext.vocab.vocab(dict.fromkeys(words, 1)))
@@ -251,10 +249,7 @@ def load_pieces(path: str | Path) -> Pieces:
     FileNotFoundError or ValueError where the file is missing or damaged.
     """
     load = load_torchtext().data.functional.load_sp_model
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f"no file {path}: a model's folder needs the pieces it was trained with"
-        )
+    existing(path, "a model's folder needs the pieces it was trained with")
     try:
         with silence():
             model = load(str(path))

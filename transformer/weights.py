@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from transformer.files import write_file
+from transformer.files import existing, write_file
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -26,9 +26,7 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict]:
     """Named tensors and metadata of a safetensors file; ValueError where it is damaged."""
     from safetensors import SafetensorError, safe_open
 
-    if not Path(path).is_file():
-        raise FileNotFoundError(
-            f"no file {path}: train a model there first, or name another folder")
+    existing(path, "train a model there first, or name another folder")
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}

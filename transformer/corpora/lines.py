@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
+from transformer.files import existing
+
 
 def byte_lines(path: str | Path) -> Iterator[bytes]:
     """Yield the lines of a file as bytes, unpacked where its name ends in .gz."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}: check the name, or give the full path")
+    path = existing(path, "check the name, or give the full path")
     with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
         try:
             yield from file

@@ -30,17 +30,13 @@ class PackedLinear(nn.Module):
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
 
 
-def is_compiled(model):
-    """True where torch.compile was asked to take over some part of a model."""
-    return any(module._compiled_call_impl for module in model.modules())
-
-
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
     itself."""
     there = hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
     fits = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
-    return there and fits and not is_compiled(model)
+    compiled = any(module._compiled_call_impl for module in model.modules())
+    return there and fits and not compiled
 
 
 def packed(model):
