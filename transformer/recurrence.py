@@ -99,7 +99,7 @@ from transformer.frame import (
 # Each word it writes is what it reads next, until it writes the end mark `</s>`. In training the true target is known, and the decoder
 # reads that instead of its own words (*teacher forcing*).
 #
-# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in all networks of this notebook, the steps must happen one after
+# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in the networks that are built here, no exact shortcut is known: the steps happen one after
 # the other**, and more processors do not help. That is the paper's complaint, and notebook [09](09_complexity.ipynb) measures it. A linear step can be
 # regrouped so that $n$ positions take about $\log_2 n$ rounds (exercise 3); later models make use of that.
 
@@ -562,7 +562,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
 
 # %% [markdown]
-# Rows are the digits it writes, from top to bottom, and columns the digits it reads. It was never told where to look. The weights are blurred: the encoder's states know their neighbours too, so they are easily confused. At the end mark there is
+# Rows are the digits it writes, from top to bottom, and columns the digits it reads. It was never told where to look. The weights are blurred, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
 # nothing left to fetch. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
 # French and English.
 

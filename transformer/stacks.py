@@ -435,7 +435,7 @@ class Layer(nn.Module):
 
 # %% [markdown]
 # With the path the words stay different, though the differences shrink. Real attention has other weights at each position, so that words become alike more slowly.
-# Dong et al. (2021) prove that they do so quickly all the same in stacks of attention alone, and that the paths prevent it.
+# Dong et al. (2021) prove that in stacks of attention alone they do so quickly all the same, and that paths counteract it.
 #
 # In the decoder self-attention is masked, so that position $t$ sees only positions up to $t$. Which output depends on
 # which input? Where the gradient of output $t$ with respect to input $s$ is zero, it does not.
