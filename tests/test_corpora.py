@@ -21,7 +21,6 @@ from transformer.corpora.splits import fold, groups, hold_out
 from transformer.data import WORD, Tokenizer
 from transformer.files import data_folder
 
-
 # Files of one sentence a line
 
 def read_lines(path):

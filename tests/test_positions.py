@@ -7,6 +7,7 @@ import torch
 
 from transformer.positions import (
     LearnedPositions,
+    RotaryPositions,
     SinusoidalPositions,
     frequencies,
     shift_matrix,
@@ -82,6 +83,16 @@ def test_learned_positions_are_learned_where_they_are_used():
 def test_learned_positions_start_as_embeddings_do():
     torch.manual_seed(0)
     assert LearnedPositions(1000, 64).table.var().item() == pytest.approx(1 / 64, rel=0.05)
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_rotary_positions_turn_each_pair_by_its_angle(start):
+    """As a product of complex numbers: the pair 2i, 2i + 1 times exp(i pos omega_i)."""
+    x, pos = torch.randn(2, 3, 5, 8), torch.arange(start, start + 5)[:, None]
+    turns = torch.exp(1j * pos * frequencies(8))
+    expected = torch.view_as_complex(x.double().unflatten(-1, (-1, 2))) * turns
+    found = RotaryPositions(20, 8)(x, start)
+    assert difference(found, torch.view_as_real(expected).flatten(-2)) < 1e-5
 
 
 @both_kinds

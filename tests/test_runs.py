@@ -189,7 +189,9 @@ def test_validation(finished, files):
 
 
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
-    run_experiment(experiment(files, tmp_path / "run"), "transformer train --seed 3")
+    e = dataclasses.replace(experiment(files, tmp_path / "run"), target_language="fr")
+    run_experiment(e, "transformer train --seed 3")
+    assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
     assert "59 sentence pairs, 300 types" in said and "plan: 6 updates" in said and str(tmp_path) not in said
     saved = json.loads((tmp_path / "run" / "run.json").read_text())
