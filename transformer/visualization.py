@@ -685,11 +685,11 @@ def shuffled(maps):
 # - Jain and Wallace (2019, *Attention is not Explanation*) found, for recurrent classifiers, that very different
 #   weights often give the same answer, and that weights agree poorly with gradients. Wiegreffe and Pinter
 #   (2019, *Attention is not not Explanation*) answered that this depends on what one calls an explanation, and
-#   proposed tests; in one of them the rival weights did poorly.
+#   proposed tests; in one the rival weights did poorly.
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
 # - Voita et al. (2019) pruned 38 of 48 encoder heads of a translator for 0.15 BLEU; heads with a clear role went
-#   last. Michel et al. (2019) found that most heads can be removed one at a time at little cost, and that
+#   last. Michel et al. (2019) found that most heads can be removed one at a time cheaply, and that
 #   cross-attention needs several more than self-attention does.
 #
 # In this model two heads do what their pictures say; silencing and turning showed it.
