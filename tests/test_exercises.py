@@ -15,6 +15,11 @@ from transformer.exercises import Exercise
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
+    "attend": (" / math.sqrt(q.shape[-1])", ""),
+    "safe_softmax": ("scores - largest", "scores"),
+    "window_mask": ("back < r", "back <= r"),
+    "several_heads": ("(x @ W).chunk(h, dim=-1)",
+                      "(x @ W).reshape(*x.shape[:2], -1, h).unbind(-1)"),
     "halves": ("(hands - 1)", "hands"),
     "back": ("torch.stack([cos, sin]), torch.stack([-sin, cos])",
              "torch.stack([cos, -sin]), torch.stack([sin, cos])"),

@@ -33,7 +33,7 @@ EXCUSED = {
     "long_altogether": dict.fromkeys([
         "tests", "transformer", "without"], "more than the budget so far"),
     "long_cell": dict.fromkeys([
-        "04_attention.ipynb", "08_model.ipynb", "17_variations.ipynb"],
+        "08_model.ipynb", "17_variations.ipynb"],
         "a cell older than the rule"),
 }
 

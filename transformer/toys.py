@@ -6,6 +6,7 @@ Nothing here knows the model: what is examined is passed in.
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.utils.rnn import pad_sequence
 
 
@@ -212,3 +213,78 @@ def fit(network, x, y, steps=600, lr=0.02):
         loss.backward()
         optimizer.step()
     return loss.item()
+
+
+# Look-ups (notebook 04): each task stands `runs` times beside itself, a set for each network
+
+def train_several(make, batch, steps, lr, runs=5):
+    """Train several networks at once, each from its own first weights, on its own data.
+
+    make() gives a network; batch() what it is given, and last what it should answer: tensors
+    (runs, count, ...). Returns the mean squared errors (steps, runs) and the trained networks.
+    """
+    networks = [make() for _ in range(runs)]
+    weights, buffers = stack_module_state(networks)
+
+    def error(weights, buffers, *given):
+        answer = functional_call(networks[0], (weights, buffers), given[:-1])
+        return (answer - given[-1]).square().mean()
+
+    optimizer = torch.optim.Adam(weights.values(), lr)
+    errors = []
+    for _ in range(steps):
+        each = vmap(error)(weights, buffers, *batch())
+        optimizer.zero_grad()
+        each.sum().backward()
+        optimizer.step()
+        errors.append(each.detach())
+    for i, network in enumerate(networks):
+        network.load_state_dict({name: value[i] for name, value in weights.items()}, strict=False)
+    return torch.stack(errors), networks
+
+
+@torch.no_grad()
+def errors_of(networks, batch):
+    """The mean squared error of each network on its part of a batch, as `train_several` takes it:
+    (runs,)."""
+    *given, right = batch
+    answers = [network(*(x[i] for x in given)) for i, network in enumerate(networks)]
+    return (torch.stack(answers) - right).square().flatten(1).mean(dim=1)
+
+
+def names_and_numbers(names, n, runs, count):
+    """Rows of n different names, each with a random number: (runs, count, n, d) and (..., n, 1)."""
+    chosen = torch.rand(runs, count, len(names)).argsort(dim=-1)[..., :n]
+    return names[chosen], torch.randn(runs, count, n, 1)
+
+
+def look_ups(names, n=4, asked=1, runs=5, count=32):
+    """n names with a number each, and `asked` of the names; right is the number beside each.
+
+    names: all there are, (number, d). Returns the names asked for (runs, count, asked, d), the
+    names (runs, count, n, d), the numbers (runs, count, n, 1), right (runs, count, asked).
+    """
+    keys, numbers = names_and_numbers(names, n, runs, count)
+    places = torch.rand(runs, count, n).argsort(dim=-1)[..., :asked, None]
+    queries = keys.gather(2, places.expand(-1, -1, -1, keys.shape[-1]))
+    return queries, keys, numbers, numbers.gather(2, places)[..., 0]
+
+
+def two_look_ups(names, n=6, runs=5, count=32):
+    """Two names in one query: query (runs, count, 1, 2 d), pairs (runs, count, n, 2 d), and the
+    two numbers asked for (runs, count, 2). A pair is a name, its number, and zeros."""
+    asked, keys, numbers, right = look_ups(names, n, 2, runs, count)
+    pairs = torch.cat([keys, numbers], dim=-1)
+    return asked.flatten(2)[:, :, None], F.pad(pairs, (0, names.shape[1] - 1)), right
+
+
+def fetches(partner, runs=5, count=32):
+    """One token of each kind, in random order; each is to fetch the number beside its partner.
+
+    partner[i]: the kind that kind i needs. Returns the kinds, one-hot (runs, count, n, n), the
+    numbers (runs, count, n, 1), and what is right, (runs, count, n, 1).
+    """
+    n = len(partner)
+    kinds, numbers = names_and_numbers(torch.eye(n), n, runs, count)
+    wanted = kinds @ torch.eye(n)[partner] @ kinds.transpose(-2, -1)
+    return kinds, numbers, wanted @ numbers

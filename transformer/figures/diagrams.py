@@ -93,3 +93,76 @@ def clocks(angles, rows, columns, title=""):
         axes[row, 0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
     axes[0, 0].figure.suptitle(title, fontsize=10)
     return axes
+
+
+# Attention (notebook 04)
+
+ATTENTION = {
+    "Q": (0.0, 0, "Q", None), "K": (0.6, 0, "K", None), "V": (1.2, 0, "V", None),
+    "scores": (0.3, 1.1, "scores: each query\ntimes each key", 1),
+    "scale": (0.3, 2.2, "scale: divide by √d_k", 1),
+    "mask": (0.3, 3.2, "mask (optional)", 1),
+    "softmax": (0.3, 4.2, "softmax: shares", 1),
+    "mix": (0.75, 5.3, "mix: shares times values", 2),
+    "out": (0.75, 6.3, "one output for each query", None),
+}
+SEVERAL = {
+    "q": (2.3, 0, "queries", None), "k": (3.1, 0, "keys", None), "v": (3.9, 0, "values", None),
+    "W_Q": (2.3, 1.4, "h times W_Q", 0), "W_K": (3.1, 1.4, "h times W_K", 0),
+    "W_V": (3.9, 1.4, "h times W_V", 0),
+    "heads": (3.1, 3.2, "attention (left), h times side by side", 1),
+    "joined": (3.1, 4.4, "the h outputs in one row", None),
+    "W_O": (3.1, 5.4, "times W_O", 0), "end": (3.1, 6.3, "one output for each query", None),
+}
+LEADS = [("Q", "scores"), ("K", "scores"), ("scores", "scale"), ("scale", "mask"),
+         ("mask", "softmax"), ("softmax", "mix"), ("V", "mix"), ("mix", "out"),
+         ("q", "W_Q"), ("k", "W_K"), ("v", "W_V"), ("W_Q", "heads"), ("W_K", "heads"),
+         ("W_V", "heads"), ("heads", "joined"), ("joined", "W_O"), ("W_O", "end")]
+
+
+def attention_and_heads():
+    """What Figure 2 shows: attention, step by step from below, and several heads of it."""
+    ax = flow({**ATTENTION, **SEVERAL}, [(*lead, 0) for lead in LEADS], ax=new_axes(9.5, 4.8))
+    for x, title in ((0.6, "Scaled dot-product attention"), (3.1, "Multi-head attention")):
+        ax.text(x, 7.0, title, ha="center", va="center", fontsize=11)
+    ax.set_ylim(-0.5, 7.3)
+
+
+def grid(ax, x, y, rows, colours, cell=0.2):
+    """A matrix as a grid whose middle is at (x, y): a colour for each of its columns."""
+    from matplotlib.patches import Rectangle
+
+    left, top = x - cell * len(colours) / 2, y + cell * rows / 2
+    for c, colour in enumerate(colours):
+        for r in range(rows):
+            ax.add_patch(Rectangle((left + cell * c, top - cell * (r + 1)), cell, cell,
+                                   facecolor=colour + "90", edgecolor="white"))
+
+
+def splitting_heads(T=3, h=4, d_k=2):
+    """How vectors (T, h d_k) are cut into heads, attend and are joined, with shapes."""
+    ax = new_axes(10.5, 3.6)
+    whole, heads = ["#888888"] * h * d_k, [colour for colour in COLOURS[:h] for _ in range(d_k)]
+    steps = [("x", "(B, T, d_model)", whole),
+             ("q: all heads\nside by side", "(B, T, h · d_k)", heads),
+             ("q: cut", "(B, h, T, d_k)", d_k), ("weights", "(B, h, T, S)", T),
+             ("outputs", "(B, h, T, d_v)", d_k), ("joined", "(B, T, h · d_v)", heads),
+             ("result", "(B, T, d_model)", whole)]
+    acts = ["times\nW_Q", "split\nheads", "with k:\nsoftmax", "times\nv", "join\nheads",
+            "times\nW_O"]
+    for i, (name, shape, columns) in enumerate(steps):
+        x = 2.5 * i
+        if isinstance(columns, int):
+            for n in range(h):
+                grid(ax, x, 1.2 - 0.8 * n, T, COLOURS[n:n + 1] * columns)
+        else:
+            grid(ax, x, 0, T, columns)
+        ax.text(x, 1.75, name, ha="center", va="bottom", fontsize=9)
+        ax.text(x, -1.75, shape, ha="center", va="top", fontsize=9)
+    for i, act in enumerate(acts):
+        ax.annotate("", (2.5 * i + 1.6, 0), (2.5 * i + 0.95, 0),
+                    arrowprops={"arrowstyle": "-|>", "color": LINE})
+        ax.text(2.5 * i + 1.27, 0.15, act, ha="center", va="bottom", fontsize=8)
+    title = f"{h} heads: d_model = {h * d_k}, d_k = d_v = {d_k}, a sentence of {T} words"
+    ax.set(xlim=(-1, 2.5 * 6 + 1), ylim=(-2.2, 2.4), aspect="equal", title=title)
+    ax.set_axis_off()
