@@ -9,9 +9,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/04_attention.ipynb)
 #
-# A Transformer has one way for words to exchange information: attention. Each position asks a question, every
-# position offers an answer with a label on it, and what comes back is a mixture of the answers whose labels fit best.
-# This notebook builds that, step by step, up to several heads with masks (Sections 3.2.1 to 3.2.3).
+# Attention is the only way in which the words of a Transformer exchange information (Section 3.2). This notebook starts
+# from a plain average and ends with several heads and masks. On the way it trains small heads to see what each part is
+# for, and it looks into a trained model to see which word "its" refers to. Reading takes about 40 minutes, running under one.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -30,67 +30,116 @@ from torch import Tensor, nn
 from transformer.checks import check_heads, check_mask
 
 
-# %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
-
 # %% tags=["active-ipynb"]
+# # what only pictures, trainings and checks need: not part of the module
+# from functools import partial
+#
 # import torch.nn.functional as F
 #
-# from transformer import plotting
+# from transformer import load, plotting, toys
+# from transformer.figures import diagrams
 #
-# torch.manual_seed(0);
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # on tensors this small a second thread only waits
+
+# %% [markdown]
+# ## A plain average, and a better one
+#
+# To understand "his" in "Tom feeds his dog", a reader has to think of Tom. A word of a network is a vector, so "his" has to take something from
+# Tom's vector. Here each word has three numbers, chosen by hand: how much it is a living being, an action, and in want of an owner.
+#
+# The simplest way to hear of the others is the plain average: each word takes $1/4$ of each vector. Then all get the same, and
+# nobody learns that "his" belongs to Tom. So let the weights depend on the vectors. Let the inner product $x_i \cdot x_j$ be the **score** of word $j$ for word $i$, and let softmax turn a
+# row of scores into shares that are positive and add up to 1: $\mathrm{softmax}(s)_j = e^{s_j} / \sum_m e^{s_m}$.
+
+# %% tags=["active-ipynb"]
+# words = ["Tom", "feeds", "his", "dog"]
+# x = torch.tensor([[2.0, 0, 0], [0, 2, 0], [0, 0, 2], [1, 0, 0]])  # (4 words, 3)
+# plain = torch.full((4, 4), 1 / 4)  # row: the word that takes; column: from which
+# print("every word gets the average", (plain @ x)[0].tolist())
+# alike = (x @ x.T).softmax(dim=1)
+# panels = [("a plain average", plain, words, words),
+#           ("weights from x alone", alike, words, words)]
+# plotting.heatmaps(panels, values=True, width=3.2, height=2.9,
+#                   labels=("takes from", "word"));
+
+# %% [markdown]
+# Now each word has weights of its own, but the wrong ones: every word takes most from itself, or from a word that is like it. "His" is not like Tom. And
+# no vectors would let "his" score Tom higher than Tom scores "his", because $x_i \cdot x_j = x_j \cdot x_i$.
 
 # %% [markdown] tags=["question-01"]
-# ## What are queries, keys and values?
+# ## Queries, keys and values
 #
-# Think of a library. You come with an interest (the **query**). Each book has a label on its spine (the **key**) and
-# its contents (the **value**). A normal dictionary look-up takes the one book whose label matches exactly.
-# Attention is the soft version: it scores how well each label fits your interest, turns the scores into shares that
-# add up to 1, and hands you a blend of the contents in those shares.
+# A word has three roles, and they need not look alike. Think of a library. You come with an interest (the **query**).
+# Each book has a label on its spine (the **key**) and contents (the **value**). A dictionary gives you the one
+# entry whose key equals your query. Attention is the soft version: it scores how well each label fits your interest,
+# turns the scores into shares, and hands you a blend of the contents in those shares.
 #
-# Three books, with labels for (cooking, history), and your interest, cooking only:
+# Here are three books, with labels for (cooking, history), and your interest, which is cooking only:
 
 # %% tags=["active-ipynb"]
 # query = torch.tensor([2.0, 0.0])  # interested in cooking, not in history
 # keys = torch.tensor([[3.0, 0.0], [1.0, 2.0], [0.0, 3.0]])  # the labels of three books
 # values = torch.tensor([[100.0], [40.0], [0.0]])  # what is in them: pages with recipes
 # scores = keys @ query  # how well each label fits
-# weights = scores.softmax(dim=0)
-# answer = (weights @ values).item()
-# print("scores", scores.tolist(), " weights", [round(w, 4) for w in weights.tolist()])
-# print("answer", round(answer, 2), "pages")
-
-# %% [markdown]
-# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. Softmax gives the first book
-# $e^6 / (e^6 + e^2 + e^0) = 0.98$ of the vote, the second $0.018$, the third $0.002$. The answer is
-# $0.98 \cdot 100 + 0.018 \cdot 40 + 0.002 \cdot 0 \approx 98.7$: nearly all from the cookery book, a little from the
-# one beside it. Because shares change smoothly with the numbers, a gradient can teach the labels and the interests.
-
-# %% tags=["active-ipynb"]
-# votes = [math.exp(6), math.exp(2), 1]
-# by_hand = (votes[0] * 100 + votes[1] * 40 + votes[2] * 0) / sum(votes)
+# shares = scores.softmax(dim=0)
+# answer = (shares @ values).item()
+# print("scores", scores.tolist(), " shares", [round(w, 3) for w in shares.tolist()])
+# powers = [math.exp(6), math.exp(2), 1]
+# by_hand = (powers[0] * 100 + powers[1] * 40 + powers[2] * 0) / sum(powers)
 # assert abs(by_hand - answer) < 1e-4
+# print(f"answer {answer:.2f} pages, and {by_hand:.2f} by hand")
 
 # %% [markdown]
-# Now let your interest turn, step by step, from cooking to history. Nothing jumps: one book's share goes down as another's goes up.
+# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. The first book's share is
+# $e^6 / (e^6 + e^2 + e^0) = 0.98$, the others' $0.018$ and $0.002$, and the answer
+# $0.98 \cdot 100 + 0.018 \cdot 40 \approx 98.7$. Shares change smoothly with the numbers, so
+# a gradient can improve labels and interests.
+#
+# ## One sentence with every number
+#
+# In a Transformer three learned matrices make query, key and value from a word's vector:
+# $Q = xW_Q$, $K = xW_K$, $V = xW_V$. Here they are chosen by hand: beings ask for actions, actions and words in want of an owner ask for beings,
+# and keys say what a word is.
 
 # %% tags=["active-ipynb"]
-# turn = torch.linspace(0, 2, 41)[:, None]
-# shares = (torch.cat([2 - turn, turn], dim=1) @ keys.T).softmax(dim=1)
-# books = ["cookery book", "a little of both", "history book"]
-# curves = dict(zip(books, shares.T))
-# plotting.lines(turn[:, 0], curves, "interest in history", "share");
+# #                      being     action   wants an owner
+# W_Q = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 0.0]])  # asks for (being, action)
+# W_K = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])  # is a (being, action)
+# W_V = torch.tensor([[1.0, 3.0], [2.0, 0.0], [0.0, 0.0]])  # what it gives away
+# Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+# scores = Q @ K.T / math.sqrt(2)
+# weights = scores.softmax(dim=1)
+# output = weights @ V
+# steps = [("x", x, None, words), ("Q = x W_Q", Q, None, words),
+#          ("K = x W_K", K, None, words), ("V = x W_V", V, None, words),
+#          ("scores Q Kᵀ / √2", scores, words, words), ("weights", weights, words, words),
+#          ("output = weights V", output, None, words)]
+# plotting.heatmaps(steps, values=True, width=2.5, height=2.4)
+# powers = [math.exp(4 * 2 / 2**0.5), 1, 1, math.exp(4 * 1 / 2**0.5)]
+# his = [p / sum(powers) for p in powers]
+# by_hand = [his[0] * 2 + his[1] * 4 + his[3] * 1, his[0] * 6 + his[3] * 3]
+# assert torch.allclose(output[2], torch.tensor(by_hand), atol=1e-5)
+# print("his:", [round(w, 3) for w in his], "->", [round(o, 2) for o in by_hand])
 
 # %% [markdown]
-# In a Transformer nobody writes the labels. Every word has one vector; three learned matrices, $W_Q$, $W_K$ and $W_V$, turn it
-# into the question it asks, the label it wears, and the content it gives away. In "the cat chased its tail", the word "its" may
-# ask for a noun that can own things; "cat" wears a label that says so; what it hands over may be its gender.
-
-# %% [markdown]
-# ## A score for each query and key
+# Follow "his". Its vector is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
+# dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $287$, $1$, $1$ and $16.9$, add up to $306$,
+# which makes the weights $0.94$, $0.00$, $0.00$ and $0.06$. The output is
+# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
 #
-# Section 3.2.1 names two ways of scoring that were in use. The first is the inner product of query and key. With $T$
-# queries and $S$ keys it is one matrix product and gives a table of $T \times S$ scores.
+# ## The parts, one by one
+#
+# Figure 2 of the paper shows what we just did (left), and what comes later in this notebook (right), from below:
+
+# %% tags=["active-ipynb"]
+# diagrams.attention_and_heads()
+
+# %% [markdown]
+# **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
+# queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
+# $\sqrt{d_k}$, where $d_k$ is the width of a key; why, we measure below. The older way is that of [notebook 01](01_recurrence.ipynb), a small network,
+# $w^\top \tanh(W q + U k)$, called additive because query and key meet in a sum.
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -98,20 +147,11 @@ def dot_product(q: Tensor, k: Tensor) -> Tensor:
     return q @ k.transpose(-2, -1)
 
 
-# %% [markdown]
-# The paper's own score divides it by $\sqrt{d_k}$, the square root of the width of a key. Why, we measure below.
-
-# %%
 def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
     """q . k / sqrt(d_k), the score of equation 1; shapes as in `dot_product`."""
     return dot_product(q, k) / math.sqrt(q.shape[-1])
 
 
-# %% [markdown]
-# The second, older way is that of [notebook 01](01_recurrence.ipynb), a small network with one hidden layer:
-# $w^\top \tanh(W q + U k)$. It is called additive attention, because query and key meet in a sum.
-
-# %%
 class AdditiveScore(nn.Module):
     """w . tanh(W q + U k): a network with one hidden layer (Bahdanau et al., 2015).
 
@@ -132,14 +172,9 @@ class AdditiveScore(nn.Module):
 
 
 # %% [markdown]
-# ## From scores to weights
-#
-# Softmax turns a row of scores (also called *logits*) into positive shares that add up to 1. Some positions must get no share:
-# padding at the end of short sentences, and words not yet written. A **mask** says which: True means "may be looked at".
-#
-# The paper (Section 3.2.3), like `blend` in notebook 01, writes $-\infty$ over forbidden scores. It has a trap: in a row where *everything* is
-# forbidden, softmax divides 0 by 0, and one NaN spreads through the whole model. So we write the lowest finite number,
-# and set forbidden weights to zero afterwards. An empty row then gives zeros, forwards and backwards. All other rows come out the same.
+# **Weights.** Padding and words not yet written must get no share. A **mask** says who may be looked at (True). The paper
+# writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden, softmax would then divide 0 by 0, and one NaN spreads through the whole model.
+# **We write the lowest finite number instead, and set forbidden weights to zero afterwards.** Such a row gives zeros, forwards and backwards.
 
 # %%
 def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -157,27 +192,10 @@ def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
     return logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-# %% tags=["active-ipynb"]
-# logits = torch.tensor([[1.0, 2.0, 3.0]] * 3, requires_grad=True)
-# allowed = torch.tensor([
-#     [True, True, True],  # everything
-#     [True, True, False],  # not the last
-#     [False, False, False],  # nothing
-# ])
-# weights = masked_softmax(logits, allowed)
-# print(weights.detach())
-
-# %% tags=["active-ipynb"]
-# weights.square().sum().backward()
-# assert torch.allclose(weights[:2].sum(dim=1), torch.ones(2))  # rows are shares
-# assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()  # an empty row: zero
-# assert torch.allclose(weights[1, :2], torch.tensor([1.0, 2.0]).softmax(0))
-
 # %% [markdown]
-# ## Attention
+# **Attention** is then two lines: scores become weights, and weights mix the values. Equation 1 of the paper is the flavour with the scaled score:
 #
-# Everything so far in two lines: score, turn into weights, mix the values. The score is an argument, so every flavour
-# is the same function.
+# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 
 # %%
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
@@ -195,12 +213,6 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
     return weights @ v, weights
 
 
-# %% [markdown]
-# Equation 1 of the paper is the scaled flavour:
-#
-# $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
-
-# %%
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
                                  mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """softmax(Q K^T / sqrt(d_k)) V, equation 1; shapes and results: see `attention`."""
@@ -208,25 +220,26 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 
 # %% tags=["active-ipynb"]
-# q = torch.randn(2, 3, 4, 8)  # T = 4, d_k = 8
-# k = torch.randn(2, 3, 5, 8)  # S = 5
-# v = torch.randn(2, 3, 5, 6)  # d_v = 6
-# first = torch.arange(5) == 0  # at least one key for everybody
-# mask = (torch.rand(2, 1, 4, 5) < 0.7) | first
-# output, weights = scaled_dot_product_attention(q, k, v, mask)
-# assert output.shape == (2, 3, 4, 6) and weights.shape == (2, 3, 4, 5)
-
-# %% [markdown]
-# Is it right? Two independent answers: torch's own function, and a loop that does one query at a time.
-
-# %% tags=["active-ipynb"]
-# assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v, mask), atol=1e-6)
-# e = [
-#     math.exp(q[1, 2, 3] @ k[1, 2, s] / math.sqrt(8)) if mask[1, 0, 3, s] else 0.0
-#     for s in range(5)
-# ]
-# one = sum(e[s] / sum(e) * v[1, 2, s] for s in range(5))
-# assert torch.allclose(one, output[1, 2, 3], atol=1e-5)
+# logits = torch.tensor([[1.0, 2.0, 3.0]] * 3, requires_grad=True)
+# allowed = torch.tensor([
+#     [True, True, True],  # everything
+#     [True, True, False],  # not the last
+#     [False, False, False],  # nothing
+# ])
+# weights = masked_softmax(logits, allowed)
+# weights.square().sum().backward()
+# assert torch.allclose(weights[1, :2], torch.tensor([1.0, 2.0]).softmax(0))
+# assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()
+# print(weights.detach())
+# print("nothing allowed: weights 0, gradient 0")
+# assert torch.allclose(scaled_dot_product_attention(Q, K, V)[0], output)
+# q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)
+# mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)
+# ours, weights = scaled_dot_product_attention(q, k, v, mask)
+# theirs = F.scaled_dot_product_attention(q, k, v, mask)
+# assert ours.shape == (2, 3, 4, 6) and weights.shape == (2, 3, 4, 5)
+# assert torch.allclose(ours, theirs, atol=1e-6)
+# print(f"largest difference from torch's: {(ours - theirs).abs().max():.0e}")
 
 # %% [markdown] tags=["question-03"]
 # ## Self-attention, multi-head, additive, dot-product: how do they relate?
@@ -238,166 +251,282 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # | dot-product, scaled, additive | how a query and a key are scored |
 # | self-attention, cross-attention | where queries, keys and values come from: one sequence, or two |
 # | causal (masked) | which keys a query may see |
-# | multi-head | how often it happens side by side, each time with other projections |
+# | multi-head | how often it happens side by side, each time with other matrices |
 #
-# One function, four settings of the first two rows (masks and heads come below), the same seven random vectors:
+# One function, four settings of the first two rows, the same seven random vectors:
 
 # %% tags=["active-ipynb"]
 # x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
 # settings = {
-#     "dot-product": (x, dot_product, None),
-#     "scaled dot-product": (x, scaled_dot_product, None),
-#     "additive (untrained)": (x, additive, None),
-#     "scaled, over another sequence": (y, scaled_dot_product, None),
+#     "dot-product": (x, dot_product),
+#     "scaled": (x, scaled_dot_product),
+#     "additive (untrained)": (x, additive),
+#     "scaled, other sequence": (y, scaled_dot_product),
 # }
-# panels = [
-#     (name, attention(x, other, other, m, score)[1].detach(), None, None)
-#     for name, (other, score, m) in settings.items()
-# ]
-# plotting.heatmaps(panels, across=4, largest=1.0, labels=("keys", "queries"));
+# panels = [(name, attention(x, other, other, score=score)[1].detach(), None, None)
+#           for name, (other, score) in settings.items()]
+# plotting.heatmaps(panels, largest=1.0, labels=("keys", "queries"));
 
 # %% [markdown]
-# Bright is a large weight. Unscaled dot products put nearly all weight on one key (a vector fits itself best: the
-# diagonal). Scaling keeps the choice soft. The additive score starts almost even, because torch's first weights are small and so are
-# its scores; with ten times larger ones it would not be. In the last panel the keys come from another sequence of five vectors: cross-attention.
+# Without the scale nearly all weight falls on one key. The additive score starts almost even, because torch's first weights are small.
+# In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
 #
-# The paper prefers dot products because they are one matrix product. What does that save? For one score the arithmetic is of
-# the same order, some 64 steps against a few times 64. But the additive score has to write out 64 numbers for every pair of query and key, and take a tanh of each, while a
-# matrix product keeps only the sum, and processors are built for matrix products. On a CPU:
+# ## A task to learn
+#
+# The input is four pairs of a name (a vector) and a random number, in random order, and one of the names is
+# asked for. The answer is the number beside it. The head that learns this has a $W_Q$ and a $W_K$; the numbers are its values. Its
+# error is the mean square of answer minus number; always answering 0 has an error of 1. Each network is
+# trained from three or five starts, and every task is new.
 
 # %% tags=["active-ipynb"]
-# from torch.utils.benchmark import Timer
+# class LookUp(nn.Module):
+#     """One head that finds the number beside a name."""
 #
-# q, k = torch.randn(8, 200, 64), torch.randn(8, 200, 64)
-# additive = AdditiveScore(64, 64)
-# for name, f in ("scaled dot-product", scaled_dot_product), ("additive", additive):
-#     with torch.no_grad():
-#         timer = Timer("f(q, k)", globals=dict(f=f, q=q, k=k))
-#         seconds = timer.blocked_autorange(min_run_time=0.1).median
-#     print(f"{name}: {1e3 * seconds:.2f} ms")
-
-# %% [markdown] tags=["question-05"]
-# ## Why divide by $\sqrt{d_k}$?
+#     def __init__(self, d_model, d_k, score=scaled_dot_product, start=1.0):
+#         super().__init__()
+#         std = start / math.sqrt(d_model)  # with start = 1, q and k have variance 1
+#         self.W_Q = nn.Parameter(std * torch.randn(d_model, d_k))
+#         self.W_K = nn.Parameter(std * torch.randn(d_model, d_k))
+#         self.score = score
 #
-# If the numbers in $q$ and $k$ are independent with mean 0 and variance 1, then $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$
-# is a sum of $d_k$ terms of variance 1: its variance is $d_k$. Wider keys give larger scores. Softmax of large scores
-# is nearly all-or-nothing, and there its gradient is small: a change of the scores hardly moves the weights. The paper suspects that this is what hurts wide keys. Let us measure both, with and
-# without the division.
-
-# %% tags=["active-ipynb"]
-# def score_variance_and_gradient(score, d_k, n=64):
-#     q = torch.randn(200, n, d_k, dtype=torch.float64)
-#     k = torch.randn(200, n, d_k, dtype=torch.float64)
-#     logits = score(q, k).requires_grad_()
-#     weights = logits.softmax(dim=-1)
-#     # how much the scores still move a weight
-#     gradient, = torch.autograd.grad(weights[..., 0].sum(), logits)
-#     return logits.var().item(), gradient.norm(dim=-1).mean().item()
-
-# %% tags=["active-ipynb"]
-# sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512]
-# plain, scaled = (
-#     [score_variance_and_gradient(score, d) for d in sizes]
-#     for score in (dot_product, scaled_dot_product)
-# )
-# left, right = plotting.new_axes(5, 3.2, columns=2)
-# variances = {"q·k": [v for v, _ in plain], "q·k / √d_k": [v for v, _ in scaled]}
-# gradients = {"q·k": [g for _, g in plain], "q·k / √d_k": [g for _, g in scaled]}
-# plotting.lines(sizes, variances, "d_k", "variance of the scores", log="xy", ax=left)
-# plotting.lines(sizes, gradients, "d_k", "gradient of a weight", log="x", ax=right);
-
-# %% tags=["active-ipynb"]
-# # the variance is d_k without the scale, 1 with it
-# assert all(abs(v / d - 1) < 0.1 for (v, _), d in zip(plain, sizes))
-# assert all(abs(v - 1) < 0.1 for v, _ in scaled)
-# assert plain[-1][1] < 0.5 * scaled[-1][1]  # gradient lost without it
-
-# %% [markdown]
-# Left: without the scale the variance is $d_k$, with it 1. Right: without it the gradient that reaches the scores
-# shrinks as keys get wider; with the scale it stays. (At the paper's $d_k = 64$ a bit more than a third is left, at 512 an eighth.)
-#
-# And why **softmax**? It makes shares: positive, adding up to 1, so that the output is never larger than the largest value, however
-# many keys there are. It is smooth, so it can be learned. And it can come as close to "take exactly that one" as it
-# likes, by making one score larger than the rest. Dividing by the plain sum could give negative shares, and divide by 0.
+#     def forward(self, asked, names, numbers):
+#         # (B, 1, d_model), (B, n, d_model), (B, n, 1) -> (B, 1)
+#         q, k = asked @ self.W_Q, names @ self.W_K
+#         output, _ = attention(q, k, numbers, score=self.score)
+#         return output[:, 0]
 
 # %% [markdown] tags=["question-04"]
 # ## If attention is only a weighted sum, what makes it powerful?
 #
-# That the weights depend on the content. A convolution or a linear layer is a weighted sum too, but its weights are
-# the same for every input. Here is a task that needs more: the input is eight pairs of a random name (a key) and a number (a
-# value), in random order; the query is one of the names; the answer is the number beside it.
+# A convolution is a weighted sum too, but its weights are the same for every input. Fixed weights cannot
+# know where the wanted name stands: the best they can do here is to give each place a quarter. Two rivals are stronger. One is a network with two hidden
+# layers that sees the whole input. The other sends each pair, with the name asked for, through one small network and adds up the results.
 
 # %% tags=["active-ipynb"]
-# names = F.normalize(torch.randn(4000, 8, 32), dim=-1)
-# numbers = torch.randn(4000, 8, 1)
-# wanted = torch.randint(0, 8, (4000,))
-# answer = numbers[range(4000), wanted]  # (4000, 1)
-# asked = names[range(4000), wanted][:, None]  # (4000, 1, 32)
-# # the best eight weights for all inputs
-# best_fixed = torch.linalg.lstsq(numbers[:, :, 0], answer).solution
-# fixed_error = (numbers[:, :, 0] @ best_fixed - answer).square().mean().item()
-# # times 20: the right name scores 20, so softmax is sharp
-# found, _ = attention(20 * asked, names, numbers, score=dot_product)
-# content_error = (found[:, 0] - answer).square().mean().item()
-# print(f"mean squared error: best fixed weights {fixed_error:.3f}, "
-#       f"weights from content {content_error:.5f}")
+# def layers(d_in, width):
+#     return nn.Sequential(nn.Linear(d_in, width), nn.ReLU(),
+#                          nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+#
+# class WholeInput(nn.Module):
+#     """A network with a place for each of four pairs and for the name asked for."""
+#
+#     def __init__(self, d_model, width):
+#         super().__init__()
+#         self.layers = layers(4 * (d_model + 1) + d_model, width)
+#
+#     def forward(self, asked, names, numbers):
+#         parts = asked, names, numbers
+#         return self.layers(torch.cat([part.flatten(1) for part in parts], dim=1))
+#
+# class EachPair(nn.Module):
+#     """One network for each pair, with the name asked for; the results are added."""
+#
+#     def __init__(self, d_model, width):
+#         super().__init__()
+#         self.layers = layers(2 * d_model + 1, width)
+#
+#     def forward(self, asked, names, numbers):
+#         pairs = torch.cat([asked.expand_as(names), names, numbers], dim=-1)
+#         return self.layers(pairs).sum(dim=1)
 
 # %% tags=["active-ipynb"]
-# # the best fixed weights hardly beat always guessing the mean
-# assert fixed_error > 0.8 * answer.var().item()
-# assert content_error < 0.05 * fixed_error
+# known, new = torch.randn(32, 16), torch.randn(32, 16)  # names to train with, and others
+# rivals = {
+#     "whole input": (lambda: WholeInput(16, 256), 1500, 0.002),
+#     "each pair": (lambda: EachPair(16, 64), 500, 0.003),
+#     "attention": (lambda: LookUp(16, 32), 400, 0.01),
+# }
+# tests = {"known names": (known, 4), "new names": (new, 4), "16 pairs": (known, 16)}
+# measured = {}
+# for name, (make, steps, lr) in rivals.items():
+#     batch = partial(toys.look_ups, known, runs=3, count=64)
+#     _, networks = toys.train_several(make, batch, steps, lr, runs=3)
+#     size = sum(p.numel() for p in networks[0].parameters())
+#     print(f"{name}: {size:,} numbers learned from {64 * steps:,} tasks")
+#     for test, (names, n) in tests.items():
+#         if name == "whole input" and n > 4:
+#             continue  # it has no place for them
+#         task = toys.look_ups(names, n, runs=3, count=1000)
+#         errors = measured[name, test] = toys.errors_of(networks, task)
+#         print(f"    {test}: error {errors.mean():.3f} ± {errors.std():.3f}")
+# _, _, numbers, right = toys.look_ups(known, count=1000)
+# best_fixed = (numbers.mean(dim=2) - right).square().mean().item()
+# worst = {name: error.max() for name, error in measured.items()}
+# lowest = {name: error.min() for name, error in measured.items()}
+# assert worst["attention", "known names"] < 0.02 < lowest["whole input", "known names"]
+# assert worst["attention", "new names"] < lowest["each pair", "new names"]
+# print(f"fixed weights {best_fixed:.2f}; attention is best on new names and 16 pairs")
 
 # %% [markdown]
-# Fixed weights cannot know where the wanted name stands. The best they can do is to give each place one eighth, hardly
-# better than always answering 0 (an error of 1). The same sum, with weights computed from the names, finds it. One attention layer is a
-# look-up in a table that was made up a moment ago.
+# The "±" is the standard deviation over the starts. Three things come apart.
+# - *Weights that depend on the content*: without them the error stays near $0.75$.
+# - *The same rule for every place*: the network on the whole input can learn the task, but with more weights and more tasks it still has a larger error, and it has no place for a fifth pair.
+# - *Comparing by a product, and shares that add up to 1*: the network for each pair is nearly as good with the names and the length of its training, and much worse beyond them.
+#
+# Attention is a look-up in a table that the input brings along.
+
+# %% [markdown] tags=["question-05"]
+# ## Why divide by $\sqrt{d_k}$, and why softmax?
+#
+# If the numbers in $q$ and $k$ are independent with mean 0 and variance 1, $q \cdot k = \sum_{i=1}^{d_k} q_i k_i$
+# has variance $d_k$. Wider keys give larger scores, and softmax of large
+# scores puts nearly all weight on one key. There a small change of the scores hardly changes the weights. The paper suspects that
+# this small gradient is what hurts wide keys. Here are 1,000 random queries with 64 random keys and values each: the gradient of the
+# output at the scores, the share of rows with more than $0.999$ on one key (call them dead), and the gradient at $q$.
+
+# %% tags=["active-ipynb"]
+# def rows(score, d_k, n=64):
+#     q, k, v = (torch.randn(1000, *size, dtype=torch.float64, requires_grad=True)
+#                for size in ((1, d_k), (n, d_k), (n, 1)))
+#     logits = score(q, k)
+#     weights = logits.softmax(dim=-1)
+#     gradients = torch.autograd.grad((weights @ v).sum(), (logits, q))
+#     at_scores, at_q = (g.norm(dim=-1).flatten().sort().values for g in gradients)
+#     dead = (weights.amax(dim=-1) > 0.999).double().mean()
+#     return {"scores, lowest 10%": at_scores[100], "scores, median": at_scores[500],
+#             "dead": dead, "q, median": at_q[500], "q, highest 10%": at_q[900]}
+#
+# sizes = [4, 16, 64, 256, 1024]
+# plain, scaled = ([rows(score, d) for d in sizes]
+#                  for score in (dot_product, scaled_dot_product))
+# panels = {"gradient at the scores": ["scores, lowest 10%", "scores, median"],
+#           "share of dead rows": ["dead"],
+#           "gradient at q": ["q, median", "q, highest 10%"]}
+# for ax, (title, kinds) in zip(plotting.new_axes(3.9, 3.4, columns=3), panels.items()):
+#     curves = {f"{kind.split(', ')[-1]}, {name}": [row[kind] for row in some]
+#               for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
+#               for kind in kinds}
+#     log = "x" if "dead" in title else "xy"
+#     ylabel = "share of rows" if "dead" in title else "norm"
+#     plotting.lines(sizes, curves, "d_k", ylabel, title, log, ax, markers=True)
+# assert plain[2]["scores, lowest 10%"] < 0.05 * scaled[2]["scores, lowest 10%"]
+# assert plain[3]["dead"] > 0.2 and scaled[3]["dead"] == 0
+# assert plain[3]["q, highest 10%"] > 5 * scaled[3]["q, highest 10%"]
+# print(f"dead at d_k = 256: {plain[3]['dead']:.0%} without the scale, "
+#       f"{scaled[3]['dead']:.0%} with it")
+
+# %% [markdown]
+# Without the scale, the lowest tenth of the gradients at the scores goes first, and at $d_k = 256$ about a third of all rows is dead. At $q$ the highest tenth is *larger* than with the
+# scale, because the keys are not divided either: a few rows get much and many get nothing, and a mean would hide both.
+#
+# Does it hurt learning? The look-up is trained at three widths with four scores, each at two learning rates, of which the better is shown. The second score has no division, but
+# $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
+
+# %% tags=["active-ipynb"]
+# flavours = {
+#     "q·k": lambda d_k: LookUp(16, d_k, dot_product),
+#     "q·k, smaller start": lambda d_k: LookUp(16, d_k, dot_product, d_k**-0.25),
+#     "q·k / √d_k": lambda d_k: LookUp(16, d_k),
+#     "additive": lambda d_k: LookUp(16, d_k, AdditiveScore(d_k, 32)),
+# }
+#
+# def better_of_two_rates(make):
+#     batch = partial(toys.look_ups, known)
+#     trained = [toys.train_several(make, batch, 200, lr) for lr in (0.003, 0.01)]
+#     return min(trained, key=lambda run: run[0][-50:].mean())
+#
+# trained = {(d_k, name): better_of_two_rates(partial(make, d_k))
+#            for d_k in (16, 64, 256) for name, make in flavours.items()}
+# for ax, d_k in zip(plotting.new_axes(3.9, 3.4, columns=3, sharey=True), (16, 64, 256)):
+#     curves = {name: trained[d_k, name][0].mean(dim=1).unflatten(0, (20, 10)).mean(dim=1)
+#               for name in flavours}
+#     plotting.lines(range(10, 201, 10), curves, "step", "error", f"d_k = {d_k}", "y", ax)
+# for (d_k, name), (losses, networks) in trained.items():
+#     end = losses[-50:].mean(dim=0)
+#     on_new = toys.errors_of(networks, toys.look_ups(new, count=1000))
+#     print(f"d_k = {d_k:3}, {name:18} error {end.mean():.4f} ± {end.std():.4f}, "
+#           f"new names {on_new.mean():.3f} ± {on_new.std():.3f}")
+# ends = {key: losses[-50:].mean(dim=0) for key, (losses, _) in trained.items()}
+# assert ends[256, "q·k"].min() > 5 * ends[256, "q·k / √d_k"].max()
+# assert ends[256, "q·k"].min() > 5 * ends[256, "q·k, smaller start"].max()
+# assert ends[256, "q·k"].mean() > 5 * ends[256, "additive"].mean()
+# print("at d_k = 256 the plain product learns worst; a smaller start mends it")
+
+# %% [markdown]
+# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task what the division buys is a start with few dead rows. Whether it does more in
+# long trainings of deep models, we do not know. The additive score copes with wide keys too, which answers question 03 for known names; for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: each is one matrix product.
+#
+# And why **softmax**? Its shares can come as close to 1 as a larger score wants. Here are other ways from scores to shares:
+
+# %% tags=["active-ipynb"]
+# class OtherShares(LookUp):
+#     """The head with another way from scores to weights."""
+#
+#     def __init__(self, shares):
+#         super().__init__(16, 64)
+#         self.shares = shares
+#
+#     def forward(self, asked, names, numbers):
+#         scores = scaled_dot_product(asked @ self.W_Q, names @ self.W_K)
+#         return (self.shares(scores) @ numbers)[:, 0]
+#
+# def over_sum(x):
+#     return x / (x.sum(dim=-1, keepdim=True) + 1e-6)
+#
+# ways = {"softmax": partial(torch.softmax, dim=-1),
+#         "positive parts over their sum": lambda scores: over_sum(scores.relu()),
+#         "squares over their sum": lambda scores: over_sum(scores.square()),
+#         "scores over their sum": over_sum}
+# for name, way in ways.items():
+#     batch = partial(toys.look_ups, known)
+#     _, networks = toys.train_several(partial(OtherShares, way), batch, 300, 0.01)
+#     tests = [toys.look_ups(known, n, count=1000) for n in (4, 16)]
+#     errors = [toys.errors_of(networks, test).sort().values for test in tests]
+#     said = [f"{e[2]:.3g} (worst {e[4]:.3g})" for e in errors]
+#     print(f"{name}: error with 4 pairs {said[0]}, with 16 pairs {said[1]}")
+#     if name == "softmax":
+#         assert errors[1][4] < 0.05
+#     else:
+#         assert errors[1][0] > 0.1
+# print("only softmax finds the number, and keeps to it among 16 pairs")
 
 # %% [markdown] tags=["question-06"]
 # ## If the token vectors themselves were Q, K and V, would anything be learned?
 #
-# Then each score would be $x_i \cdot x_j$. Nothing in it can be trained, except the vectors themselves. Two things are
-# wrong with it: scores are symmetric, so "its" scores "cat" exactly as "cat" scores "its"; and a vector usually fits itself best,
-# so nearly everything looks at itself. $W_Q$ and $W_K$ break both. A task: six kinds of token stand in random order, and each
-# must fetch the content of the next kind (0 from 1, ..., 5 from 0). We compare attention without matrices and with trained $W_Q$ and $W_K$.
+# The vectors could be learned. Six kinds of token
+# stand in random order, each with a random number beside it, and each has to fetch the number of another kind: partners (0 and 1,
+# 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). All
+# networks learn their vectors; the second may not look at itself; the third has $W_Q$ and $W_K$.
 
 # %% tags=["active-ipynb"]
-# kinds = torch.stack([torch.randperm(6) for _ in range(500)])
-# partner = (kinds[:, :, None] + 1) % 6 == kinds[:, None, :]  # where each should look
-# x = torch.randn(6, 24)[kinds]  # (500, 6, 24)
-# W_Q, W_K = (torch.nn.Parameter(torch.randn(24, 24) / 24**0.5) for _ in range(2))
-# optimizer = torch.optim.Adam([W_Q, W_K], lr=0.02)
-# for _ in range(150):
-#     learned = (scaled_dot_product(x @ W_Q, x @ W_K)).softmax(dim=-1)
-#     loss = -learned[partner].log().mean()
-#     optimizer.zero_grad()
-#     loss.backward()
-#     optimizer.step()
-# without = attention(x, x, x)[1]
-# print(f"weight on the right token: without matrices {without[partner].mean():.2f}, "
-#       f"with them {learned[partner].mean():.2f}")
-
-# %% tags=["active-ipynb"]
-# order = kinds[0].argsort()
-# panels = [
-#     (title, w[0][order][:, order].detach(), range(6), range(6))
-#     for title, w in [("no matrices", without), ("with W_Q and W_K", learned)]
-# ]
-# plotting.heatmaps(panels, largest=1.0, labels=("looks at", "token"))
-# scores = scaled_dot_product(x, x)
-# assert torch.allclose(scores, scores.transpose(1, 2), atol=1e-6)  # symmetric
-# assert learned[partner].mean() > 0.9 > 0.3 > without[partner].mean()
-
-# %% [markdown]
-# Rows and columns are sorted by kind. Left, each kind looks at itself; right, at the next one, and 5 at 0. Could trained vectors do it without matrices? No. Token 1 would have to score token 2 above 0, token 2 score 3 above 1,
-# and so on round the circle. Scores are symmetric, so each link's score would have to be larger than the one before, and after six links larger than itself.
+# class Fetch(nn.Module):
+#     """Six kinds of token; each fetches the number of another."""
 #
-# The values have a matrix too, $W_V$: what a token gives away need not be what it is found by.
+#     def __init__(self, mask=None, matrices=False):
+#         super().__init__()
+#         self.vectors = nn.Parameter(torch.randn(6, 15))
+#         start = [torch.randn(16, 16) / 4 for _ in range(2)]
+#         self.W = nn.ParameterList(start) if matrices else None
+#         self.mask = mask
+#
+#     def forward(self, kinds, numbers):  # (B, 6, 6) one-hot, (B, 6, 1)
+#         x = torch.cat([kinds @ self.vectors, numbers], dim=-1)  # (B, 6, 16)
+#         q, k = (x, x) if self.W is None else (x @ self.W[0], x @ self.W[1])
+#         return attention(q, k, numbers, self.mask)[0]
+#
+# tasks = {"partners": [1, 0, 3, 2, 5, 4], "ring": [1, 2, 3, 4, 5, 0]}
+# others = ~torch.eye(6).bool()
+# networks = {"vectors alone": Fetch, "vectors, not itself": partial(Fetch, others),
+#             "W_Q and W_K": partial(Fetch, matrices=True)}
+# ends = {}
+# for task, partner in tasks.items():
+#     for name, make in networks.items():
+#         batch = partial(toys.fetches, partner)
+#         losses, _ = toys.train_several(make, batch, 300, 0.03)
+#         end = ends[task, name] = losses[-50:].mean(dim=0)
+#         print(f"{task}, {name}: {end.mean():.3f}, {end.min():.3f} to {end.max():.3f}")
+# assert all(ends[task, "W_Q and W_K"].max() < 0.01 for task in tasks)
+# assert ends["partners", "vectors, not itself"].max() < 0.01
+# assert ends["ring", "vectors, not itself"].min() > 0.2
 
 # %% [markdown]
+# Vectors alone fail even at partners: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring
+# stays out of reach, because scores are symmetric: round the circle each link would have to score higher than the one before. $W_Q$ and $W_K$ lift both limits.
+#
 # ## Masks
 #
-# Sentences in a batch are padded to the same length. Nobody may look at padding: a mask over keys, the same for every
-# head and every query.
+# Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
+# and including $t$ (Section 3.2.3). Such a mask is called *causal*.
 
 # %%
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
@@ -405,11 +534,6 @@ def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
     return (tokens != pad_id)[:, None, None, :]
 
 
-# %% [markdown]
-# While training, the decoder sees the whole target at once, and must not peek: position $t$ may look at positions up to
-# and including $t$ (Section 3.2.3). It holds word $t$ and has to name word $t + 1$: this is teacher forcing (notebook 01). The paper calls it masking out illegal connections; the field says causal.
-
-# %%
 def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
     """True where the key is not later than the query: (T, T) (Section 3.2.3)."""
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()
@@ -417,40 +541,30 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # tokens = torch.tensor([[5, 8, 2, 0, 0], [7, 7, 3, 9, 2]])  # 0 is padding
-# both = padding_mask(tokens, pad_id=0) & causal_mask(5)  # (2, 1, 5, 5)
-# panels = [
-#     ("padding", padding_mask(tokens, 0)[0, 0].expand(5, 5), range(5), range(5)),
-#     ("causal", causal_mask(5), range(5), range(5)),
-#     ("both", both[0, 0], range(5), range(5)),
-# ]
-# plotting.heatmaps(panels, labels=("key", "query"))
+# padding, causal = padding_mask(tokens, pad_id=0), causal_mask(5)
+# both = padding & causal  # (2, 1, 5, 5)
+# panels = [("padding", padding[0, 0].expand(5, 5), range(5), range(5)),
+#           ("causal", causal, range(5), range(5)),
+#           ("both", both[0, 0], range(5), range(5))]
+# plotting.heatmaps(panels, largest=1.0, labels=("key", "query"))
 # assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
+# print("allowed for the first sentence:", both[0, 0].sum(dim=1).tolist())
 
 # %% [markdown]
-# Yellow is allowed. One convention everywhere in this package: **True = may attend**, as in
-# `F.scaled_dot_product_attention`. Beware: `torch.nn.MultiheadAttention` means the opposite.
-
-# %% [markdown]
+# Yellow is allowed. One convention holds everywhere in this package: **True = may attend**. In `torch.nn.MultiheadAttention` True means the opposite.
+#
 # ## Several heads
 #
-# One attention gives each position one blend. But a verb may need its subject *and* its object. So the paper runs $h = 8$
-# attentions side by side (Section 3.2.2), each with its own matrices to a smaller width, and joins the results:
+# The paper runs $h = 8$ attentions side by side (Section 3.2.2), each with matrices of its own to a smaller width, and joins the results:
 #
 # $$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O, \qquad
 # \mathrm{head}_i = \mathrm{Attention}(QW_i^Q, KW_i^K, VW_i^V)$$
 #
-# With $d_k = d_v = d_{model} / h = 64$ this costs about as much as one wide head. The $h$ matrices are stored
-# side by side, and the product is cut into heads:
+# With $d_k = d_v = d_{model} / h = 64$ this costs about as much as one wide head. The matrices of all heads are stored
+# side by side, and the product is cut into heads. The picture follows the queries; keys and values are cut the same way.
 
-# %% [markdown]
-# | step | shape |
-# |---|---|
-# | in: `query`; `key` and `value` | $(B, T, d_{model})$; $(B, S, d_{model})$ |
-# | times $W_Q$; $W_K$; $W_V$, cut into heads | $(B, h, T, d_k)$; $(B, h, S, d_k)$; $(B, h, S, d_v)$ |
-# | weights: softmax of the scores | $(B, h, T, S)$ |
-# | blends of values | $(B, h, T, d_v)$ |
-# | heads side by side again | $(B, T, h\, d_v)$ |
-# | out: times $W_O$ | $(B, T, d_{model})$ |
+# %% tags=["active-ipynb"]
+# diagrams.splitting_heads()
 
 # %%
 def split_heads(x: Tensor, h: int) -> Tensor:
@@ -463,36 +577,45 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
+def share_heads(x: Tensor, h: int) -> Tensor:
+    """Each head for several heads of queries: (B, h_kv, n, d) -> (B, h, n, d)."""
+    return x if x.shape[1] == h else x.repeat_interleave(h // x.shape[1], dim=1)
+
+
 # %% [markdown]
-# The class has three places where something else may be put in: the function that attends (ours, or a faster one), a function that
-# turns queries and keys by their position (`rotate`, notebook 07), and a cache, any object with `update(k, v)`, which hands back the
-# keys and values of all positions so far (notebook 15 needs one, and defines it). With `h_kv` fewer than `h`, several heads of
-# queries share one head of keys and values, as later models have it (Ainslie et al., 2023).
+# `Projections` holds the four matrices. The paper has no `rotate` (turns queries and keys by position, [07](07_positions.ipynb)) and no `h_kv` (several heads of queries share one head of
+# keys and values, Ainslie et al., 2023). `MultiHeadAttention` attends: `attend` may be any function with the results of ours, `cache` any object with `update(k, v)` that hands back the keys and values so far
+# ([15](15_decoding.ipynb) defines one). `record_attention` collects weights inside a `with` block.
+#
+# The three uses of Section 3.2.3 are three ways of calling it, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
+# behind the causal mask, and torch's module gives the same.
 
 # %%
-class MultiHeadAttention(nn.Module):
-    """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i).
+class Projections(nn.Module):
+    """W_Q, W_K, W_V of all heads side by side, and W_O; no biases, as in the paper.
 
-    Section 3.2.2. The h projections of each kind stand side by side in one matrix. No
-    biases, as in the paper. d_k and d_v default to d_model / h, h_kv (heads of keys and
-    values) to h. attend(q, k, v, mask) -> output (B, h, T, d_v) and weights (or None).
+    d_k and d_v default to d_model / h, h_kv (heads of keys and values) to h.
     rotate(x, start): q or k (B, h, n, d_k), turned by position; start is that of the
     first. Raises ValueError for sizes that do not fit.
     """
 
     def __init__(self, d_model: int, h: int, d_k: int | None = None,
                  d_v: int | None = None, *, bias: bool = False, h_kv: int | None = None,
-                 attend: Callable = scaled_dot_product_attention,
                  rotate: Callable | None = None):
         super().__init__()
         check_heads(d_model, h, d_k, d_v, h_kv)
         d_k, d_v = d_k or d_model // h, d_v or d_model // h
         self.h, self.h_kv = h, h_kv or h
-        self.attend, self.rotate = attend, rotate
+        self.rotate = rotate
         self.W_Q = nn.Linear(d_model, h * d_k, bias)
         self.W_K = nn.Linear(d_model, self.h_kv * d_k, bias)
         self.W_V = nn.Linear(d_model, self.h_kv * d_v, bias)
         self.W_O = nn.Linear(h * d_v, d_model, bias)
+
+    def queries(self, query: Tensor, start: int = 0) -> Tensor:
+        """(B, T, d_model) -> q (B, h, T, d_k)."""
+        q = split_heads(self.W_Q(query), self.h)
+        return q if self.rotate is None else self.rotate(q, start)
 
     def keys_and_values(self, key: Tensor, value: Tensor,
                         start: int = 0) -> tuple[Tensor, Tensor]:
@@ -501,46 +624,38 @@ class MultiHeadAttention(nn.Module):
         v = split_heads(self.W_V(value), self.h_kv)
         return (k if self.rotate is None else self.rotate(k, start)), v
 
+
+# %%
+class MultiHeadAttention(Projections):
+    """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i).
+
+    Section 3.2.2. Sizes and switches: see `Projections`. attend(q, k, v, mask) ->
+    output (B, h, T, d_v) and weights (or None).
+    """
+
+    def __init__(self, d_model: int, h: int, d_k: int | None = None,
+                 d_v: int | None = None, *,
+                 attend: Callable = scaled_dot_product_attention, **switches):
+        super().__init__(d_model, h, d_k, d_v, **switches)
+        self.attend = attend
+
     def forward(self, query: Tensor, key: Tensor | None = None,
                 value: Tensor | None = None, mask: Tensor | None = None,
                 cache=None) -> Tensor:
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
-        mask: boolean, broadcastable to (B, h, T, S). cache: any object with
-        update(k, v), and with `length` for rotated positions; without key and value,
-        what it holds is attended to.
+        mask: boolean, broadcastable to (B, h, T, S). cache: with `length` for rotated
+        positions; without key and value, what it holds is attended to.
         """
         check_mask(mask)
         start = getattr(cache, "length", 0)
-        q = split_heads(self.W_Q(query), self.h)  # (B, h, T, d_k)
-        if self.rotate is not None:
-            q = self.rotate(q, start)
+        q = self.queries(query, start)
         k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
         if cache is not None:
             k, v = cache.update(k, v)
-        if self.h_kv < self.h:  # each head of keys and values serves several of queries
-            k, v = (x.repeat_interleave(self.h // self.h_kv, dim=1) for x in (k, v))
-        output, _ = self.attend(q, k, v, mask)  # (B, h, T, d_v)
+        output, _ = self.attend(q, share_heads(k, self.h), share_heads(v, self.h), mask)
         return self.W_O(join_heads(output))
 
-
-# %% [markdown]
-# The three uses of Section 3.2.3 are three ways of calling it. There is one output for each *query*, so the last has five, not the source's six. (In the model each use has a module with weights of its own.)
-
-# %% tags=["active-ipynb"]
-# heads = MultiHeadAttention(d_model=32, h=4)
-# source, target = torch.randn(2, 6, 32), torch.randn(2, 5, 32)
-# encoder_self = heads(source, source, source)
-# decoder_self = heads(target, target, target, causal_mask(5))
-# encoder_decoder = heads(target, source, source)
-# for output in encoder_self, decoder_self, encoder_decoder:
-#     print(tuple(output.shape))
-
-# %% [markdown]
-# ## Looking at the weights
-#
-# The weights are what people want to see, but a model that always kept them would fill its memory. So modules hand them
-# out only inside a `with` block.
 
 # %%
 def recording(attend: Callable, kept: list) -> Callable:
@@ -576,108 +691,205 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
         for name, module in heads.items():
             module.attend = before[name]
 
-
 # %% tags=["active-ipynb"]
-# with record_attention(heads) as record:
-#     heads(target, target, target, causal_mask(5))
-# weights = record[""][0][0]  # (h, T, T)
-# panels = [(f"head {i + 1}", weights[i], range(5), range(5)) for i in range(4)]
-# plotting.heatmaps(panels, largest=1.0, labels=("looks at", "position"));
-
-# %% [markdown]
-# `record` maps a module's name (here empty: it is the module itself) to a list of calls; shown is the first sentence of
-# the first call. An untrained model looks at everything it may, without a plan: the first row has one choice, the last has five.
-
-# %% [markdown]
-# ## Checks
-#
-# **Multi-head attention equals torch's** `nn.MultiheadAttention` with the same weights, forwards and in the gradient.
-# Torch's mask means the opposite, hence the `~`.
-
-# %% tags=["active-ipynb"]
+# heads = MultiHeadAttention(d_model=32, h=4)
+# source, target = torch.randn(2, 6, 32), torch.randn(2, 5, 32)
+# uses = {"encoder, self": heads(source, source, source),
+#         "decoder, self": heads(target, target, target, causal_mask(5)),
+#         "decoder to encoder": heads(target, source, source)}
+# print({use: tuple(output.shape) for use, output in uses.items()})
+# changed = torch.cat([target[:, :4], torch.randn(2, 1, 32)], dim=1)
+# after = heads(changed, changed, changed, causal_mask(5))
+# assert torch.equal(after[:, :4], uses["decoder, self"][:, :4])
+# print("causal: earlier outputs are the same, bit for bit")
 # theirs = torch.nn.MultiheadAttention(32, 4, bias=False, batch_first=True)
 # matrices = [heads.W_Q.weight, heads.W_K.weight, heads.W_V.weight]
 # theirs.in_proj_weight.data = torch.cat(matrices).detach()
 # theirs.out_proj.weight.data = heads.W_O.weight.detach().clone()
-# ours_out = heads(target, target, target, causal_mask(5))
-# theirs_out, _ = theirs(target, target, target, attn_mask=~causal_mask(5))
-# ours_out.square().sum().backward()
-# theirs_out.square().sum().backward()
-# gradient = torch.cat([matrix.grad for matrix in matrices])
-# differences = (ours_out - theirs_out), (gradient - theirs.in_proj_weight.grad)
-# print("largest differences: output {:.1e}, gradient {:.1e}".format(
-#     *(difference.abs().max() for difference in differences)))
-
-# %% tags=["active-ipynb"]
-# assert torch.allclose(ours_out, theirs_out, atol=1e-5)
-# assert torch.allclose(gradient, theirs.in_proj_weight.grad, atol=1e-5)
+# expected, _ = theirs(target, target, target, attn_mask=~causal_mask(5))
+# difference = (uses["decoder, self"] - expected).abs().max()
+# assert difference < 1e-5
+# print(f"largest difference from torch's module: {difference:.0e}")
 
 # %% [markdown]
-# **Step by step with a cache equals all at once.** One position at a time, each seeing only the past, gives what the
-# causal mask gives in one go. The smallest cache there is keeps a list of what came before:
+# **What are several heads for?** Now one query asks for two names among six pairs, and both numbers are wanted, in order. One head and
+# two heads have the same width $d_{model} = 32$ and as many weights. Would a network after the one head help? It is tried too.
 
 # %% tags=["active-ipynb"]
-# class Notes(list):
-#     def update(self, k, v):
-#         self.append((k, v))
-#         return [torch.cat(parts, dim=2) for parts in zip(*self)]
+# class TwoLookUps(nn.Module):
+#     def __init__(self, h, after):
+#         super().__init__()
+#         self.heads = MultiHeadAttention(d_model=32, h=h)
+#         self.after = after()
 #
-# notes = Notes()
-# steps = [heads(new, new, new, cache=notes) for new in target.split(1, dim=1)]
-# assert torch.allclose(torch.cat(steps, dim=1), decoder_self, atol=1e-6)
+#     def forward(self, query, pairs):  # (B, 1, 32), (B, 6, 32)
+#         return self.after(self.heads(query, pairs, pairs))[:, 0]
+#
+# linear = partial(nn.Linear, 32, 2)
+# def network():
+#     return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2))
+#
+# trained = {}
+# for name, h, after in (("one head", 1, linear), ("one head and a network", 1, network),
+#                        ("two heads", 2, linear)):
+#     losses, networks = toys.train_several(
+#         partial(TwoLookUps, h, after), partial(toys.two_look_ups, known), 400, 0.01)
+#     end = losses[-50:].mean(dim=0)
+#     trained[name] = end, networks[0]
+#     print(f"{name}: error {end.mean():.3f}, from {end.min():.3f} to {end.max():.3f}")
+# assert trained["two heads"][0].max() < 0.05
+# assert trained["one head and a network"][0].min() > 0.4
+# query, pairs, right = (x[0, :8] for x in toys.two_look_ups(known))
+# places = (pairs[:, None, :, 16] - right[:, :, None]).abs().argmin(dim=2)
+# panels = [("what is asked for", F.one_hot(places, 6).sum(dim=1), range(6), range(8))]
+# for name in ("one head", "two heads"):
+#     with record_attention(trained[name][1]) as record, torch.no_grad():
+#         trained[name][1](query, pairs)
+#     weights = record["heads"][0][:, :, 0]  # (B, h, 6)
+#     panels += [(f"{name}: no. {i + 1}", weights[:, i], range(6), range(8))
+#                for i in range(weights.shape[1])]
+# plotting.heatmaps(panels, largest=1.0, labels=("pair", "query"));
 
 # %% [markdown]
-# **Causal means causal.** Changing the last position changes no earlier output, not even by rounding.
+# Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. (An even blend of both would be no better: it
+# tells the sum, not which number is whose.) Of two heads each finds one name.
+#
+# ## A trained head
+#
+# Last, the model that comes with the package, trained to translate English to German ([14](14_training.ipynb),
+# [16](16_translation.ipynb)). Head 3 of its encoder's first layer links "its" to its owner; [notebook 19](19_visualization.ipynb) finds it on one set
+# of sentences and scores it on others. The two sentences differ in "cat" and "school" changing places.
+# The model is built of the package's class, so the package's own `record_attention` is used.
 
 # %% tags=["active-ipynb"]
-# changed = torch.cat([target[:, :4], torch.randn(2, 1, 32)], dim=1)
-# before = heads(target, target, target, causal_mask(5))
-# after = heads(changed, changed, changed, causal_mask(5))
-# assert torch.equal(after[:, :4], before[:, :4])
+# from transformer.attention import record_attention as record_package
+#
+# model, tokenizer = load()
+# panels, found = [], []
+# for sentence in ("The old cat behind the school lost its ball .",
+#                  "The old school behind the cat lost its ball ."):
+#     ids = [*tokenizer.encode(sentence.replace(" .", ".")), tokenizer.eos_id]
+#     words = [*sentence.split(), "</s>"]
+#     assert len(ids) == len(words)  # each of these words is one token
+#     with record_package(model) as record, torch.no_grad():
+#         model.encode(torch.tensor([ids]))
+#     weights = record["encoder.layers.0.self_attention"][0][0, 2]  # (S, S)
+#     panels.append(("encoder, layer 1, head 3", weights, words, words))
+#     found.append(words[weights[words.index("its")].argmax()])
+# plotting.heatmaps(panels, across=2, width=4.4, height=4.2, largest=1.0,
+#                   labels=("looked at", "looks"))
+# assert found == ["cat", "school"]
+# print("its looks at:", found)
 
 # %% [markdown]
+# In both sentences the row of "its" has most of its weight on the owner, wherever cat and school stand, and not on the noun that is nearest.
+#
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...`, run the cell, and it says whether you are right, on inputs that the page does not show.
 #
-# **1.** Self-attention without positions does not know word order. If the words are permuted, what comes out? Write the
-# output of `heads` on the permuted words with the help of `encoder_self`, the output on the words in order.
+# **1.** Write equation 1 yourself, without a mask.
 
 # %% tags=["active-ipynb"]
-# permuted = source[:, [3, 1, 5, 0, 2, 4]]
-# your_answer = ...
-# if your_answer is not ...:
-#     assert torch.allclose(heads(permuted, permuted, permuted), your_answer, atol=1e-6)
+# from transformer.exercises.attention import check_attend
+#
+# def attend(q, k, v):
+#     """(..., T, d_k), (..., S, d_k), (..., S, d_v) -> the output (..., T, d_v)."""
+#     ...
+#
+# check_attend(attend)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_answer = encoder_self[:, [3, 1, 5, 0, 2, 4]]`: the same outputs in the new order, and nothing else. "Dog bites man" and
-# "man bites dog" look alike to this layer. Notebook 07 adds positions to the embeddings to mend that.
+# ```python
+# def attend(q, k, v):
+#     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+#     weights = scores.softmax(dim=-1)
+#     return weights @ v
+# ```
+#
+# The transpose exchanges only the last two axes, so any axes may stand in front.
 # </details>
 #
-# **2.** Let each position see itself and the two before it, and nothing else: a window of 3. (Section 4 of the paper proposes such
-# a restriction, with a window centred on the position.) Build the boolean (T, T) mask for a window of r positions.
+# **2.** Write softmax over the last axis with `exp` alone. It has to survive scores in the hundreds.
 
 # %% tags=["active-ipynb"]
-# def window_mask(T, r):
-#     return ...
+# from transformer.exercises.attention import check_safe_softmax
 #
-# distance = torch.arange(8)[:, None] - torch.arange(8)
-# if window_mask(8, 3) is not ...:
-#     for r in (1, 3):
-#         weights = masked_softmax(0.0 * distance, window_mask(8, r))
-#         assert torch.equal(weights > 0, (distance >= 0) & (distance < r))
+# def safe_softmax(scores):
+#     """(..., S) -> shares of the same shape, without `softmax` or `logsumexp`."""
+#     ...
+#
+# check_safe_softmax(safe_softmax)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `return causal_mask(T) & ~causal_mask(T).tril(-r)`: the lower triangle without the part that lies r or more places back.
+# ```python
+# def safe_softmax(scores):
+#     largest = scores.amax(dim=-1, keepdim=True)
+#     powers = torch.exp(scores - largest)
+#     return powers / powers.sum(dim=-1, keepdim=True)
+# ```
+#
+# Taking the same number from all scores divides all powers by the same number, so the shares stay.
 # </details>
+#
+# **3.** Let each position see itself and the $r - 1$ before it, and no padding. (Section 4 of the paper proposes
+# a window too, centred on the position.)
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.attention import check_window_mask
+#
+# def window_mask(tokens, r, pad_id):
+#     """Token ids (B, T) -> a boolean mask (B, 1, T, T), True = may attend."""
+#     ...
+#
+# check_window_mask(window_mask)
 
 # %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def window_mask(tokens, r, pad_id):
+#     place = torch.arange(tokens.shape[1])
+#     back = place[:, None] - place  # how far the key lies behind the query
+#     near = (back >= 0) & (back < r)
+#     return near & (tokens != pad_id)[:, None, None, :]
+# ```
+#
+# Masks that each forbid something are combined by "and".
+# </details>
+#
+# **4.** Write self-attention with $h$ heads from its four matrices alone.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.attention import check_several_heads
+#
+# def several_heads(x, W_Q, W_K, W_V, W_O, h):
+#     """x (B, T, d), matrices (d, d), applied as x @ W -> (B, T, d); d_k = d / h."""
+#     ...
+#
+# check_several_heads(several_heads)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def several_heads(x, W_Q, W_K, W_V, W_O, h):
+#     outputs = []
+#     parts = [(x @ W).chunk(h, dim=-1) for W in (W_Q, W_K, W_V)]
+#     for q, k, v in zip(*parts):
+#         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+#         outputs.append(scores.softmax(dim=-1) @ v)
+#     return torch.cat(outputs, dim=-1) @ W_O
+# ```
+#
+# A loop over heads says what happens; `split_heads` does the same in one product.
+# </details>
+#
 # ## Next
 #
-# [05 Position-wise networks](05_feed_forward.ipynb) does the thinking between two rounds of attention. In Colab the next
-# notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
+# [05 Position-wise networks](05_feed_forward.ipynb) does the thinking between two rounds of attention. To try changes of your own, clone the repository and install it
 # with `pip install -e .`.
