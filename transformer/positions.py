@@ -89,8 +89,8 @@ def frequencies(d_model: int) -> Tensor:
 # %% tags=["active-ipynb"]
 # places = [0, 1, 2, 10, 100, 1000]
 # angles = torch.tensor(places)[:, None] * frequencies(16)
-# clocks(angles, [f"position {pos}" for pos in places],
-#        [f"hand {i}" for i in range(8)], "each hand turns more slowly than the one before");
+# rows, columns = [f"position {pos}" for pos in places], [f"hand {i}" for i in range(8)]
+# clocks(angles, rows, columns, "each hand turns more slowly than the one before");
 
 # %% [markdown]
 # Neighbouring positions differ in the fast hands on the left, far ones also in the slow hands on the right.
