@@ -20,6 +20,8 @@ MISTAKES = {
     "window_mask": ("back < r", "back <= r"),
     "several_heads": ("(x @ W).chunk(h, dim=-1)",
                       "(x @ W).reshape(*x.shape[:2], -1, h).unbind(-1)"),
+    "look_up": (" / math.sqrt(len(q))", ""),
+    "masks": (".tril()", ".triu()"),
     "halves": ("(hands - 1)", "hands"),
     "back": ("torch.stack([cos, sin]), torch.stack([-sin, cos])",
              "torch.stack([cos, -sin]), torch.stack([sin, cos])"),

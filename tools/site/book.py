@@ -26,6 +26,7 @@ import stamp  # noqa: E402
 ROOT = pairs.ROOT
 # The paper's sections as they stand in the README's table, and their names there
 PARTS = {
+    "w": "The whole model",
     "1": "Introduction",
     "2": "Background",
     "3": "Model architecture",
