@@ -322,6 +322,8 @@ def completed(row: dict) -> dict:
 
 def verdict(difference: dict, started: int, before: int, seeds: int) -> str:
     """Whether a row's factor decides, contributes, or cannot be told from nothing."""
+    if seeds < 3:
+        return "few seeds"
     if difference["p"] >= 0.05:
         return "none"
     return "decides" if {started, before} == {0, seeds} else "contributes"
@@ -350,10 +352,10 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
         seeds = int((frame["row"] == row).sum())
         rows.append({"what": "difference", "name": f"difference-{centre}-{slug(row)}",
                      "centre": centre, "row": row, "seeds": seeds, "started": int(started[row]),
-                     **{f"use.{name}": round(value, 4) for name, value in found.items()},
+                     **{f"use.{name}": float(f"{value:.3g}") for name, value in found.items()},
                      "verdict": verdict(found, started[row], started["centre"], seeds)})
         if equal is not None and row in equal.index:
-            rows[-1] |= {f"use_at_loss.{name}": round(value, 4)
+            rows[-1] |= {f"use_at_loss.{name}": float(f"{value:.3g}")
                          for name, value in equal.loc[row].items()}
     return rows
 

@@ -1,8 +1,6 @@
 """Trainings that use their source, and trainings that do not, side by side."""
 
-from statistics import mean
-
-from transformer.plotting import COLOURS, course, name_powers, new_axes, say
+from transformer.plotting import COLOURS, name_powers, new_axes
 
 
 def last_spread(row):
@@ -18,9 +16,9 @@ def source_use(groups, size=(4.6, 3.4)):
     """
     left, right = new_axes(*size, columns=2)
     seeds(left, groups, lambda row: row["log.use"], "loss with another source - loss, nats",
-          "Is the source used?")
-    seeds(right, groups, last_spread, "part of the mean square (logarithmic)",
-          "Encoder's outputs: variance over positions")
+          "Does another source cost anything?")
+    seeds(right, groups, last_spread, "variance over positions / mean square",
+          "Do the encoder's outputs tell positions apart?")
     right.set_yscale("log")
     name_powers(right.yaxis)
     left.legend(fontsize=8)
@@ -29,14 +27,35 @@ def source_use(groups, size=(4.6, 3.4)):
 
 def seeds(ax, groups, curve, ylabel, title):
     """A colour a group, a thin line a run; curve(row) is its values at each validation."""
-    said = []
     for colour, (label, rows) in zip(COLOURS, groups.items()):
         for row in rows:
             style = "-" if row["started"] else "--"
             ax.plot(row["log.update"], curve(row), style, color=colour, linewidth=0.9,
                     label=label if row is rows[0] else None)
-        middle = [mean(values) for values in zip(*map(curve, rows))]
-        said.append(f"{label} ({len(rows)} seeds) on average {course(middle)}")
     ax.set(xlabel="update", ylabel=ylabel, title=title)
     ax.grid(alpha=0.3)
-    say(ax, "Curves", title, f"{ylabel} over updates, a thin line a seed.", f"{'; '.join(said)}.")
+
+
+def print_differences(rows, centre):
+    """Each row around a centre: runs that started, use minus the centre's with its interval, p."""
+    print(f"{'changed':28} started  use minus that of \"{centre}\", 95% interval")
+    for row in rows:
+        if row["what"] == "difference" and row["centre"] == centre:
+            low, high, p = (row[f"use.{name}"] for name in ("low", "high", "p"))
+            print(f"{row['row']:28} {row['started']} of {row['seeds']} "
+                  f"{row['use.difference']:+7.2f}  ({low:+.2f} to {high:+.2f})  "
+                  f"p {p:<8.2g} {row['verdict']}")
+
+
+def print_signs(rows, columns=("sign.collapsed", "sign.even", "sign.vanished")):
+    """How many of the runs that started, and of those that did not, bear each sign."""
+    for started in (False, True):
+        runs = [row for row in rows if row.get("started") == started and columns[0] in row]
+        count = {name: sum(run[name] for run in runs) for name in columns}
+        said = [f"{name.removeprefix('sign.')} {n}" for name, n in count.items()]
+        print(f"{len(runs)} runs {'started' if started else 'did not start'}: {', '.join(said)}")
+        if runs:
+            place = runs[0]["log.update"].index(240)
+            spreads = sorted(last_spread(row)[place] for row in runs)
+            print("   variance over positions at update 240: "
+                  f"{spreads[0]:.2g} to {spreads[-1]:.2g}")
