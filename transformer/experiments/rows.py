@@ -38,7 +38,8 @@ def thin(log: list[dict], most: int = 40) -> dict[str, list]:
     """
     step = -(-len(log) // most)
     rows = log[::-1][::step][::-1]
-    def cut(value):
+
+    def cut(value: float) -> float:
         return value if isinstance(value, int) else float(f"{value:.4g}")
 
     return {name: [cut(row[name]) for row in rows] for name in LOGGED if name in rows[0]}
