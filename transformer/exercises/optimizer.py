@@ -1,0 +1,46 @@
+"""Exercises of notebook 12: decoupled weight decay, a cosine, where the rate is high."""
+
+import math
+
+import torch
+
+from transformer.exercises import Exercise
+from transformer.optimizer import adam_update
+
+
+def numbers(seed: int, n: int = 5) -> torch.Tensor:
+    """Random numbers, the same at every call."""
+    return torch.randn(n, generator=torch.Generator().manual_seed(seed))
+
+
+def adamw(p, gradient, m, v, step, rate, decay):
+    """Adam's update of weights that shrank first."""
+    moved, m, v = adam_update(p, gradient, m, v, step, rate)
+    return moved - rate * decay * p, m, v
+
+
+check_adamw = Exercise(
+    adamw, lambda: [(numbers(1), numbers(2), torch.zeros(5), torch.zeros(5), 1, 0.1, 0.5),
+                    (numbers(3), numbers(4), numbers(5), numbers(6).abs(), 7, 0.2, 0.3)],
+    "the moments are Adam's own; weights shrink by rate * decay of what they were before")
+
+
+def cosine(step: int, peak: float, warmup: int, total: int) -> float:
+    """A straight rise times half a wave that begins when the rise has ended."""
+    wave = math.cos(math.pi * max(0, step - warmup) / (total - warmup))
+    return min(step / warmup, 1) * peak * (1 + wave) / 2
+
+
+check_cosine = Exercise(
+    cosine, lambda: [(step, 0.003, 40, 200) for step in (1, 17, 40, 41, 120, 199, 200)],
+    "the wave begins at update warmup with the whole peak and ends at update total with 0")
+
+
+def between(share: float, warmup: int) -> tuple[int, int]:
+    """On the way up the share is step / warmup, on the way down sqrt(warmup / step)."""
+    return math.ceil(share * warmup), math.floor(warmup / share**2)
+
+
+check_between = Exercise(
+    between, lambda: [(0.5, 4000), (0.25, 1001), (1.0, 300)],
+    "solve both terms of the formula for the step; first and last update count as well")
