@@ -56,7 +56,8 @@ def test_a_part_with_no_share_of_the_rate_stays(part):
 
 def run_row(row, seed, use):
     losses = [4.0, 3.4, 3.0, 2.9]
-    return {"name": f"{row}-{seed}", "centre": "ignores", "row": row, "seed": seed, "use": use,
+    return {"name": f"{row}-{seed}", "command": "", "commit": "", "hardware": "",
+            "centre": "ignores", "row": row, "seed": seed, "use": use,
             "model.N": 1, "log.update": [60, 240, 300, 360], "log.validation_loss": losses,
             "log.use": [0, 0.1, 0.3, use], "log.spread.positions.1": [0.5, 0.01, 0.1, 0.1],
             "log.entropy.1": [1, 0.99, 0.9, 0.5], "log.gradient.encoder": [1, 1, 1, 1],

@@ -487,15 +487,18 @@ def train(
 # does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
 # weights tried. With two layers, twice the peak stops it, and a quarter of the warm-up only weakens it. So here a post-norm
 # encoder is too deep for its learning rate.
-#
+
+# %% [markdown]
 # **What it only suggests.** The encoder's outputs become one vector, and there is nothing to attend to. Two signs of that were
 # laid down: "collapsed" (their variance over positions falls to a tenth between the first look, at update 60, and update 240) and
 # "even" (cross-attention close to uniform at update 240). A sign had to hold in nine of ten runs that do not start and in at most one
 # of ten others; neither meets both, as counted above. Runs that miss the first had
 # collapsed before the first look. The variance itself, at update 240, lies lower in each run that does not start than in any that does, but
-# this was noticed afterwards. The encoder's gradients had not vanished. Why the encoder collapses, we do not know; nor whether larger
+# this was noticed afterwards. The encoder's gradients had
+# not vanished. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.
-#
+
+# %% [markdown]
 # **What to do**: measure the use within the first few hundred updates, and do not wait for BLEU. If it stays near 0, put the norms
 # first, lower the rate of the encoder, or take fewer layers there.
 

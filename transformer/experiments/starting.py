@@ -343,6 +343,7 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
     frame = pandas.DataFrame(around(runs, centre))
     if frame.empty or frame["row"].nunique() < 2 or frame["seed"].nunique() < 2:
         return []
+    origin = frame.loc[0, ["command", "commit", "hardware"]].to_dict()
     started = frame.groupby("row")["started"].sum()
     equal = frame.dropna(subset="use_at_loss")
     comparable = "centre" in set(equal["row"]) and equal["row"].nunique() > 1
@@ -350,7 +351,7 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
     rows = []
     for row, found in beside(frame, "use", "centre").iterrows():
         seeds = int((frame["row"] == row).sum())
-        rows.append({"what": "difference", "name": f"difference-{centre}-{slug(row)}",
+        rows.append({"what": "difference", "name": f"difference-{centre}-{slug(row)}", **origin,
                      "centre": centre, "row": row, "seeds": seeds, "started": int(started[row]),
                      **{f"use.{name}": float(f"{value:.3g}") for name, value in found.items()},
                      "verdict": verdict(found, started[row], started["centre"], seeds)})
