@@ -494,8 +494,10 @@ def train(
 # "even" (cross-attention close to uniform at update 240). A sign had to hold in nine of ten runs that do not start and in at most one
 # of ten others; neither meets both, as counted above. Runs that miss the first had
 # collapsed before the first look. The variance itself, at update 240, lies lower in each run that does not start than in any that does, but
-# this was noticed afterwards. The encoder's gradients had
-# not vanished. Why the encoder collapses, we do not know; nor whether larger
+# this was noticed afterwards.
+
+# %% [markdown]
+# The encoder's gradients had not vanished. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.
 
 # %% [markdown]
