@@ -485,19 +485,20 @@ def train(
 # **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
 # *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder alone
 # does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
-# weights tried. With two layers, twice the peak stops it, and a quarter of the warm-up only weakens it. So here a post-norm
+# weights tried. With two layers, twice the peak stops it; a quarter of the warm-up, or dropout,
+# weakens it, and norms first strengthen it. So here a post-norm
 # encoder is too deep for its learning rate.
 
 # %% [markdown]
 # **What it only suggests.** The encoder's outputs become one vector, and there is nothing to attend to. Two signs of that were
 # laid down: "collapsed" (their variance over positions falls to a tenth between the first look, at update 60, and update 240) and
 # "even" (cross-attention close to uniform at update 240). A sign had to hold in nine of ten runs that do not start and in at most one
-# of ten others; neither meets both, as counted above. Runs that miss the first had
-# collapsed before the first look. The variance itself, at update 240, lies lower in each run that does not start than in any that does, but
+# of ten others; neither meets both, as counted above. Most runs that miss the first
+# had collapsed before the first look. The variance itself, at update 240, lies lower in each run that does not start than in any that does, but
 # this was noticed afterwards.
 
 # %% [markdown]
-# The encoder's gradients had not vanished. Why the encoder collapses, we do not know; nor whether larger
+# Gradients that vanish in the encoder, the rival explanation, were found in hardly any run. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.
 
 # %% [markdown]
