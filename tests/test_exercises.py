@@ -52,6 +52,9 @@ MISTAKES = {
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "residual_stack": ("return norm(x) if norm_first else x", "return x"),
     "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),
+    "beam_step": ("(log_p + more,", "(more,"),
+    "tie": ("log_q / log_p", "log_p / log_q"),
+    "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
