@@ -208,7 +208,8 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # show where. After the piece *B* the model has no favourite, *ad* is the likeliest with 0.08, and then no ending is
 # likely either. Greedy search cannot go back and try another second piece.
 #
-# What did the cache save? The next cell counts the positions that the first decoder layer computes, for eight long sentences.
+# What did the cache save? Without it, an output of $n$ tokens costs $n(n+1)/2$ positions instead of $n$. The next cell counts those that
+# the first decoder layer computes, for eight long sentences.
 
 # %% tags=["active-ipynb"]
 # def without_cache(model, source):
@@ -233,13 +234,11 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # print("the eight translations are the same, token by token")
 
 # %% [markdown]
-# Without caches, an output of $n$ tokens costs $n(n+1)/2$ positions instead of $n$.
-#
 # ## Beam search
 #
 # A beam search keeps the $K$ best beginnings alive, the *beam* (in the paper $K = 4$). At each step it extends every one of them by
-# every token and keeps the best $K$ of all those. What is written so far is called a *hypothesis*. Two details differ
-# between implementations, and **the paper names neither**:
+# every token and keeps the best $K$ of all those. What is written so far is called a *hypothesis*. **The paper does not
+# name** two details, in which implementations differ:
 #
 # - Here a hypothesis that ends leaves the beam, and the next best beginning takes its place. It counts only if it was among
 #   the $K$ best of its step.
@@ -295,8 +294,8 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
 # ax.set_title("the second-best beginning after two steps is the best after three");
 
 # %% [markdown]
-# *B ad* leads after two steps. But *B ade* can go on with *te* almost surely, and after three steps it is ahead: the product of
-# 0.05 and 0.94 is larger than that of 0.08 and 0.32. The greedy search had dropped it by then.
+# *B ad* leads after two steps. But *B ade* goes on with *te* almost surely, so its probability hardly falls (0.05 to 0.04), while that of
+# *B ad* falls from 0.07 to 0.02. After three steps *B ade te* is ahead, and the greedy search has dropped it by then.
 #
 # Finished hypotheses have different lengths. To compare them, the search divides $\log P$ by a *length penalty*,
 # which GNMT (Wu et al., 2016) introduced and the paper takes over with $\alpha = 0.6$. For an output $Y$ of $|Y|$ tokens and a source $X$:
@@ -471,8 +470,9 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # Every further token lowers $\log P$, so a search that compares plain sums favours short outputs:
 
 # %% tags=["active-ipynb"]
-# sentence = ("The happy niece paints our brave brown cow in front of the museum although "
-#             "the rich clubs beside the hospital do not build their theatre.")
+# sentence = (
+#     "The happy niece paints our brave brown cow in front of the museum although "
+#     "the rich clubs beside the hospital do not build their theatre.")
 # long = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
 # for alpha in (0.0, 0.6):
 #     best = beam_search(model, long, beam=4, alpha=alpha)[0][0]
@@ -500,7 +500,8 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # plotting.lines(lengths, growth, "tokens |Y|", "growth of the penalty per token", title)
 # for n in (13, 28):
 #     print(f"at {n} tokens fairseq's default equals α = {(5 + n) / n:.2f}")
-# assert abs(length_penalty(13.001, 1.4) / length_penalty(13, 1.4) - 1 - 0.001 / 13) < 1e-6
+# ratio = length_penalty(13.001, 18 / 13) / length_penalty(13, 18 / 13)
+# assert abs((ratio - 1) / 0.001 - 1 / 13) < 1e-5
 # print("and the penalties' ratios agree with this derivative")
 
 # %% [markdown]
@@ -676,20 +677,15 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting, and become
 # right when somebody replaces the quotes of the reference; splitting compounds adds easy words.
 #
-# This is also a question about the paper's 28.4, because the paper does not say how it was counted. Later versions of tensor2tensor's script replace quotes in the
+# The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the
 # output, and they fit only a reference whose quotes were changed as well. Popel, who scored a published model of tensor2tensor on newstest2014
 # both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)),
 # got 27.52 with sacreBLEU and 29.02 with the script and a reference changed like that: a gap of 1.5. A fit over many checkpoints by NVIDIA gives 0.978 times the
 # script's score minus 0.05, a gap of about 0.7. Which of them fits the paper we do not know, so from 28.4 follows
 # no exact sacreBLEU. **Here** `compound_bleu` leaves quotes as they are, on both sides.
 
-# %% [markdown]
-# ## Is a difference real?
-#
-# Two searches differ by some tenths of a point on 200 sentences. Would another 200 say the same? The *bootstrap* (Koehn, 2004) draws
-# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an
-# interval for the score. To compare two systems, both are scored on the *same* draws, and the interval is taken of the difference
-# (*paired* bootstrap).
+# %%
+
 
 # %% tags=["active-ipynb"]
 # counts = {name: torch.tensor([counts_of(*pair) for pair in zip(some, gold)])
@@ -713,9 +709,9 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 # %% [markdown]
 # The interval of one system is more than five points wide, and yet the paired interval of the first difference is clear of 0: hard sentences are hard for both
-# systems, so most of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these, and between greedy
-# search and a beam of 4 these 200 sentences do not decide. (Whoever compares many pairs finds one beyond 95% by chance, and must ask for more.) The program
-# sacreBLEU has this test as `--paired-bs`.
+# systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these, and between greedy
+# search and a beam of 4 these 200 sentences do not decide. Whoever tries many pairs must ask for more
+# than 95%. The program sacreBLEU has this test as `--paired-bs`.
 #
 # ## Checks
 #
@@ -727,7 +723,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # def score_of(model, source, tokens, alpha=0.6):
 #     return sum(log_p_of(model, source, tokens)) / length_penalty(len(tokens), alpha)
 #
-# found = [(row, h) for row in (source, long) for h in beam_search(model, row, n_best=4)[0]]
+# found = [(row, h) for row in (source, long)
+#          for h in beam_search(model, row, n_best=4)[0]]
 # gaps = [abs(h.score - score_of(model, row, h.tokens)) for row, h in found]
 # assert max(gaps) < 1e-4
 # print(f"{len(gaps)} scores differ from a forward pass by at most {max(gaps):.0e}")
