@@ -243,7 +243,8 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # - Here a hypothesis that ends leaves the beam, and the next best beginning takes its place. It counts only if it was among
 #   the $K$ best of its step.
 # - At the length limit the $K$ best count as finished, ended or not.
-#
+
+# %% [markdown]
 # Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
 # `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types there are 168,000 extensions a sentence; to sort
 # fewer, it first finds the $2K$ tokens that are best whatever they extend. None of the other tokens can end one of the $2K$ best.
@@ -684,8 +685,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # script's score minus 0.05, a gap of about 0.7. Which of them fits the paper we do not know, so from 28.4 follows
 # no exact sacreBLEU. **Here** `compound_bleu` leaves quotes as they are, on both sides.
 
-# %%
-
+# %% [markdown]
+# ## Is a difference real?
+#
+# Two searches differ by some tenths of a point on 200 sentences. Would another 200 say the same? The *bootstrap* (Koehn, 2004) draws
+# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an
+# interval for the score. To compare two systems, both are scored on the *same* draws, and the interval is taken of the difference
+# (*paired* bootstrap).
 
 # %% tags=["active-ipynb"]
 # counts = {name: torch.tensor([counts_of(*pair) for pair in zip(some, gold)])
