@@ -48,8 +48,13 @@ def hold_out(pairs: list, count: int, seed: int = 2017) -> list:
     return [pairs[i] for i in held_out.values()] + others
 
 
-def tatoeba_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
-    """(English, German) from the zip of manythings.org/anki: 4,000 held-out ones, then training."""
-    with zipfile.ZipFile(paths[0]) as archive:
+def tatoeba_lines(path: Path) -> list[tuple[str, str]]:
+    """All (English, German) in the zip of manythings.org/anki, in its order."""
+    with zipfile.ZipFile(path) as archive:
         lines = archive.read("deu.txt").decode("utf8").split("\n")
-    return iter(hold_out([tuple(line.split("\t")[:2]) for line in lines if line], 4000))
+    return [tuple(line.split("\t")[:2]) for line in lines if line]
+
+
+def tatoeba_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
+    """Those pairs, mixed: 4,000 held-out ones, then training."""
+    return iter(hold_out(tatoeba_lines(paths[0]), 4000))
