@@ -55,6 +55,10 @@ MISTAKES = {
     "beam_step": ("(log_p + more,", "(more,"),
     "tie": ("log_q / log_p", "log_p / log_q"),
     "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
+    "segment": ("joined[-1] == left and ", ""),
+    "kept": ("shorter > 0 and longer <= most", "longer <= most"),
+    "filled": ("max(lengths[j] for j in batches[-1] + [i])", "length"),
+    "padded": ("mask[i, :len(row)] = True", "mask[i] = ids[i] != pad_id"),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)

@@ -12,7 +12,7 @@ import torch
 
 import transformer.cli as command_line
 from transformer.corpora import read_corpus
-from transformer.experiments import alpha, gpu, results, table2, translators
+from transformer.experiments import alpha, corpora, gpu, results, table2, translators
 from transformer.experiments.records import read_rows, table
 from transformer.hardware import training_flops
 from transformer.optimizer import learning_rate
@@ -22,6 +22,18 @@ from transformer.scores import bleu, tokenized_bleu
 from transformer.search import translate
 
 CPU = torch.device("cpu")
+
+
+# What corpora look like
+
+def test_statistics_of_a_corpus():
+    pairs = [("A dog. A cat.", "Ein Hund."), ("Yes!", "Ja doch, ja, sicher!"), ("", "Nein."), ("a CAT a dog", "x")]
+    row = corpora.text_row("mine", "English", [source for source, _ in pairs], ["A bird"])
+    assert (row["words"], row["types"], row["unseen"]) == (12, 8, 0.5) and row["lengths"][[0, 2, 4, 6]].tolist() == [0.25] * 4
+    row = corpora.pairs_row("mine", pairs)
+    assert (row["empty"], row["over 2"], row["repeated"]) == (0.25, 2 / 3, 0)
+    forms = [set(corpora.one_changed(text)) for text in ("a b c", "a x c", "a b", "b a c")]
+    assert forms[0] & forms[1] and not forms[0] & forms[2] and not forms[0] & forms[3]
 
 
 # Table 2 in small

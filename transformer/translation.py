@@ -420,7 +420,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # (± is the 95% margin of notebook 15.) The samples differ, and ours learned from Tatoeba itself, so the table does not say who is better. It says that much larger systems have 44 to 47 on such sentences. Averaging is worth 1.4 here.
 #
 # These figures are high beside those of news, which has long sentences and names. Here one translation in five is the reference, letter by letter; others are right in other words, which BLEU cannot know. And training helps more than "no sentence in common" sounds like:
-# of the English test sentences of four words or more, 29% differ in one word only from one in training (`test_tatoeba_holds_near_copies` counts them).
+# of the English test sentences of four words or more, 29% differ in one word only from one in training ([notebook 10](10_data.ipynb) counts them).
 
 # %% [markdown]
 # **What does such a model get wrong?** Four sentences of our own measure nothing, but show much. The first comes out right:
