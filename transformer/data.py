@@ -286,8 +286,8 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
 # assert same >= 285 and first >= 20
 
 # %% [markdown]
-# They part where two pairs are equally frequent: after 118 merges "_q" and "qu" both have 1,108 places, and each program
-# takes another one first.
+# They part where two pairs are equally frequent: after 118 merges "_q" and "qu" are ("q" never stands without either), and
+# each program takes another one first.
 #
 # A tokenizer goes from text to ids and back. It gives each text one space before its first word, so that a word is
 # the same token at the start of a sentence and inside it; `decode` takes the space away again.
