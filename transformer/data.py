@@ -57,9 +57,11 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # Which pieces of text should get a number each? If every *word* had one, there would be too many of them, and new words
 # turn up all the time. If every *letter* had one, sentences would become very long. Byte-pair encoding (Sennrich et
 # al., 2016), which the paper uses, lies between. It starts from single characters, counts which two neighbours stand
-# together most often, joins them into one new symbol wherever they do, and repeats this. The two functions below are one such step:
+# together most often, joins them into one new symbol wherever they do, and repeats this. The two functions below are one such step, and five steps are taken
+# on five words, each with the number of times it occurs:
 
 # %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
 # def count_neighbours(words):
 #     """How often two symbols stand side by side in words, {(symbol, ...): times}."""
 #     count = Counter()
@@ -77,12 +79,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 #         else:
 #             joined.append(symbol)
 #     return tuple(joined)
-
-# %% [markdown]
-# Five steps on five words, each with the number of times it occurs:
-
-# %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
+#
 # words = {"land": 6, "lands": 2, "hand": 4, "hands": 3, "man": 2}
 # words = {tuple(word): times for word, times in words.items()}
 # for _ in range(5):
@@ -118,7 +115,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # %% [markdown]
 # The merges themselves are everything that has been learned. To cut a new text, they are applied in the order in which
 # they were learned; the first exercise asks for this.
-#
+
+# %% [markdown]
 # ## What corpora look like
 #
 # Byte pairs are counted in a *corpus*, a large collection of text. For translation it holds pairs of sentences, the **source** and its
@@ -132,7 +130,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # | `europarl` | debates of the European Parliament, the first 20,000 pairs | a large download |
 # | `wmt14` | the paper's training text: Europarl, news, web pages | a larger one |
 # | `newstest2013`, `newstest2014` | the news articles on which the paper validates and tests | downloaded |
-#
+
+# %% [markdown]
 # **Deviation: the notebooks learn from the bundled corpus, Multi30k and Tatoeba.** The paper's 4.5 million pairs are not for a laptop.
 # (For French the paper had 36 million pairs; `register_corpus` adds further languages.) The function `read_corpus(name, split)` downloads a corpus
 # when it is first asked for. A **split** is a part with a purpose: `train` to learn from, `validation` to compare settings with, `test` for the score at the end.
@@ -211,7 +210,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. The corpora here were
 # cleaned by those who published them, so that fewer than one pair in a hundred goes beyond a factor of two. Europarl, whose sentences were paired by a program, has most of
 # them. The paper does not say whether it filtered; this package takes every corpus as it is published. The second exercise writes such a filter.
-#
+
+# %% [markdown]
 # ## Splits that do not leak
 #
 # A score is worth something only if the test's sentences were not trained on. In Tatoeba's one file the same English sentence
@@ -244,7 +244,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # **Deviations: the paper held out no part of Europarl**; here its last 2,000 pairs are validation and test, so that this
 # sample can be used alone. **The paper's text seems to have stayed cut into words** (it does not say); here the wmt14
 # training text, which comes with spaces around its punctuation, is put together again, because the tests are plain text.
-#
+
+# %% [markdown]
 # ## The tokenizer
 #
 # For large corpora the library `tokenizers` learns the merges quickly. It works on **bytes** instead of characters: every text is a sequence of
@@ -274,6 +275,7 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
     return bpe
+
 
 # %% tags=["active-ipynb"]
 # model = json.loads(train_bpe([english for english, _ in pairs], 559).to_str())["model"]
@@ -319,6 +321,7 @@ class BytePairs:
         """The text of token ids; marks (padding, begin, end) are left out."""
         return self.bpe.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
 
+
 # %% [markdown]
 # The class that everybody uses adds learning, files, and what pictures of attention need: the pieces as strings, and
 # the word to which each piece belongs.
@@ -341,6 +344,7 @@ def load_bpe(path: str | Path):
         raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: "
                          "copy it again from the trained model")
     return bpe
+
 
 # %%
 class Tokenizer(BytePairs):
@@ -379,6 +383,7 @@ class Tokenizer(BytePairs):
         ends = [match.end() for match in WORD.finditer(" " + text)]
         offsets = self.bpe.encode(" " + text).offsets
         return [bisect_right(ends, end - 1) for _, end in offsets]
+
 
 # %% tags=["active-ipynb"]
 # tokenizer = Tokenizer.train([text for pair in pairs for text in pair], 2000)
@@ -440,15 +445,18 @@ class Tokenizer(BytePairs):
 #     print(f"V = {row['V']:,}:", ", ".join(f"{row[part]:,} {part}" for part in parts))
 
 # %% [markdown]
-# While there are few types, most of them are short pieces that occur in both languages. Later merges make whole words, and these belong to one language; German, with its more
-# numerous words, gets most of them. What stays common are names, numbers, punctuation and pieces of words. At 32,000 types, 12% of those used are used by both languages. (The rest
-# of each V are bytes that do not occur, and merges that were only a step on the way to longer ones.)
+# While there are few types, most of them are short pieces that occur in both languages. Later merges make whole words, which
+# belong to one language. Names, numbers and punctuation stay common; at 32,000 types, 12% of those used are. (The rest of each V
+# are bytes that do not occur, and merges that were only a step to longer ones.)
 #
 # ## Marks and batches
 #
 # A source ends with the end mark. A target begins with the begin mark and ends with the end mark; the decoder reads
 # all of it but the last token, and must answer with all of it but the first. So each position's answer is the token
 # that the next position reads.
+#
+# Rows of a tensor are equally long, so shorter sentences are filled up with the padding id. Masks ([notebook 04](04_attention.ipynb)) and
+# the loss ([notebook 13](13_regularization.ipynb)) ignore it.
 
 # %%
 @dataclass(frozen=True)
@@ -475,6 +483,7 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         return Batch(self.source.to(device), self.target.to(device))
 
+
 # %%
 def encode_pairs(
     tokenizer: Tokenizer, pairs: list[tuple[str, str]]
@@ -486,11 +495,7 @@ def encode_pairs(
     return [(source + end, begin + target + end)
             for source, target in zip(sources, targets)]
 
-# %% [markdown]
-# Rows of a tensor are equally long, so shorter sentences are filled up with the padding id. Masks ([notebook 04](04_attention.ipynb)) and
-# the loss ([notebook 13](13_regularization.ipynb)) ignore it.
 
-# %%
 def pad(rows: list, pad_id: int) -> torch.Tensor:
     """Lists of ids, filled up with pad_id to the longest: (B, length), int64.
 
@@ -507,6 +512,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
     return Batch(pad([source for source, _ in encoded], pad_id),
                  pad([target for _, target in encoded], pad_id))
 
+
 # %% tags=["active-ipynb"]
 # batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."),
 #                                          ("Go!", "Geh!")]))
@@ -520,18 +526,18 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # An underscore stands for a space; an umlaut looks odd because the library shows bytes. The last two blocks show that
 # the answer is the input moved by one. In the shorter row the decoder still reads its end mark, but the answers from there on
 # are padding and are not counted.
-#
+
+# %% [markdown]
 # ## How many tokens are in a batch?
 #
-# If every batch had the same number of *sentences*, a batch of long ones would cost ten times the memory and time of a batch of short ones. Section 5.1
-# puts sentences of about the same length together, about 25,000 source tokens and as many target tokens a batch. The paper
-# does not say whether padding counts. **Deviation:** here it does, as every *place* in a batch costs memory and
-# time: the number of sentences times the longest sentence of either side is at most `batch_tokens`.
+# If every batch had the same number of *sentences*, a batch of long ones would cost ten times the memory and time of a batch of
+# short ones. Section 5.1 puts sentences of similar length together, about 25,000 source tokens and as many target tokens
+# a batch. The paper does not say whether padding counts. **Deviation:** here it does, because every *place* in a batch costs time:
+# the number of sentences times the longest sentence of either side is at most `batch_tokens`.
 #
-# A pair has two lengths, and a batch pads both sides. So pairs are ordered by the longer of their sides; among equals by the difference of the
-# sides, upwards and downwards in turn, so that neighbours are similar on both. Pairs that are equal in both lengths stay
-# in random order. The batches are cut from this order, each filled up before the next begins. As lengths grow,
-# the pair that comes last is the longest of its batch.
+# A pair has two lengths. So pairs are ordered by the longer of their sides; among equals by the difference of the
+# sides, upwards and downwards in turn, so that neighbours are similar on both. Batches are cut
+# from this order, each filled up before the next begins; its last pair is the longest.
 
 # %%
 def similar_order(
@@ -558,6 +564,7 @@ def similar_batches(
         batch.append(i)
     return [*batches, batch]
 
+
 # %% [markdown]
 # An epoch is one pass over all pairs, with the batches in random order; otherwise training would go from short to long again and again. A large corpus
 # is mixed in *windows* of 200,000 pairs, so that memory does not grow with it (`transformer.corpora.windows`), and is encoded
@@ -581,6 +588,7 @@ def padding_share(encoded, batches: list[list[int]]) -> float:
             real += int(lengths.sum())
             places += len(batch) * int(lengths.max())
     return 1 - real / places
+
 
 # %%
 def epoch_batches(
@@ -611,6 +619,7 @@ def epoch_batches(
 def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
     """The batches of an epoch as a list; see `epoch_batches`."""
     return list(epoch_batches(encoded, batch_tokens, seed))
+
 
 # %% tags=["active-ipynb"]
 # encoded = encode_pairs(tokenizer, pairs)
