@@ -11,7 +11,7 @@
 #
 # A trained model gives a probability to every next token. A translation is a whole sequence of tokens, and there are more sequences than
 # anyone can try. At the end you will have the searches of Section 6.1, greedy and with a beam, know what the length penalty repairs,
-# have averaged checkpoints, and have computed BLEU and the margin of a difference by hand. Reading takes about 40 minutes,
+# have averaged checkpoints, and have computed BLEU and the margin of a difference by hand. Reading takes about 30 minutes,
 # running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -56,6 +56,7 @@ from transformer.weights import load_weights
 # from transformer.search import translate
 # from transformer.training import TrainingConfig, train
 #
+# random.seed(0)
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # the models below are too small to share between cores
 
@@ -679,11 +680,11 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # right when somebody replaces the quotes of the reference; splitting compounds adds easy words.
 #
 # The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the
-# output, and they fit only a reference whose quotes were changed as well. Popel, who scored a published model of tensor2tensor on newstest2014
-# both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)),
-# got 27.52 with sacreBLEU and 29.02 with the script and a reference changed like that: a gap of 1.5. A fit over many checkpoints by NVIDIA gives 0.978 times the
-# script's score minus 0.05, a gap of about 0.7. Which of them fits the paper we do not know, so from 28.4 follows
-# no exact sacreBLEU. **Here** `compound_bleu` leaves quotes as they are, on both sides.
+# output, and they fit only a reference whose quotes were changed as well. Popel scored a published
+# model on newstest2014 both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)):
+# 27.52 with sacreBLEU, 29.02 with the script and such a reference. A fit over many checkpoints by NVIDIA gives 0.978 times the
+# script's score minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
+# know. **Here** `compound_bleu` leaves quotes as they are, on both sides.
 
 # %% [markdown]
 # ## Is a difference real?
