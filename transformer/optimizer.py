@@ -29,8 +29,6 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# import math
-#
 # from transformer import plotting
 # from transformer.model import Transformer, TransformerConfig
 #
@@ -123,7 +121,8 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> fl
 #
 # $$m \leftarrow \beta_1 m + (1-\beta_1) g, \qquad v \leftarrow \beta_2 v + (1-\beta_2) g^2, \qquad
 # \theta \leftarrow \theta - rate \cdot \frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \epsilon}$$
-#
+
+# %% [markdown]
 # While a weight's gradients keep their sign and size, the weight moves about as far as the rate says, however large they
 # are. Gradients of changing sign cancel in $m$. Both means start at zero and are too small at first, which the divisions by
 # $1-\beta^t$ put right.
@@ -327,7 +326,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 #
 # **Xiong et al. (2020)** blame the place of the normalisation: at the start, gradients of a post-norm stack are largest near the output
 # ([notebook 03](03_stacks.ipynb) measures such gradients), so that a high rate is dangerous there. Pre-norm has no such imbalance, and needs no rise.
-#
+
+# %% [markdown]
 # **Liu et al. (2020b)** find the imbalance not to be the cause: Adam divides by the size of the gradients anyway. In
 # their account each post-norm layer depends more on its sub-layers, so that small changes of all weights add up to
 # a large change of the output, the more so the deeper the stack.
@@ -416,6 +416,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # <details><summary>Solution</summary>
 #
 # ```python
+# import math
+#
 # def cosine(step, peak, warmup, total):
 #     if step <= warmup:
 #         return peak * step / warmup
@@ -442,6 +444,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # <details><summary>Solution</summary>
 #
 # ```python
+# import math
+#
 # def between(share, warmup):
 #     first = math.ceil(share * warmup)
 #     last = math.floor(warmup / share**2)

@@ -376,7 +376,8 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # pairs = encode_pairs(tokenizer, read_corpus("bundled", "validation")[:300])
 # batch = collate(pairs)
 # with torch.no_grad():
-#     log_p = model.eval()(batch.source, batch.target).log_softmax(dim=-1)
+#     logits = model.eval()(batch.source, batch.decoder_input)
+#     log_p = logits.log_softmax(dim=-1)
 # log_p = log_p.gather(-1, batch.gold[..., None])[..., 0][batch.gold != 0]
 # p = log_p.exp()
 # plotting.histograms({"right tokens": p}, "probability of the right token",
