@@ -15,6 +15,9 @@ from transformer.exercises import Exercise
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
+    "decoder_loss": ("losses[gold != 0].mean()", "losses.mean()"),
+    "accumulated": ("tokens / total", "1 / len(parts)"),
+    "stops": ("if number - best", "if len(losses) - best"),
     "attend": (" / math.sqrt(q.shape[-1])", ""),
     "safe_softmax": ("scores - largest", "scores"),
     "window_mask": ("back < r", "back <= r"),
