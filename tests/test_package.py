@@ -99,7 +99,7 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     """
     assert python(code, str(site.resolve()))[0] == "1000 _bundled\n"
     bundled = site / "transformer/_bundled"
-    outside = {path.relative_to(ROOT / "data") for name in ("bundled", "models", "runs")
+    outside = {path.relative_to(ROOT / "data") for name in ("bundled", "lexicon", "models", "runs")
                for path in (ROOT / "data" / name).glob("*")}
     assert {path.relative_to(bundled) for path in bundled.glob("*/*")} == outside
 
