@@ -13,14 +13,14 @@ from transformer.bench import learning, levers, parts, run
 from transformer.bench.harness import in_a_process, rows_of, under
 from transformer.bench.peers import EXTRA, OURS, TRAINED, Ours, available, make_systems
 from transformer.bench.run import run_bench
-from transformer.bench.settings import QUICK, Bench
+from transformer.bench.settings import QUICK, Bench, EndlessConfig
 from transformer.experiments.records import read_rows
 from transformer.fast.loss import ChunkedLoss
 from transformer.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
 
 CPU = torch.device("cpu")
-SIZES = dict(vocab_size=40, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0, eos_id=0)
+SIZES = dict(vocab_size=40, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0)
 marian = pytest.param("marian", marks=pytest.mark.skipif(
     "marian" not in available(), reason="the extra [bench] is not installed"))
 PEERS = ["torch", "tuned", marian]
@@ -65,7 +65,7 @@ def copy_weights(model, name, peer):
 
 def pair(name, factor=1):
     """Our plain system and another one with the same weights; factor multiplies some of them."""
-    systems = make_systems(TransformerConfig(**SIZES), ["plain", name], CPU)
+    systems = make_systems(EndlessConfig(**SIZES), ["plain", name], CPU)
     torch.manual_seed(2)
     with torch.no_grad():
         for parameter in systems["plain"].parameters():
@@ -115,7 +115,7 @@ def test_all_systems_find_the_same_tokens(name):
 @pytest.mark.parametrize("name", ["plain", *PEERS])
 def test_dropout_stands_in_the_papers_places_only(monkeypatch, name):
     """Two embeddings, two sub-layers in an encoder layer, three in a decoder layer; none on attention weights."""
-    system = TRAINED[name](TransformerConfig(**{**SIZES, "P_drop": 0.25})).train()
+    system = TRAINED[name](EndlessConfig(**{**SIZES, "P_drop": 0.25})).train()
     places, weights, dropout = [], [], nn.functional.dropout
     kernel = nn.functional.scaled_dot_product_attention
 
@@ -200,7 +200,7 @@ def test_products_of_all_shapes_make_one_rate_and_the_largest_error(monkeypatch)
         return {"torch": (m * k * n / 1e9, 2e-6), "other": (m * k * n / 4e9, next(errors))}
 
     monkeypatch.setattr(parts, "time_products", timed)
-    assert parts.measure_products(TransformerConfig(**SIZES), 100, CPU, time.perf_counter) == [
+    assert parts.measure_products(EndlessConfig(**SIZES), 100, CPU, time.perf_counter) == [
         {"route": "torch", "gflops_per_second": 2.0, "error": 2e-6, "fp32_class": True},
         {"route": "other", "gflops_per_second": 8.0, "error": 2e-5, "fp32_class": False}]
 
@@ -290,7 +290,7 @@ def test_what_cannot_be_measured_is_named(wrong, message):
 def test_a_lever_left_out_changes_no_loss(row, monkeypatch):
     """With whichever levers: the plain loss, to rounding; and nothing is pulled that was left out."""
     pulled = set(levers.lever_sets()[row])
-    c, (batch,) = TransformerConfig(**SIZES), draw_batches(40, 200, 1, CPU)
+    c, (batch,) = EndlessConfig(**SIZES), draw_batches(40, 200, 1, CPU)
     plain, levered = make_systems(c, ["plain"], CPU)["plain"].prepare(), Ours(c, pulled)
     levered.prepare("bf16" if "bf16" in pulled else "fp32")
     levered.load_state_dict(plain.state_dict())

@@ -18,6 +18,8 @@ MISTAKES = {
     "decoder_loss": ("losses[gold != 0].mean()", "losses.mean()"),
     "accumulated": ("tokens / total", "1 / len(parts)"),
     "stops": ("if number - best", "if len(losses) - best"),
+    "training_bytes": ("4 * 4 *", "4 * 3 *"),
+    "crossing": ("8 * d_model**2", "4 * d_model**2"),
     "attend": (" / math.sqrt(q.shape[-1])", ""),
     "safe_softmax": ("scores - largest", "scores"),
     "window_mask": ("back < r", "back <= r"),

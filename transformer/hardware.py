@@ -9,9 +9,10 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/11_hardware.ipynb)
 #
-# The paper trained on eight P100 GPUs (Section 5.2). You may have one GPU, a laptop, or a session in Colab. This notebook
-# finds out what there is, counts the arithmetic that a Transformer needs, computes how long a run will take, and makes those
-# changes that pay most without touching the model's mathematics.
+# The paper trained on eight P100 GPUs (Section 5.2): the base model for 12 hours, 0.4 seconds an update, and the big model for three and a half
+# days, 1.0 seconds an update. You may have one GPU, a laptop, or a session in Colab. At the end you will know what your machine
+# multiplies in a second, how many multiplications a Transformer needs, and so how long a run will take; and you will have seen two processes train one model
+# together. Reading takes about 25 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -37,10 +38,13 @@ from transformer.pretrained import parameters_of
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# import tempfile
+#
 # import torch.nn.functional as F
+# from torch.multiprocessing import spawn
 # from torch.utils.flop_counter import FlopCounterMode
 #
-# from transformer import plotting
+# from transformer import plotting, toys
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
 # from transformer.model import Transformer
@@ -78,7 +82,7 @@ def choose_device(name: str = "auto") -> torch.device:
 # print("this notebook runs on:", device, gpu)
 
 # %% [markdown]
-# No GPU? All notebooks run on a CPU too. Colab lends you a GPU under *Runtime, Change runtime type*.
+# All notebooks run on a CPU, too. Colab lends you a GPU under *Runtime, Change runtime type*.
 #
 # ## How precise must a number be?
 #
@@ -93,12 +97,11 @@ def choose_device(name: str = "auto") -> torch.device:
 #     print(f"{str(kind):15s}", numbers, " next after 1:", 1 + torch.finfo(kind).eps)
 
 # %% [markdown]
-# fp16 loses the two smallest. bf16 keeps all four, but its next number after 1 is 1.0078: between the two there is none.
+# fp16 loses the two smallest numbers. bf16 keeps all four, but its next number after 1 is 1.0078, and there is none between the two.
 #
-# So bf16 where the GPU has it. Otherwise fp16, with a trick: multiply the loss by a large number, so that gradients do not
-# vanish, and divide the gradient again before the update (**loss scaling**). The weights themselves stay in fp32 either
-# way; only products are done in short numbers ("autocast"). A CPU stays with fp32 unless you ask for bf16; further down
-# you see whether yours gains by it.
+# So training takes bf16 where the GPU has it. Otherwise it takes fp16 with *loss scaling*: the loss is multiplied by a large number, so that
+# gradients do not vanish, and the gradient is divided by it again before the update. The weights themselves stay in fp32 either
+# way, and only products are done in short numbers ("autocast"). A CPU stays with fp32 unless you ask for bf16.
 
 # %%
 PRECISIONS = {  # what products multiply; "medium" is explained below
@@ -218,8 +221,8 @@ def training_flops(c, S: float, T: float) -> float:
 
 
 # %% [markdown]
-# Why three times? For $y = xW$ the backward pass needs the gradient with respect to $x$ and the one with respect to $W$, a
-# product as large as the first each. Torch can count, too:
+# Training takes three times the forward pass: for $y = xW$ the backward pass needs the gradient with respect to $x$ and the one with respect
+# to $W$, and each of them is a product as large as the first. Torch can count, too:
 
 # %% tags=["active-ipynb"]
 # def counted_by_torch(c, S, T):
@@ -233,6 +236,7 @@ def training_flops(c, S: float, T: float) -> float:
 # formula, torchs = training_flops(tiny, 20, 25), counted_by_torch(tiny, 20, 25)
 # print(f"formula {formula:,}  torch {torchs:,}")
 # assert formula == torchs
+# print("every product is counted")
 
 # %% [markdown]
 # Where does the work go? The base model with 37,000 types, for sentences of 10 to 2,000 tokens:
@@ -246,17 +250,33 @@ def training_flops(c, S: float, T: float) -> float:
 #     total = forward_flops(base, n, n)
 #     shares[square].append(2 * 3 * base.N * n * n * base.h * 128 / total)
 #     shares[output].append(2 * n * base.d_model * base.vocab_size / total)
-# plotting.lines(lengths, shares, "tokens a sentence", "share of all FLOPs", log="x",
+# title = "the square counts in long sentences only"
+# plotting.lines(lengths, shares, "tokens a sentence", "share of all FLOPs", title, log="x",
 #                markers=True);
 
 # %% [markdown]
-# For sentences of 30 tokens the famous $n^2$ is hardly worth mentioning (1%), and the output projection is three tenths of
-# everything. Only beyond a thousand tokens does the $n^2$ cost more than the output. The rest, not drawn, is the projections
-# of the heads and the position-wise networks.
+# For sentences of 30 tokens the $n^2$ of attention is 1% of all work, and the output projection is three tenths of it. Only
+# beyond a thousand tokens does the $n^2$ cost more than the output. The rest, not drawn, is the projections of the heads and the
+# position-wise networks.
+#
+# A rule of thumb says $6 N D$ for training: six FLOPs for each of $N$ parameters and each of $D$ tokens, because each parameter takes part in
+# one multiplication and one addition a token forwards, and twice as many backwards. How close is it?
+
+# %% tags=["active-ipynb"]
+# for n in (30, 1000):
+#     exact = training_flops(base, n, n)
+#     print(f"{n:5,} tokens a side: exact {exact:.3g}, 6ND {6 * 63.0e6 * n:.3g} "
+#           f"({6 * 63.0e6 * n / exact:.0%})")
+
+# %% [markdown]
+# Here $D$ counts the target's tokens. The encoder's parameters see the source's tokens instead, of which there are as many, and the embedding takes part
+# once, at the output. The rule leaves out the $n^2$, which is why it falls behind on long sentences.
 #
 # ## How fast is this machine?
 #
-# Multiply two large matrices and look at the clock. Hardly anything gets closer to what the machine can do; a model reaches a part of it.
+# The cell below multiplies two large matrices and looks at the clock. Little gets closer to what the machine can do; a model
+# reaches a part of this rate. Small products reach less, because a processor must also fetch the numbers: a product of two $n \times n$ matrices takes $2n^3$
+# FLOPs for $3n^2$ numbers fetched or stored, so $2n/3$ FLOPs a number. This ratio is called *arithmetic intensity*.
 
 # %%
 def matmul_rate(
@@ -293,11 +313,15 @@ def wait_for(device: torch.device) -> None:
 # rate = matmul_rate(device, precision)
 # threads = torch.get_num_threads()
 # print(f"{rate / 1e9:,.0f} GFLOP/s in {precision}, {threads} threads on a CPU")
+# for n in (16, 64, 256):
+#     share = matmul_rate(device, precision, n, rounds=100) / rate
+#     print(f"n = {n:3}: {share:.0%} of that rate, "
+#           f"{2 * n / 3:.0f} FLOPs a number")
 
 # %% [markdown]
-# Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. Which kind is
-# yours? `transformer train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as
-# fast as fp32. Training gains less than products do (notebook 20), but it is worth a try.
+# Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. `transformer
+# train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as fast as fp32.
+# Training gains less than products do ([notebook 20](20_speed.ipynb)).
 
 # %% [markdown]
 # ## How long would the paper's run take here?
@@ -331,19 +355,21 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU would need many months, or years, even one that reaches twice that share (notebook 20). For eight P100 we get 0.44 days, and the paper's own figure is 12 hours: our guess of
-# a third is a little too high, and 29% would fit. Its FLOPs in Table 2, $3.3 \cdot 10^{18}$, are counted generously, as time times the hardware's
-# rate. Ours count the products alone:
+# A CPU would need many months, or years. For eight P100 the estimate is 0.44 days, and the paper's own figure is 0.5 days (12 hours). The FLOPs in its
+# Table 2, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
+# the share of the hardware's rate that went into products is:
 
 # %% tags=["active-ipynb"]
-# ours = 100_000 * 25_000 / 30 * training_flops(base, 30, 30)
-# capacity = 12 * 3600 * 8 * 9.5e12
-# print(f"products: {ours:.2e} FLOPs; 12 h on 8 P100 at 9.5 TFLOP/s: {capacity:.2e}; "
-#       f"ratio {ours / capacity:.0%}")
+# big = TransformerConfig.preset("big", vocab_size=37_000)
+# for name, c, updates, hours in (("base", base, 100_000, 12), ("big", big, 300_000, 84)):
+#     products = updates * 25_000 / 30 * training_flops(c, 30, 30)
+#     capacity = hours * 3600 * 8 * 9.5e12
+#     print(f"{name:4} {3600 * hours / updates:.2f} s an update, products {products:.2e} "
+#           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
 
 # %% [markdown]
-# That ratio is called **model FLOPs utilisation**: which part of the hardware's power went into the products that the
-# model needs. While training, the loop of notebook 14 shows it, with this meter:
+# This share is called **model FLOPs utilisation**. Big reaches more of it than base, as its matrices are larger; a single guess such as our third fits neither of them exactly.
+# While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
 # %%
 class Meter:
@@ -392,15 +418,15 @@ def peak_memory(device: torch.device) -> float:
 # %% [markdown]
 # ## Faster parts
 #
-# The model's code stays as the paper writes it, and a model is built from parts (notebook 08). `transformer.fast` has parts with the same
+# The model's code stays as the paper writes it, and a model is built from parts ([notebook 08](08_model.ipynb)). `transformer.fast` has parts with the same
 # parameters that give the same results within rounding: attention by torch's *kernel* (a kernel is a program for one operation), of
 # the kind called *flash attention* (Dao et al., 2022), which never writes the whole table of weights; and a loss that never holds the whole
 # table of logits.
 
 # %% [markdown]
 # For 25,000 target tokens and 37,000 types that table $z = x E^\top$ is 3.7 GB in fp32, its gradient as much again. Yet each row is
-# needed for a moment only: for one number, the loss, and its gradient (the exercise of notebook 06; $q$ is 1 on the right token, or
-# smoothed as in notebook 13):
+# needed for a moment only: for one number, the loss, and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
+# smoothed as in [notebook 13](13_regularization.ipynb)):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$
 #
@@ -443,25 +469,45 @@ def peak_memory(device: torch.device) -> float:
 # fast_gradients = torch.autograd.grad(fast_way(), list(quick.parameters()))
 # for a, b in zip(plain_gradients, fast_gradients):
 #     assert torch.allclose(a, b, rtol=1e-3, atol=1e-3 * a.abs().max().item())
+# print("same loss, same gradients")
 
 # %% [markdown]
 # ## Several processes
 #
-# The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and averaged the gradients before
-# each update. Torch does the same with one process a GPU, started by `torchrun`, which tells each process its number in
-# the environment (they talk through a library: NCCL between GPUs, Gloo between CPUs). All processes start from the same
-# weights and make the same updates, so the copies never differ.
+# The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and added up the gradients before each
+# update. All processes start from the same weights and make the same updates, so the copies never differ. The cell starts two
+# processes on this computer, which train a small network in this way (`toys.work_together`: the gradients are added up by `all_reduce`), and then
+# a single one that does the whole batch.
+
+# %% tags=["active-ipynb"]
+# def trained_by(count):
+#     with tempfile.TemporaryDirectory() as folder:
+#         spawn(toys.work_together, (count, folder), nprocs=count)
+#         return [torch.load(f"{folder}/{rank}.pt") for rank in range(count)]
+#
+# first, second = trained_by(2)
+# alone, = trained_by(1)
+# for name, weight in first["weights"].items():
+#     assert torch.equal(weight, second["weights"][name])
+# difference = max((first["weights"][name] - weight).abs().max().item()
+#                  for name, weight in alone["weights"].items())
+# assert difference < 1e-9
+# print(f"both processes have the same weights; one process alone differs by {difference:.0e}")
+# share = first["exchange"] / (first["exchange"] + first["computing"])
+# print(f"exchanging gradients took {share:.0%} of the time")
 
 # %% [markdown]
-# Two processes on this computer, without any GPU (on several machines `torchrun` is started on each, with the address
-# of the first one, and a `--folder` on a disk that all of them see):
+# What is exchanged are all gradients, once an update, whatever the size of the batch. So large batches make the exchange cheap beside the computing.
+#
+# Torch does the same with one process a GPU, started by `torchrun`. The processes talk through a library: NCCL between GPUs, Gloo between CPUs.
+# (On several machines `torchrun` is started on each, with the address of the first one, and a `--folder` on a disk that all of them see.)
 #
 # ```
 # torchrun --nproc-per-node 2 -m transformer train --accumulate 2
 # ```
 #
-# `--accumulate` is the number of batches whose gradients make one update; the processes share them out (it must be a multiple of their number). So the number of
-# processes changes the time, and not the result beyond rounding: the tests compare two processes with one, after several updates, in float64 to nine digits.
+# `--accumulate` is the number of batches whose gradients make one update; the processes share them out, so it must be a multiple of their
+# number. The number of processes changes the time, and not the result beyond rounding.
 
 # %% [markdown]
 # ## Checks
@@ -480,43 +526,63 @@ def peak_memory(device: torch.device) -> float:
 # mean_of_means = (losses[0] / counts[0] + losses[1] / counts[1]) / 2
 # assert torch.allclose(sum(losses) / sum(counts), whole)
 # assert not torch.allclose(mean_of_means, whole)
+# print(f"whole {whole:.4f}, parts {sum(losses) / sum(counts):.4f}, "
+#       f"mean of means {mean_of_means:.4f}")
 
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` and run the cell; it stays silent when you are right.
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# **1.** How many bytes of memory do the weights of the base model (63,045,632 parameters), their gradients and the two averages
-# that Adam keeps of each gradient (notebook 12) take in fp32?
+# **1.** How many bytes does training keep for a model with Adam? Count weights, gradients and two averages in fp32, and the activations that the forward pass keeps:
+# take `kept` numbers for each token and layer.
 
 # %% tags=["active-ipynb"]
-# your_bytes = ...
-# if your_bytes is not ...:
-#     weights = [p.numel() * p.element_size() for p in Transformer(base).parameters()]
-#     assert your_bytes == 4 * sum(weights)
+# from transformer.exercises.hardware import check_training_bytes
+#
+# def training_bytes(parameters, tokens, layers, kept, bytes_a_number):
+#     """Bytes; bytes_a_number is that of the activations (4 or 2)."""
+#     ...
+#
+# check_training_bytes(training_bytes)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_bytes = 63_045_632 * 4 * 4`: four numbers for each parameter, four bytes each, 1.0 GB. The rest of a GPU's memory goes
-# to what the forward pass keeps for the backward pass, and that grows with the batch.
+# ```python
+# def training_bytes(parameters, tokens, layers, kept, bytes_a_number):
+#     state = 4 * 4 * parameters
+#     activations = tokens * layers * kept
+#     return state + activations * bytes_a_number
+# ```
+#
+# The state of the base model takes 1.0 GB. Activations grow with the batch, and on a GPU they are usually the larger part.
 # </details>
 #
-# **2.** In one encoder layer of the base model: at which sentence length do scores and mixtures (the $n^2$ part) take as much
-# arithmetic as everything else in the layer?
+# **2.** In one encoder layer, at which sentence length do scores and mixtures (the $n^2$ part) take as much arithmetic as everything
+# else in the layer?
 
 # %% tags=["active-ipynb"]
-# your_length = ...
-# if your_length is not ...:
-#     n, square = your_length, 4 * your_length**2 * 512
-#     others = attention_flops(base, n, n) - square + 4 * n * 512 * 2048
-#     assert n > 0 and square == others
+# from transformer.exercises.hardware import check_crossing
+#
+# def crossing(d_model, d_ff):
+#     """The length n at which both parts are equal."""
+#     ...
+#
+# check_crossing(crossing)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# The projections take $8 n d^2$, the position-wise network $4 n d \cdot d_{ff} = 16 n d^2$, scores and mixtures $4 n^2 d$. They are
-# equal at $n = 6 d$: `your_length = 3072`.
+# ```python
+# def crossing(d_model, d_ff):
+#     projections = 8 * d_model**2
+#     network = 4 * d_model * d_ff
+#     square = 4 * d_model
+#     return (projections + network) / square
+# ```
+#
+# The first two grow with $n$, the last with $n^2$. For the base model they are equal at $n = 6\,d_{model} = 3072$.
 # </details>
 
 # %% [markdown]

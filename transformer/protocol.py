@@ -110,10 +110,10 @@ def kind_named(kind: str) -> Kind:
 def kind_of(model_or_config: Any) -> str:
     """The name of a model's or a configuration's kind; ValueError where it is not registered."""
     config = getattr(model_or_config, "config", model_or_config)
-    place = f"{type(config).__module__}:{type(config).__qualname__}"
-    for name, kind in KINDS.items():
-        if kind.config in (type(config), place):
-            return name
+    for base in type(config).__mro__:
+        for name, kind in KINDS.items():
+            if kind.config in (base, f"{base.__module__}:{base.__qualname__}"):
+                return name
     raise ValueError(f"{type(config).__name__} belongs to no kind of model: register it first "
                      "(transformer.protocol.register)")
 

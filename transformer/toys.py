@@ -1,11 +1,13 @@
-"""What stands in for real parts and tasks in notebooks 01 to 05.
+"""What stands in for real parts and tasks in notebooks 01 to 06 and 11.
 
 Nothing here knows the model: what is examined is passed in.
 """
 
+import time
+
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import distributed, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.utils.rnn import pad_sequence
 
@@ -288,3 +290,29 @@ def fetches(partner, runs=5, count=32):
     kinds, numbers = names_and_numbers(torch.eye(n), n, runs, count)
     wanted = kinds @ torch.eye(n)[partner] @ kinds.transpose(-2, -1)
     return kinds, numbers, wanted @ numbers
+
+
+def work_together(number, count, folder, updates=20, width=256):
+    """One of count processes that train a small network in float64, each on its part of the batch.
+
+    They meet through a file in folder; each leaves its weights there, as <number>.pt, with the
+    seconds that computing took and the exchange of gradients.
+    """
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=count)
+    torch.manual_seed(0)  # so all start from the same weights
+    model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).double()
+    x = torch.randn(512, width, dtype=torch.float64)
+    seconds = {"computing": 0.0, "exchange": 0.0}
+    for _ in range(updates):
+        started = time.perf_counter()
+        loss = (model(x[number::count]) - x[number::count]).square().sum() / x.numel()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        computed = time.perf_counter()
+        for p, gradient in zip(model.parameters(), gradients):
+            distributed.all_reduce(gradient)  # the sum of all processes' parts, for each of them
+            p.data -= 0.1 * gradient
+        seconds["computing"] += computed - started
+        seconds["exchange"] += time.perf_counter() - computed
+    torch.save({"weights": model.state_dict(), **seconds}, f"{folder}/{number}.pt")
+    distributed.destroy_process_group()

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
-from transformer.bench.settings import DECODING, UPDATES_ON_A_GPU, Bench
+from transformer.bench.settings import DECODING, UPDATES_ON_A_GPU, Bench, EndlessConfig
 from transformer.experiments.records import flatten
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import autocast, choose_precision, matmul_precision, peak_memory
@@ -44,7 +44,7 @@ def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     starts, this package lays out its weights, as `translate` does once for all its sentences.
     """
     sizes = b.sizes("T1")[0]
-    c = TransformerConfig(**sizes, eos_id=0)
+    c = EndlessConfig(**sizes)
     beam = DECODING[part]
     sentences, length = (4, 5) if b.quick else (64, LENGTH)
     chance = torch.Generator().manual_seed(SEED)

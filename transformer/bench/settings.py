@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer.model import TransformerConfig
+
 BIG = dict(d_model=1024, d_ff=4096, h=16)
 # sizes, target tokens in a batch, updates in a round: on a CPU rounds of about the same time
 TRAINING = {
@@ -21,6 +23,16 @@ DECODING = {"T3": 1, "T4": 4}  # beam
 PARTS = [*TRAINING, *ON_A_GPU, *DECODING,
          "levers", "learning", "memory", "attention", "products"]
 QUICK = dict(vocab_size=60, N=1, d_model=16, d_ff=32, h=2)
+
+
+@dataclass(frozen=True)
+class EndlessConfig(TransformerConfig):
+    """Its end mark is the padding mark, which no search may write: so all outputs are as long."""
+
+    eos_id: int = 0
+
+    def __post_init__(self) -> None:
+        """Nothing is checked: other configurations need three different marks."""
 
 
 @dataclass
