@@ -130,6 +130,8 @@ class FeedForward(nn.Module):
 
 # %%
 class EncoderLayer(nn.Module):
+    """Tokens (B, S, d_model) look at each other, then each passes the network."""
+
     def __init__(self, d_model, d_ff, h, P_drop):
         super().__init__()
         self.self_attention = Attention(d_model, h)
@@ -147,6 +149,8 @@ class EncoderLayer(nn.Module):
 
 # %%
 class DecoderLayer(nn.Module):
+    """Tokens (B, T, d_model) look back, then at memory (B, S, d_model)."""
+
     def __init__(self, d_model, d_ff, h, P_drop):
         super().__init__()
         self.self_attention = Attention(d_model, h)
