@@ -251,8 +251,8 @@ def training_flops(c, S: float, T: float) -> float:
 #     shares[square].append(2 * 3 * base.N * n * n * base.h * 128 / total)
 #     shares[output].append(2 * n * base.d_model * base.vocab_size / total)
 # title = "the square counts in long sentences only"
-# plotting.lines(lengths, shares, "tokens a sentence", "share of all FLOPs", title, log="x",
-#                markers=True);
+# axes = ("tokens a sentence", "share of all FLOPs")
+# plotting.lines(lengths, shares, *axes, title, log="x", markers=True);
 
 # %% [markdown]
 # For sentences of 30 tokens the $n^2$ of attention is 1% of all work, and the output projection is three tenths of it. Only
@@ -492,7 +492,8 @@ def peak_memory(device: torch.device) -> float:
 # difference = max((first["weights"][name] - weight).abs().max().item()
 #                  for name, weight in alone["weights"].items())
 # assert difference < 1e-9
-# print(f"both processes have the same weights; one process alone differs by {difference:.0e}")
+# print("both processes have the same weights; "
+#       f"those of one process alone differ by {difference:.0e}")
 # share = first["exchange"] / (first["exchange"] + first["computing"])
 # print(f"exchanging gradients took {share:.0%} of the time")
 

@@ -186,12 +186,17 @@ def questions_page():
 
 
 def modules():
-    """Dotted names inside the package: those with a notebook in reading order, then the others."""
+    """Dotted names inside the package: those with a notebook in reading order, then the others.
+
+    Without the exercises: they hold what readers are to write.
+    """
     paired = [notebook.stem[3:] for notebook in pairs.notebooks()]
     package = ROOT / "transformer"
     others = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
               for path in sorted(package.rglob("*.py"))]
-    return paired + [name for name in others if name not in ("__init__", "__main__", *paired)]
+    known = ("__init__", "__main__", *paired)
+    return paired + [
+        name for name in others if name not in known and not name.startswith("exercises.")]
 
 
 def api_pages():
