@@ -365,7 +365,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # With one layer the two hardly differ; with sixteen, the same move changes the output of the post-norm stack about twice as much as that of the pre-norm
 # stack. That fits the third account. It does not prove it: we did not separate the second account from the third by an experiment, and our
 # case is one task, one size and three seeds. What it shows is that this post-norm model needs the rise at this rate, and that settled
-# moments do not replace it.
+# moments do not replace it. On a task of translation a longer warm-up did not help every model: [notebook 14](14_training.ipynb) asks, one factor at a
+# time, why some trainings never use their source.
 
 # %% [markdown]
 # ## Exercises

@@ -340,7 +340,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 
 # %% [markdown]
 # - **Greedy search** is 11 times as fast as with torch's module, which keeps no keys and values. Marian keeps them: there it is 1.1 times (0.96 to 1.3 in single rounds). **Beam search**
-#   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (medians 1.1, and 0.85 with a beam; rounds 0.95 to 1.15, and 0.7 to 1.3). The beam search has become faster since (notebook 15).
+#   is 1.5 times as fast as Marian's. From CTranslate2 neither differs by more than the rounds do (medians 1.1, and 0.85 with a beam; rounds 0.95 to 1.15, and 0.7 to 1.3).
 # - **Memory** for training T1 is 0.67 times that of torch's module, counted above the start.
 
 # %% [markdown]

@@ -363,7 +363,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 
 # %% [markdown]
 # The paper's formula does two things at once when warm-up is a quarter: the rate gets twice as high (0.0099, not 0.0049), and climbs eight times as steeply. Which of them is to blame this run cannot
-# tell; notebook [17](17_variations.ipynb) varies both.
+# tell; notebook [17](17_variations.ipynb) varies both. [Notebook 14](14_training.ipynb) asks in small why such trainings ignore their source, one factor at a time.
 
 # %% [markdown]
 # German to English has the length penalty of the other direction; it was not chosen anew. BLEU of English does not compare with BLEU of German, whose words have more forms to
@@ -454,7 +454,8 @@ TABLE_2 = {
 
 # %% [markdown]
 # Others have trained it since. Each differs in something, which stands beside it. A score that was published in one convention only is
-# carried over to sacreBLEU by NVIDIA's fit (notebook 15), in a column of its own.
+# carried over to sacreBLEU by NVIDIA's fit, in a column of its own. The fit is NVIDIA's translations' own: another gap was measured for other
+# models ([notebook 15](15_decoding.ipynb)), so this column may be wrong by a point.
 
 # %%
 REPRODUCTIONS = [

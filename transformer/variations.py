@@ -517,7 +517,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # **The deepest model and big hardly translate**, with BLEU of 4 to 7 (their loss still falls, slowly). "N=8" has four layers here, and notebook 16's model has four as well. So is it the paper's order of norms
 # with this base's high rate? The rows on deep models, below, ask that. Big is no deeper than base, but wider, and it has a dropout of 0.3. After what 0.2 does, that is probably its trouble: "wide" below, with the same widths, 8 heads, a dropout of 0.1 and a third of the updates, loses four
-# and a half points, where big loses sixteen.
+# and a half points, where big loses sixteen. [Notebook 14](14_training.ipynb) asks in small why such trainings ignore their source, one factor at a time.
 
 # %% [markdown] tags=["question-09"]
 # ### How many heads are best, and why do too many hurt?
