@@ -52,7 +52,8 @@ def tatoeba_lines(path: Path) -> list[tuple[str, str]]:
     """All (English, German) in the zip of manythings.org/anki, in its order."""
     with zipfile.ZipFile(path) as archive:
         lines = archive.read("deu.txt").decode("utf8").split("\n")
-    return [tuple(line.split("\t")[:2]) for line in lines if line]
+    fields = [line.split("\t") for line in lines if line]
+    return [(english, german) for english, german, *_ in fields]
 
 
 def tatoeba_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
