@@ -98,7 +98,7 @@ class Evaluate(Scoring):
     record: Path | None = None
 
     def run(self) -> None:
-        if self.folder is None and (self.record, self.average) != (None, None):
+        if self.folder is None and self.record is not None:
             raise ValueError("--average and --record need the --folder of a run")
         print(json.dumps(score(self, {"trees": evaluate_trees}), indent=2))
         if self.record is not None:

@@ -109,35 +109,40 @@ class Turn:
     wanted: str
 
 
+def possessives(examples: Sequence[Example]) -> Iterator[tuple[Example, Pronoun, int, str]]:
+    """(example, English "its", place of its German word, that word in lower case)"""
+    for i, english, german in references(examples):
+        gold = WORD.findall(examples[i].target)[german.index].lower()
+        yield examples[i], english, german.index, gold
+
+
 def owner_turns(examples: Sequence[Example], genders: dict) -> list[Turn]:
     """To a noun that would need the other stem: *ihren* becomes *seinen*, or the reverse."""
     turns = []
-    for i, english, german in references(examples):
-        words = WORD.findall(examples[i].source)
-        gold = WORD.findall(examples[i].target)[german.index].lower()
+    for example, english, step, gold in possessives(examples):
+        words = WORD.findall(example.source)
         stem, ending = stem_and_ending(gold)
         other = "ihr" if stem == "sein" else "sein"
         rivals = [noun for noun in english.candidates
                   if words[noun] in genders and stem_for(genders[words[noun]]) == other]
         if rivals:
-            turns.append(Turn(examples[i], english.index, rivals[0], german.index, gold,
-                              other + ending))
+            turns.append(
+                Turn(example, english.index, rivals[0], step, gold, other + ending))
     return turns
 
 
 def noun_turns(examples: Sequence[Example], genders: dict) -> list[Turn]:
     """To a noun that would need another ending: *ihren* becomes *ihre*, and so on."""
     turns = []
-    for i, english, german in references(examples):
-        words = WORD.findall(examples[i].source)
-        gold = WORD.findall(examples[i].target)[german.index].lower()
+    for example, english, step, gold in possessives(examples):
+        words = WORD.findall(example.source)
         stem, ending = stem_and_ending(gold)
-        own = genders.get(words[noun_after(examples[i], english.index)])
+        own = genders.get(words[noun_after(example, english.index)])
         cases = [case for case in ENDINGS if case.get(own) == ending]
         for noun in english.candidates:
             wanted = {stem + case[genders[words[noun]]] for case in cases if words[noun] in genders}
             if len(wanted) == 1 and gold not in wanted:
-                turns.append(Turn(examples[i], english.index, noun, german.index, gold, *wanted))
+                turns.append(Turn(example, english.index, noun, step, gold, *wanted))
                 break
     return turns
 

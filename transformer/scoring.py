@@ -81,6 +81,8 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     evaluators: other scores for other target languages ("trees"), each a function of (model,
     tokenizer, pairs, beam, alpha, name). Raises ValueError or OSError for what cannot be scored.
     """
+    if s.folder is None and s.average is not None:
+        raise ValueError("--average and --record need the --folder of a run")
     run = None
     if s.folder is not None and (s.folder / "run.json").is_file():
         run = load_run(s.folder)
