@@ -7,12 +7,16 @@ import pandas as pd
 import pytest
 
 from transformer.experiments.analysis import (
+    agreement,
+    agreement_with_interval,
+    along,
     beside,
     beside_the_paper,
     compare,
     differences,
     holm,
     judge,
+    minus,
     spread,
 )
 from transformer.variations import TABLE_3, Row
@@ -122,3 +126,31 @@ def test_two_rows_in_a_model_of_row_and_seed_are_a_paired_t_test():
 
 def test_holm_multiplies_the_smallest_by_all_and_stays_in_order():
     assert holm(np.array([0.04, 0.01, 0.03, 0.9])) == pytest.approx([0.09, 0.04, 0.09, 0.9])
+
+
+def test_rows_beside_rows_of_their_own():
+    runs = pd.DataFrame([{"row": row, "seed": seed, "use": value + 0.1 * seed + 0.01 * (-1) ** seed * (row == "b")}
+                         for row, value in (("base", 1.0), ("a", 3.0), ("b", 7.0)) for seed in (1, 2, 3, 4)])
+    found = beside(runs, "use", {"base": "base", "a": "base", "b": "a"})
+    assert found["difference"].to_dict() == pytest.approx({"a": 2.0, "b": 4.0}) and (found["low"] < found["high"]).all()
+
+
+def test_agreement_with_the_paper():
+    paper = pd.Series({"a": 1.0, "b": -0.5, "c": 0.2, "d": 0.0, "not here": 9.0})
+    values = {"base": 2.0, "a": 2.5, "b": 1.9, "c": 1.8, "d": 2.1}
+    runs = pd.DataFrame([{"row": row, "seed": seed, "use": value + seed} for row, value in values.items() for seed in (1, 2)])
+    here = minus(runs, "use")
+    assert here.to_dict() == pytest.approx({"a": 0.5, "b": -0.1, "c": -0.2, "d": 0.1})
+    assert agreement(here, paper) == dict(signs=2, of=3, rank=pytest.approx(0.4))
+    stats = pytest.importorskip("scipy.stats")
+    assert agreement(here, paper)["rank"] == pytest.approx(stats.spearmanr(here, paper[here.index]).statistic)
+    found = agreement_with_interval(runs, "use", paper, draws=200)
+    assert (found["low"] <= found["found"]).all() and (found["found"] <= found["high"]).all()
+
+
+def test_the_order_along_a_training():
+    paper = pd.Series({"a": 5.0, "b": 4.0, "c": 3.0, "not here": 1.0})
+    curves = {"a": [3.0, 3.0], "b": [4.0, 2.0], "c": [5.0, 1.0]}
+    runs = pd.DataFrame([{"row": row, "seed": 1, "log.update": [10, 20], "log.validation_loss": curve}
+                         for row, curve in curves.items()])
+    assert along(runs, paper)[1].to_dict() == pytest.approx({10: -1.0, 20: 1.0})

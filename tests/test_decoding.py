@@ -27,10 +27,12 @@ from transformer.model import Transformer, TransformerConfig
 from transformer.protocol import About
 from transformer.scores import (
     bleu,
+    bleu_of_counts,
     chrf,
     compound_bleu,
     exact_match,
     multi_bleu,
+    ngram_counts,
     split_compounds,
     tokenized_bleu,
 )
@@ -540,6 +542,12 @@ OUTPUTS = ["Der alte Hund-Besitzer sieht den Ball.", "Die E-Mail „kam“ heute
            "Ein Mann geht über die Straße."]
 REFERENCES = ["Der alte Hunde-Besitzer sieht den roten Ball.", 'Die E-Mail "kam" heute nicht hier an!',
               "ein Mann geht über die Straße."]
+
+
+def test_bleu_from_what_is_kept_of_each_sentence():
+    counts = ngram_counts(OUTPUTS, REFERENCES)
+    assert {len(column) for column in counts.values()} == {len(OUTPUTS)}
+    assert bleu_of_counts(counts) == pytest.approx(bleu(OUTPUTS, REFERENCES).score)
 
 
 def test_bleu_of_multi30k_papers():

@@ -8,9 +8,11 @@ import torch
 from helpers import close
 
 from transformer.attention import causal_mask
+from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search
 from transformer.experiments import table3
+from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import parameters_of, save
@@ -18,7 +20,6 @@ from transformer.search import translate
 from transformer.variations import (
     LARGE,
     PAPER,
-    QUESTIONS,
     SMALL,
     TABLE_3,
     WITHOUT,
@@ -106,13 +107,14 @@ def test_parameters(row):
 # In small
 
 @pytest.mark.parametrize("name, expected", [
-    ("h=1", dict(h=1, d_k=96, d_v=96)), ("h=32", dict(h=32, d_k=3, d_v=3)), ("d_k=16", dict(d_k=3)),
-    ("N=2", dict(N=1)), ("d_model=1024", dict(d_model=192, d_k=24, d_v=24)), ("d_ff=1024", dict(d_ff=192)),
+    ("h=1", dict(h=1, d_k=64, d_v=64)), ("h=32", dict(h=32, d_k=2, d_v=2)), ("d_k=16", dict(d_k=2)),
+    ("N=2", dict(N=1)), ("d_model=1024", dict(d_model=128, d_k=16, d_v=16)), ("d_ff=1024", dict(d_ff=128)),
     ("P_drop=0.0", dict(P_drop=0.0)),
     ("epsilon_ls=0.2", dict(epsilon_ls=0.2)), ("positions=learned", dict(positions="learned")),
-    ("big", dict(d_model=192, d_ff=768, h=16, P_drop=0.3, updates=4500)),
-    ("narrow,every=3", dict(d_model=48, d_ff=192, every=3)), ("without=W_V", dict(without="W_V")),
-    ("positions=learned,longest=12", dict(positions="learned", longest=12))])
+    ("big", dict(d_model=128, d_ff=512, h=16, P_drop=0.3, updates=1500)),
+    ("N=8,factor=0.5,short", dict(N=4, factor=0.25, updates=375)),
+    ("narrow,drawn=3000", dict(d_model=32, d_ff=128, drawn=3000)), ("without=W_V", dict(without="W_V")),
+    ("positions=learned,longest=8", dict(positions="learned", longest=8, drawn=ENDLESS))])
 def test_scaled(name, expected):
     base = replace(SMALL, training=replace(SMALL.training, updates=1500))
     assert scaled(BY_NAME[name].changes, base) == expected
@@ -219,11 +221,18 @@ def test_no_such_part():
 def test_sample(own_files):
     base = Trial(source_file=own_files[0], target_file=own_files[1])
     everything = list(sample(base, "train"))
-    assert list(sample(replace(base, every=4), "train")) == everything[::4]
     short = list(sample(replace(base, longest=6), "train"))
     assert short == [(s, t) for s, t in everything if len(s.split()) < 7 and len(t.split()) < 7]
     assert 0 < len(short) < len(everything)
-    assert list(sample(replace(base, every=4, longest=2), "validation")) == list(sample(base, "validation"))
+    assert list(sample(replace(base, drawn=4, longest=2), "validation")) == list(sample(base, "validation"))
+
+
+def test_what_is_drawn_begins_with_the_bundled_corpus(tmp_path):
+    base = Trial("bundled", folder=tmp_path / "run", drawn=5)
+    for _ in range(2):  # drawn, then read
+        assert list(sample(base, "train")) == read_corpus("bundled", "train")[:5]
+    with pytest.raises(ValueError, match="go with --corpus bundled"):
+        list(sample(replace(base, corpus="multi30k"), "train"))
 
 
 def test_short_and_long_sentences_are_scored_apart(tmp_path, monkeypatch):
@@ -232,27 +241,28 @@ def test_short_and_long_sentences_are_scored_apart(tmp_path, monkeypatch):
     c = TransformerConfig(tokenizer.vocab_size, d_model=16, d_ff=32, N=1, h=2, max_positions=40)
     save(Transformer(c), tmp_path, tokenizer)
     monkeypatch.setattr(table3, "stream_pairs", lambda e, split: iter(pairs))
-    found = table3.score(Trial(folder=tmp_path, model=c, longest=12), CPU)["validation"]
+    own = dict(source_file=tmp_path, target_file=tmp_path)
+    found = table3.score(Trial(folder=tmp_path, model=c, longest=7, **own), CPU)["validation"]
     assert found["sentences"] == 3 and found["perplexity"] > 1 and 0 <= found["bleu"]["score"] <= 100
-    assert [found[part]["sentences"] for part in ("short", "long")] == [2, 1]
+    assert {part: found[part]["sentences"] for part in ("short", "double")} == dict(short=2, double=1)
 
 
 def test_a_job_is_a_row_with_a_seed():
     """Its settings are known beforehand, flat; the same list always makes the same jobs."""
-    job = job_of(BY_NAME["narrow,every=3"], SMALL, 2, "a test")
-    assert job.name == "narrow,every=3-seed2" and job.command == "a test"
+    job = job_of(BY_NAME["narrow,drawn=3000"], SMALL, 2, "a test")
+    assert job.name == "narrow,drawn=3000-seed2" and job.command == "a test"
     known = SimpleNamespace(**{name.replace(".", "_"): value for name, value in job.known.items()})
-    assert (known.row, known.beside, known.group, known.seed) == ("narrow,every=3", "base,every=3", "data", 2)
-    assert (known.model_d_model, known.training_updates, known.every, known.corpus) == (48, 1500, 3, "multi30k")
+    assert (known.row, known.beside, known.group, known.seed) == ("narrow,drawn=3000", "base,drawn=3000", "data", 2)
+    assert (known.model_d_model, known.training_updates, known.drawn, known.corpus) == (32, 3400, 3000, "multi30k")
     assert not any(isinstance(value, dict) for value in job.known.values())
 
 
 def test_choose():
     assert choose() == TABLE_3 == choose(["base", "A", "B", "C", "D", "E", "big"])
     assert [row.name for row in choose(["d_k=32", "E"])] == ["base", "d_k=32", "positions=learned"]
-    assert len(choose(["schedule"])) == 9 and len(choose(["data"])) == 9 and len(choose(["length"])) == 3
-    assert [row.name for row in choose(["narrow,every=9"])] == ["base", "narrow,every=9", "base,every=9"]
-    assert [row.name for row in choose(["depth"])] == ["base", "N=8", "N=8,norm_first=True", "N=8,factor=0.25"]
-    assert len(choose(["simple"])) == 4 and choose(["base"]) == [TABLE_3[0]]
-    with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, schedule"):
+    assert len(choose(["schedule"])) == 9 and len(choose(["data"])) == 18 and len(choose(["length"])) == 3
+    assert [row.name for row in choose(["narrow,drawn=1000"])] == ["narrow,drawn=1000", "base,drawn=1000"]
+    assert [row.name for row in choose(["depth"])] == ["base", "N=8", "N=8,norm_first=True", "norm_first=True"]
+    assert len(choose(["simple"])) == 6 and choose(["base"]) == [TABLE_3[0]]
+    with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, rates, tuned"):
         choose(["A", "F"])

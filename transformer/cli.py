@@ -217,8 +217,8 @@ class Variations:
     """
 
     corpus: str = "multi30k"  # multi30k, bundled, ...; on wmt14 the paper's own sizes
-    # groups (A B C D E big schedule data length depth simple) or single rows such as h=1 (Table 3
-    # where not given)
+    # groups (A B C D E big rates tuned endless data length schedule heads depth simple) or single
+    # rows such as h=1 (Table 3 where not given)
     rows: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (1, 2, 3)  # each row is trained once with each seed
     folder: Path = Path("runs/variations")  # where the runs are kept

@@ -61,6 +61,30 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool =
     return score_with(BLEU(lowercase=lowercase), hypotheses, references, resamples)
 
 
+def ngram_counts(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, list[int]]:
+    """What cased sacreBLEU counts in each sentence, as columns: tokens of the output and of the
+    reference, and how many n-grams they share, n = 1 to 4.
+
+    BLEU and paired tests follow from these numbers; the sentences do not.
+    """
+    from sacrebleu.metrics import BLEU
+
+    check_lines(hypotheses, references)
+    counts = BLEU()._extract_corpus_statistics(hypotheses, [references])
+    columns = map(list, zip(*counts))
+    return dict(zip(("output", "reference", "1", "2", "3", "4"), columns))
+
+
+def bleu_of_counts(counts: dict[str, Sequence[int]]) -> float:
+    """Cased sacreBLEU of sentences with these `ngram_counts`."""
+    from sacrebleu.metrics import BLEU
+
+    shared = [sum(counts[str(n)]) for n in range(1, 5)]
+    possible = [sum(max(0, length - n) for length in counts["output"]) for n in range(4)]
+    lengths = sum(counts["output"]), sum(counts["reference"])
+    return BLEU.compute_bleu(shared, possible, *lengths, smooth_method="exp").score
+
+
 def chrf(hypotheses: Sequence[str], references: Sequence[str], resamples: int = 0) -> Score:
     """chrF2 (Popović, 2015): F-score of character n-grams up to 6, recall counted twice."""
     from sacrebleu.metrics import CHRF

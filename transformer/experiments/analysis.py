@@ -2,6 +2,8 @@
 paper's beside them.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -81,9 +83,10 @@ def beside_the_paper(runs: pd.DataFrame, table: list, figure: str) -> pd.DataFra
     return found.assign(direction=direction)
 
 
-def beside(runs: pd.DataFrame, figure: str, base: str, level: float = 0.95) -> pd.DataFrame:
-    """Every "row" of runs minus row `base`, in a linear model: figure = row + seed + noise, the
-    noise as large in all rows.
+def beside(runs: pd.DataFrame, figure: str, base: str | Mapping[str, str],
+           level: float = 0.95) -> pd.DataFrame:
+    """Every "row" of runs minus row `base`, or the row that `base` maps it to, in a linear model:
+    figure = row + seed + noise, the noise as large in all rows.
 
     "difference", "low" and "high" (of the interval), and "p" of Student's t after Holm's correction
     over the rows. ValueError where no run is left to tell the noise from.
@@ -97,10 +100,12 @@ def beside(runs: pd.DataFrame, figure: str, base: str, level: float = 0.95) -> p
     if left < 1:
         raise ValueError("a row needs a second seed before the noise is known")
     noise = ((y - X @ effects) ** 2).sum() / left
-    others = [row for row in runs["row"].unique() if row != base]
+    names = list(runs["row"].unique())
+    pairs = {row: base if isinstance(base, str) else base[row] for row in names}
+    others = [row for row in names if row != pairs[row]]
     contrasts = np.zeros((len(others), X.shape[1]))
-    contrasts[:, rows.columns.get_loc(base)] = -1
-    contrasts[range(len(others)), [rows.columns.get_loc(row) for row in others]] = 1
+    for contrast, row in zip(contrasts, others):
+        contrast[rows.columns.get_indexer([row, pairs[row]])] = 1, -1
     difference = contrasts @ effects
     deviation = np.sqrt(noise * (contrasts @ np.linalg.pinv(X.T @ X) * contrasts).sum(axis=1))
     reach = stats.t.ppf((1 + level) / 2, left) * deviation
@@ -114,3 +119,51 @@ def holm(p: np.ndarray) -> np.ndarray:
     order = np.argsort(p)
     corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
     return corrected[np.argsort(order)]
+
+
+# Beside the paper's Table 3
+
+def minus(runs: pd.DataFrame, figure: str, base: str = "base") -> pd.Series:
+    """Each row's mean over seeds minus that of row `base`."""
+    means = runs.groupby("row", sort=False)[figure].mean()
+    return (means - means[base]).drop(base)
+
+
+def agreement(here: pd.Series, paper: pd.Series) -> dict[str, float]:
+    """How differences from base agree with the paper's: "signs" that are the same, "of" those rows
+    that differ in the paper, and Spearman's "rank" correlation.
+    """
+    both = pd.concat([here, paper], axis=1, join="inner").dropna()
+    own, theirs = both.iloc[:, 0], both.iloc[:, 1]
+    return {"signs": int((own * theirs > 0).sum()), "of": int((theirs != 0).sum()),
+            "rank": float(both.rank().corr().iloc[0, 1])}
+
+
+def agreement_with_interval(runs: pd.DataFrame, figure: str, paper: pd.Series,
+                            draws: int = 2000) -> pd.DataFrame:
+    """`agreement`, and the 95% interval of draws in which each row draws as many of its runs as it
+    has, with replacement.
+    """
+    chance = np.random.default_rng(2017)
+    own = {row: values.to_numpy() for row, values in runs.groupby("row")[figure]}
+    drawn = []
+    for _ in range(draws):
+        means = pd.Series({row: chance.choice(x, len(x)).mean() for row, x in own.items()})
+        drawn.append(agreement((means - means["base"]).drop("base"), paper))
+    low, high = pd.DataFrame(drawn).quantile([0.025, 0.975]).to_numpy()
+    found = agreement(minus(runs, figure), paper)
+    return pd.DataFrame({"found": found, "low": dict(zip(found, low)),
+                         "high": dict(zip(found, high))})
+
+
+def along(runs: pd.DataFrame, paper: pd.Series) -> pd.DataFrame:
+    """The rank correlation of validation losses with the paper's order at each validation, a column
+    a seed.
+    """
+    curves = {}
+    for seed, own in runs.groupby("seed"):
+        losses = pd.DataFrame(dict(zip(own["row"], own["log.validation_loss"])))
+        losses.index = own["log.update"].iloc[0]
+        curves[seed] = losses.apply(
+            lambda row: row.rank().corr(paper[row.index].rank()), axis=1)
+    return pd.DataFrame(curves)

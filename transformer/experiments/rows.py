@@ -13,7 +13,7 @@ from transformer.runs import read_log, read_settings
 from transformer.weights import load_weights
 
 LOGGED = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss",
-          "validation_loss", "bleu", "f1")
+          "validation_loss", "use", "bleu", "f1")
 
 
 def public(command: str) -> str:

@@ -190,15 +190,21 @@ def look(model: nn.Module, batch) -> dict[str, float]:
     return figures
 
 
-def probe(encoded: list, model: nn.Module) -> dict[str, float]:
-    """Held-out loss with each target's own source and with its neighbour's ("use" is what that
-    costs, in nats a token), and what `look` sees. No random numbers are drawn: the model must be in
-    evaluation.
+def source_use(encoded: list, model: nn.Module) -> dict[str, float]:
+    """Held-out loss with each target's own source, and "use": what its neighbour's costs, in nats a
+    token.
     """
     own = held_out_loss(model, encoded)["validation_loss"]
     other = held_out_loss(model, neighbours(encoded))["validation_loss"]
+    return {"validation_loss": own, "use": other - own}
+
+
+def probe(encoded: list, model: nn.Module) -> dict[str, float]:
+    """`source_use`, and what `look` sees. No random numbers are drawn: the model must be in
+    evaluation.
+    """
     seen = look(model, collate(encoded, model.config.pad_id))
-    return {"validation_loss": own, "use": other - own, **seen}
+    return {**source_use(encoded, model), **seen}
 
 
 # The runs

@@ -3,6 +3,7 @@ variations`).
 """
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,14 +14,22 @@ from pathlib import Path
 import torch
 
 from transformer import variations
+from transformer.corpora import corpus_named, stream_corpus
 from transformer.data import Tokenizer, encode_pairs
+from transformer.experiments.questions import QUESTIONS
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
+from transformer.experiments.starting import source_use
+from transformer.files import data_folder, write_file
 from transformer.progress import Diverged
+from transformer.recipes import search_of
 from transformer.runs import Task, files_of, held_out_loss, stream_pairs
-from transformer.scores import bleu
+from transformer.scores import bleu, ngram_counts
 from transformer.search import translate
-from transformer.variations import QUESTIONS, TABLE_3, Row, Trial, model_of, scaled, with_changes
+from transformer.variations import TABLE_3, Row, Trial, model_of, scaled, with_changes
 from transformer.weights import load_parameters, load_weights
+
+HELD_OUT = 300  # pairs that a run is validated on, on its way
+SPLITS = ("validation", "test", "hard")  # scored in the end, where a corpus has them
 
 
 def base_of(corpus: str, large: bool = False, precision: str = "auto") -> Trial:
@@ -34,7 +43,7 @@ def base_of(corpus: str, large: bool = False, precision: str = "auto") -> Trial:
 
 def choose(names: tuple[str, ...] = ()) -> list[Row]:
     """The rows of groups or of single names, and those they are compared with, base first; Table 3
-where none is named.
+    where none is named.
 
     ValueError for an unknown name.
     """
@@ -46,65 +55,116 @@ where none is named.
             raise ValueError(f"unknown row {name!r}: choose groups ({groups}) "
                              f"or rows by name, such as {rows[1].name}")
     chosen = [row for row in rows if {row.group, row.name} & set(names)] if names else TABLE_3
-    beside = {"base", *(row.beside for row in chosen)}
+    beside = {row.beside for row in chosen}
     return [row for row in rows if row in chosen or row.name in beside]
 
 
 # One run: it is trained on a part of the corpus, and its vocabulary is learned from that, too
 
-def short_enough(pair, longest):
-    """True where neither sentence of a pair has more than so many words."""
-    return longest is None or max(len(text.split()) for text in pair) <= longest
+def words_of(pair: tuple[str, str]) -> int:
+    """The words of the longer of two sentences."""
+    return max(len(text.split()) for text in pair)
 
 
 def sample(e: Trial, split: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a trial's split; of training every n-th one (`every`), and only what is
-    short enough.
+    """Yield the pairs of a trial's split; for training those drawn from the grammar, where it asks
+    for them, and only what is short enough.
     """
-    for number, pair in enumerate(stream_pairs(e, split)):
-        if split != "train" or number % e.every == 0 and short_enough(pair, e.longest):
+    if split != "train":
+        yield from stream_pairs(e, split)
+        return
+    if e.drawn and e.corpus != "bundled":
+        raise ValueError("rows whose pairs are drawn from the grammar go with --corpus bundled")
+    pairs = stream_pairs(e, split) if e.drawn is None else drawn_pairs(e.drawn, e.folder.parent)
+    for pair in pairs:
+        if e.longest is None or words_of(pair) <= e.longest:
             yield pair
 
 
-def loss_validator(e, tokenizer, count=200, watch=None):
-    """validate(model) for `train`: only the cross-entropy of the first `count` validation pairs,
-    which is quick.
+def drawn_pairs(count: int, folder: Path) -> Iterator[tuple[str, str]]:
+    """The first pairs that the bundled corpus's grammar draws for training; 20,000 are the corpus.
+
+    They are kept in a file of folder. ValueError where the grammar is not there.
     """
-    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), count)))
-    return lambda model: held_out_loss(model, encoded)
+    path = folder / f"drawn-{count}.tsv"
+    if not path.is_file():
+        write_file(path, partial(write_drawn, count))
+    with path.open(encoding="utf8") as lines:
+        for line in lines:
+            source, target = line.rstrip("\n").split("\t")
+            yield source, target
+
+
+def write_drawn(count: int, path: Path) -> None:
+    """Draw so many pairs, none of which stands in the splits that are scored, into a file."""
+    if not (data_folder() / "grammar").is_dir():
+        raise ValueError("pairs are drawn by the grammar in data/grammar: clone the repository")
+    sys.path.insert(0, str(data_folder()))
+    from grammar.corpus import splits
+
+    with path.open("w", encoding="utf8") as file:
+        for name, pairs in splits(2017, count):  # one after the other, as the corpus was drawn
+            for pair in pairs:
+                if name == "train":
+                    file.write(f"{pair.source}\t{pair.target}\n")
+
+
+def loss_validator(e, tokenizer, count=HELD_OUT, watch=None):
+    """validate(model) for `train`: the cross-entropy of the first validation pairs, and what the
+    source is worth, which is quick.
+    """
+    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), HELD_OUT)))
+    return partial(source_use, encoded)
 
 
 TASK = Task(sample, loss_validator, model_of)
 
 
-def figures_of(model, tokenizer, pairs) -> dict:
-    """Perplexity per target token and BLEU of greedy translations; `Diverged` where there is no
-    loss.
+def figures_of(model, tokenizer, pairs: list, beam: int, alpha: float) -> dict:
+    """Perplexity per target token, BLEU, and each sentence's n-gram counts; `Diverged` where there
+    is no loss.
     """
     sources, references = zip(*pairs)
     loss = held_out_loss(model, encode_pairs(tokenizer, pairs))["validation_loss"]
     if not math.isfinite(loss):
         raise Diverged(f"after training the validation loss is {loss}")
-    found = bleu(translate(model, tokenizer, sources, beam=1), references)
+    outputs = translate(model, tokenizer, sources, beam, alpha)
+    found = bleu(outputs, references)
     return {"sentences": len(pairs), "perplexity": round(math.exp(loss), 4),
-            "bleu": {"score": round(found.score, 3), "signature": found.signature}}
+            "bleu": {"score": round(found.score, 3), "signature": found.signature},
+            "ngrams": ngram_counts(outputs, references)}
+
+
+def parts_of(pairs: list, longest: int | None) -> dict[str, list]:
+    """The pairs as long as training's, up to twice, and up to four times as long; none where
+    training has no limit, and no part without pairs.
+    """
+    if longest is None:
+        return {}
+    limits = {"short": (0, 1), "double": (1, 2), "longer": (2, 4)}
+    parts = {name: [pair for pair in pairs if low * longest < words_of(pair) <= high * longest]
+             for name, (low, high) in limits.items()}
+    return {name: part for name, part in parts.items() if part}
 
 
 def score(e: Trial, device: torch.device) -> dict:
-    """A finished trial on its validation split; where `longest` is set also on its short and its
-    long part.
+    """A finished trial on the splits of its corpus, of own files on the pairs kept for validation,
+    with the corpus's search.
     """
     tokenizer, model = Tokenizer.load(e.folder / "tokenizer.json"), model_of(e, device)
     load_parameters(model, load_weights(e.folder / "model.safetensors")[0], e.folder)
-    pairs = list(stream_pairs(e, "validation"))
-    parts = {"short": [], "long": []}
-    for pair in pairs if e.longest is not None else []:
-        parts["short" if short_enough(pair, e.longest) else "long"].append(pair)
-    found = figures_of(model.eval(), tokenizer, pairs)
-    for name, part in parts.items():
-        if part:
-            found[name] = figures_of(model, tokenizer, part)
-    return {"validation": found}
+    model.eval()
+    own = e.source_file is not None
+    search = search_of("files" if own else e.corpus)
+    found: dict[str, dict] = {"search": dict(zip(("beam", "alpha"), search))}
+    for split in ("validation",) if own else SPLITS:
+        if own or split in corpus_named(e.corpus).splits:
+            read = stream_pairs(e, split) if own else stream_corpus(e.corpus, split)
+            pairs = list(read)
+            found[split] = figures_of(model, tokenizer, pairs, *search)
+            for name, part in parts_of(pairs, e.longest).items():
+                found[split][name] = figures_of(model, tokenizer, part, *search)
+    return found
 
 
 # All runs
@@ -113,7 +173,7 @@ def job_of(row: Row, base: Trial, seed: int, command: str) -> Job:
     """A row with a seed."""
     e = with_changes(base, {**scaled(row.changes, base), "seed": seed})
     known = {"group": row.group, "row": row.name, "beside": row.beside, **settings_of(e),
-             "every": e.every, "longest": e.longest, "without": e.without}
+             "drawn": e.drawn, "longest": e.longest, "without": e.without}
     do = partial(train_and_score, e, score, command, task=TASK)
     return Job(f"{row.name}-seed{seed}", do, known, command)
 
@@ -121,7 +181,7 @@ def job_of(row: Row, base: Trial, seed: int, command: str) -> Job:
 def run_variations(base: Trial, rows: list[Row], seeds: list[int], folder: Path, devices: list[str],
                    command: str, record: Path | None = None) -> list[dict]:
     """Train and score all rows with all seeds, but for those that the file of results holds; see
-`run_jobs`.
+    `run_jobs`.
 
     All rows are trained with the first seed before any is trained with the second. Raises
     ValueError or OSError for a corpus, a folder or a record that cannot be used.
