@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from transformer.scores import bleu_of_counts
+
 FIGURES = {"perplexity": "validation.perplexity", "bleu": "validation.bleu"}
 # Differences of the paper, whose table has one number a row, that may be chance
 HARDLY = {"perplexity": 0.05, "bleu": 0.3}
@@ -167,3 +169,25 @@ def along(runs: pd.DataFrame, paper: pd.Series) -> pd.DataFrame:
         curves[seed] = losses.apply(
             lambda row: row.rank().corr(paper[row.index].rank()), axis=1)
     return pd.DataFrame(curves)
+
+
+# Two outputs of the same sentences, from their n-gram counts (`transformer.scores.ngram_counts`)
+
+def counts_at(counts: dict, places) -> dict:
+    """The counts of sentences at some places: a slice, or numbers."""
+    return {name: np.asarray(column)[places].tolist() for name, column in counts.items()}
+
+
+def paired_bootstrap(one: dict, other: dict, draws: int = 1000) -> dict[str, float]:
+    """One output's BLEU minus another's, by drawing the sentences again: "difference", "low" and
+    "high" (95%), and sacreBLEU's "p", with its seed.
+    """
+    n, chance = len(one["output"]), np.random.default_rng(12345)
+    difference = bleu_of_counts(one) - bleu_of_counts(other)
+    drawn = chance.choice(n, size=(draws, n), replace=True)
+    again = np.array([bleu_of_counts(counts_at(one, places)) -
+                      bleu_of_counts(counts_at(other, places)) for places in drawn])
+    low, high = np.quantile(again, [0.025, 0.975])
+    far = np.abs(again) - np.abs(again).mean() > abs(difference)
+    return {"difference": difference, "low": float(low), "high": float(high),
+            "p": float((far.sum() + 1) / (draws + 1))}

@@ -1,84 +1,98 @@
-"""Table 2 in small: a plain RNN, an RNN with attention, a convolutional model and a Transformer,
-for notebook 16.
+"""Table 2 in small: recurrent, convolutional and attentional families of models side by side, for
+notebook 16, and Transformers that know places in different ways, for notebook 07.
 
     python -m transformer.experiments.table2
-    python -m transformer.experiments.table2 --corpus multi30k --seeds 1
+    python -m transformer.experiments.table2 --corpus multi30k
 
-All four have the same corpus, vocabulary, batches, updates (so tokens seen), loss, schedule,
-clipping, dropout and averaging, and within 10% as many parameters. Only the schedule's peak is each
-family's own: three are tried (and more while the best is the first or last of them) in shorter runs
-of the first seed, and validation BLEU (greedy search, averaged weights) decides. Then each seed
-trains in full and translates the test split once, with beam 4; of the bundled corpus also the split
-of unseen combinations and lengths. Minutes are those of training alone, on one thread: the median
-over stretches of a run, times their number. All figures of one corpus should come from the same
-machine.
+All have the same corpus, vocabulary, batches, updates (so tokens seen), loss, clipping, dropout and
+averaging, and within 10% as many parameters. Each family's own are the peak of the learning rate,
+the length of its warm-up, and the length penalty of the search, all chosen on validation by a rule
+that stands in data/runs/table2.md beside what was expected. With the first seed a family is tuned
+and trained in full, one family after another; then come the other seeds. Every run keeps for each
+test sentence what BLEU counts, and on its way the loss and BLEU of 200 validation sentences.
+Minutes are those of training alone: the median over stretches of a run, times their number.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from transformer.convolution import ConvolutionConfig
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs, lengths_of
 from transformer.experiments import runner
-from transformer.experiments.records import write_rows
+from transformer.experiments.analysis import beside, counts_at
+from transformer.experiments.positions import placed
+from transformer.experiments.records import read_rows, under, write_rows
 from transformer.experiments.runner import Job
+from transformer.experiments.table3 import loss_validator
 from transformer.files import data_folder
 from transformer.hardware import training_flops
+from transformer.interrupt import Interrupted
 from transformer.optimizer import peak_rate
 from transformer.pretrained import load, parameters_of
 from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig
-from transformer.runs import Experiment, Task, held_out_loss, read_log, stream_pairs
-from transformer.scores import bleu
+from transformer.runs import Experiment, Task, read_log, stream_pairs, validator
+from transformer.scores import bleu, bleu_of_counts, exact_match, ngram_counts, scores
 from transformer.search import translate
 from transformer.training import TrainingConfig
-from transformer.translation import score_report
 
-STRETCHES, BUCKETS = 24, 6  # validations in a run, groups of sentences by length
+STRETCHES = 20  # validations in a run
 COMMAND = "python -m transformer.experiments.table2"
+BASE = "transformer"  # the paper's: sines, norms last
+# Parts of a test split that are scored by themselves, too: the places of their sentences
+PARTS = {"hard": {"combinations": slice(0, 700), "longer": slice(700, 1000)}}
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What the families share, and their sizes."""
 
-    models: dict  # {family: configuration}
-    training: TrainingConfig  # of a whole run; seed, factor and save_every are set run by run
-    choice: int  # updates of the runs that choose the peak of the learning rate
+    models: dict  # {family: configuration}, in the order in which they are run
+    training: TrainingConfig  # of a whole run; seed, factor, warmup, save_every are set run by run
+    choice: int = 1000  # updates of the runs that choose peak and warm-up
     tests: tuple = ("test",)  # splits that count once all is chosen
     rates: tuple = (0.00125, 0.0025, 0.005)  # the peaks to begin with: each twice the one before
     most: int = 6  # peaks tried at most
+    warmups: tuple = (300, 100, 600)  # the first goes with all peaks, the others with the best
+    alphas: tuple = (0.6, 0.0, 1.2, 1.8)  # of length penalties that score alike the first is taken
+    beam: int = 4
 
 
-def families(vocab_size, P_drop, wide, attentive, blocks, transformer):
-    """The four configurations, from the widths of the RNNs, the convolutional model's blocks, and
-    the Transformer.
+def families(vocab_size, P_drop, wide, attentive, blocks, transformer) -> dict:
+    """All configurations, from the widths of the RNNs, the convolutional model's blocks, and the
+    Transformer.
     """
     shared = dict(vocab_size=vocab_size, P_drop=P_drop, max_positions=256)
-    return {"rnn": RecurrenceConfig(d_model=wide, attention=False, **shared),
-            "rnn-attention": RecurrenceConfig(d_model=attentive, **shared),
+    sines = replace(transformer, **shared)
+    return {"rnn-attention": RecurrenceConfig(d_model=attentive, **shared),
+            BASE: sines,
+            "rotary": replace(sines, positions="rotary"),
+            "sines-shifted": placed(sines, "shifted"),
+            "bias": placed(sines, "bias"),
+            "none": placed(sines, "none"),
+            "sines-rotary": placed(sines, "both"),
+            "learned": replace(sines, positions="learned"),
+            "pre-norm": replace(sines, norm_first=True),
+            "rotary-pre-norm": replace(sines, positions="rotary", norm_first=True),
             "convolution": ConvolutionConfig(d_model=128, N=blocks, **shared),
-            "transformer": replace(transformer, **shared)}
+            "rnn": RecurrenceConfig(d_model=wide, attention=False, **shared)}
 
 
-# Sizes like those of the recipes, and fewer updates: all must be done four times over
-SHARED = TrainingConfig(clip=1.0, keep=5)
+SHARED = TrainingConfig(updates=4000, clip=1.0, keep=5)
 COMPARISONS = {
     "bundled": Comparison(
         families(3500, 0.0, 176, 168, 4, recipe("bundled")["model"]),
-        replace(SHARED, updates=3000, batch_tokens=400, warmup=300, precision="fp32"),
-        choice=1500, tests=("test", "hard")),
+        replace(SHARED, batch_tokens=400, precision="fp32"), tests=("test", "hard")),
     "multi30k": Comparison(
         families(6000, 0.2, 192, 184, 6, recipe("multi30k")["model"]),
-        replace(SHARED, updates=2000, batch_tokens=4096, warmup=400, precision="bf16"), choice=600),
+        replace(SHARED, batch_tokens=4096, precision="bf16")),
 }
 
 
@@ -91,40 +105,52 @@ def check_sizes(models: dict) -> None:
                          "change a width or a depth")
 
 
-# The learning rate
+# What is chosen: {(peak, warm-up): validation BLEU} are the runs that helped to
+
+def best_of(tried: dict) -> tuple[float, int]:
+    """The peak and the warm-up with the highest BLEU; of equals, those tried first."""
+    return max(tried, key=tried.get)
+
 
 def next_rates(tried: dict, first: tuple, most: int) -> list:
-    """The peaks to try next, given {peak: validation BLEU}; none where the best lies inside, or
-    `most` have been tried.
+    """The peaks to try next, given {peak: BLEU}; none where the best lies inside, or `most` have
+    been tried.
 
     First come those of `first`; then, while the best is the smallest or the largest, half or twice
     it.
     """
     if waiting := [rate for rate in first if rate not in tried]:
         return waiting
-    best = best_rate(tried)
+    best = best_of(tried)
     if len(tried) >= most or min(tried) < best < max(tried):
         return []
     return [best / 2 if best == min(tried) else best * 2]
 
 
-def best_rate(tried: dict) -> float:
-    """The peak with the highest validation BLEU; of equals, the smallest."""
-    return max(sorted(tried), key=tried.get)
+def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]:
+    """The peaks and warm-ups to try next: all peaks with the first warm-up, then the best of them
+    with the others.
+    """
+    first, *others = comparison.warmups
+    peaks = {rate: found for (rate, warmup), found in tried.items() if warmup == first}
+    if rates := next_rates(peaks, comparison.rates, comparison.most):
+        return [(rate, first) for rate in rates]
+    return [(best_of(peaks), warmup) for warmup in others
+            if (best_of(peaks), warmup) not in tried]
 
 
 # One run
 
-def timed_validator(e, tokenizer, count=200, watch=None):
-    """validate(model) for `train`: the validation loss, and the seconds of training since its last
-    call ended.
+def timed_validator(of: Callable, e, tokenizer, count=200, watch=None):
+    """validate(model) for `train`: what of(e, tokenizer, count) finds, and the seconds of training
+    since the last call ended.
     """
-    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), count)))
+    figures = of(e, tokenizer, count)
     before = [time.monotonic(), time.process_time()]
 
     def validate(model):
         wall, cpu = time.monotonic() - before[0], time.process_time() - before[1]
-        row = {**held_out_loss(model, encoded), "wall_seconds": wall, "cpu_seconds": cpu}
+        row = {**figures(model), "wall_seconds": wall, "cpu_seconds": cpu}
         before[:] = time.monotonic(), time.process_time()
         return row
 
@@ -142,116 +168,187 @@ def minutes(log: list[dict]) -> dict:
             for name, of_one in seconds.items()}
 
 
-def by_length(sources, outputs, references) -> list[dict]:
-    """BLEU of groups of sentences by the words of their sources: about equally many sentences in
-    each, at most `BUCKETS` groups, no length in two.
-    """
-    rows = pd.DataFrame({"words": [len(source.split()) for source in sources],
-                         "output": outputs, "reference": references})
-    buckets = np.ceil(BUCKETS * rows["words"].rank(pct=True))
-    return [{"from": int(own["words"].min()), "to": int(own["words"].max()), "sentences": len(own),
-             "bleu": round(bleu([*own["output"]], [*own["reference"]]).score, 2)}
-            for _, own in rows.groupby(buckets)]
-
-
-def score(tests: tuple, e: Experiment, device) -> dict:
-    """Greedy BLEU of a finished run on validation; the test splits with beam 4; FLOPs, and minutes
-    of training.
-    """
-    (model, tokenizer), log = load(e.folder, device), read_log(e.folder)
-    sources, references = zip(*stream_pairs(e, "validation"))
-    found = bleu(translate(model, tokenizer, sources, beam=1), references)
-    greedy = {"score": round(found.score, 2), "signature": found.signature}
-    figures = {"validation": {"bleu": greedy, "beam": 1}}
-    for split in tests:
-        sources, references = zip(*stream_corpus(e.corpus, split))
-        outputs = translate(model, tokenizer, sources, beam=4)
-        figures[split] = {"sentences": len(sources), "beam": 4, "alpha": 0.6,
-                          **score_report(outputs, references, corpus=e.corpus),
-                          "lengths": by_length(sources, outputs, references)}
+def flops_of(e: Experiment, tokenizer) -> float:
+    """FLOPs of training for each target token of an experiment's corpus."""
     encoded = encode_pairs(tokenizer, list(stream_pairs(e, "train")))
     source, target = lengths_of(encoded, range(len(encoded)))
-    flops = training_flops(e.model, source.astype(float), target - 1.0).sum() / (target - 1).sum()
-    return {**figures, "flops": float(f"{log[-1]['tokens'] * flops:.4g}"), **minutes(log)}
+    flops = training_flops(e.model, source.astype(float), target - 1.0)
+    return float(flops.sum() / (target - 1).sum())
+
+
+def choose_alpha(comparison: Comparison, model, tokenizer, pairs: list) -> dict:
+    """{"alpha", "by_alpha": {alpha: BLEU}} of validation pairs."""
+    sources, references = zip(*pairs)
+    found = {alpha: round(bleu(translate(model, tokenizer, sources, comparison.beam, alpha),
+                               references).score, 2) for alpha in comparison.alphas}
+    return {"alpha": max(found, key=found.get),
+            "by_alpha": {f"{alpha:g}": score for alpha, score in found.items()}}
+
+
+def score_choice(e: Experiment, device) -> dict:
+    """Greedy BLEU of a finished run on validation, by its averaged weights."""
+    model, tokenizer = load(e.folder, device)
+    sources, references = zip(*stream_pairs(e, "validation"))
+    found = bleu(translate(model, tokenizer, sources, beam=1), references)
+    return {"validation": {"bleu": {"score": round(found.score, 2), "signature": found.signature},
+                           "beam": 1}}
+
+
+def score(comparison: Comparison, alpha: float | None, e: Experiment, device) -> dict:
+    """A finished run on validation and on the test splits, sentence by sentence; FLOPs, and minutes
+    of training. alpha: None where validation shall choose it.
+    """
+    (model, tokenizer), log = load(e.folder, device), read_log(e.folder)
+    figures = score_choice(e, device)
+    if alpha is None:
+        pairs = list(stream_pairs(e, "validation"))
+        figures["validation"] |= choose_alpha(comparison, model, tokenizer, pairs[::2])
+        alpha = figures["validation"]["alpha"]
+    for split in comparison.tests:
+        sources, references = zip(*stream_corpus(e.corpus, split))
+        outputs = translate(model, tokenizer, sources, comparison.beam, alpha)
+        found = {name: {"score": round(s.score, 2), "signature": s.signature}
+                 for name, s in scores(outputs, references, resamples=0).items()}
+        figures[split] = {"sentences": len(sources), "beam": comparison.beam, "alpha": alpha,
+                          **found, "exact_match": exact_match(outputs, references),
+                          "ngrams": ngram_counts(outputs, references)}
+    flops = log[-1]["tokens"] * flops_of(e, tokenizer)
+    return {**figures, "flops": float(f"{flops:.4g}"), **minutes(log)}
 
 
 # All of them
 
-def job_of(comparison: Comparison, corpus: str, family: str, rate: float, seed: int,
-           whole: bool) -> Job:
-    """A family with a peak and a seed: the whole run, scored on the test splits, or the shorter one
-    that helps to choose.
+@dataclass(frozen=True)
+class Plan:
+    """A comparison on a corpus; the first of the seeds chooses."""
+
+    comparison: Comparison
+    corpus: str
+    seeds: tuple
+
+    def job(self, family: str, rate: float, warmup: int, seed: int,
+            updates: int | None = None, alpha: float | None = None) -> Job:
+        """A whole run of a family, or one of so many updates that helps to choose."""
+        own, c = self.comparison, self.comparison.models[family]
+        what = "choice" if updates else "run"
+        updates = updates or own.training.updates
+        training = replace(own.training, updates=updates, seed=seed, warmup=warmup,
+                           save_every=max(1, updates // STRETCHES),
+                           factor=rate / peak_rate(c.d_model, warmup))
+        e = Experiment(self.corpus, model=c, training=training)
+        scored, watched = score_choice, loss_validator
+        if what == "run":
+            scored, watched = partial(score, own, alpha), validator
+        task = Task(validator=partial(timed_validator, watched))
+        do = partial(runner.train_and_score, e, scored, COMMAND, task=task)
+        known = {"what": what, "family": family, "rate": rate, **runner.settings_of(e)}
+        return Job(f"{family}-{rate:g}-{warmup}-{seed}-{updates}", do, known, COMMAND)
+
+    def next_jobs(self, rows: list[dict]) -> list[Job]:
+        """All jobs that can be begun, given the rows of those that are finished; most urgent
+        first.
+        """
+        jobs, first = [], self.seeds[0]
+        done = {(row["family"], row["seed"]): row for row in rows if row["what"] == "run"}
+        for seed in self.seeds:
+            for family in self.comparison.models:
+                tried = self.tried(rows, family)
+                choices = next_choices(self.comparison, tried)
+                if seed == first and choices:
+                    jobs += [self.job(family, *choice, first, self.comparison.choice)
+                             for choice in choices]
+                if choices or (family, seed) in done:
+                    continue
+                alpha = done.get((family, first), {}).get("test.alpha")
+                if seed == first or (family, first) in done:
+                    jobs.append(self.job(family, *best_of(tried), seed, alpha=alpha))
+        return jobs
+
+    def tried(self, rows: list[dict], family: str) -> dict:
+        """{(peak, warm-up): validation BLEU} of the runs that chose; one that diverged has 0."""
+        return {(row["rate"], row["training.warmup"]): row.get("validation.bleu", 0.0)
+                for row in rows if row["what"] == "choice" and row["family"] == family}
+
+
+def run_plan(plan: Plan, folder: Path, devices: list[str], record: Path,
+             minutes: float | None = None) -> None:
+    """Do all jobs of a plan that the record does not hold, as many at a time as there are devices.
+
+    Raises Interrupted after so many minutes; see `run_jobs`.
     """
-    c, updates = comparison.models[family], comparison.choice
-    if whole:
-        updates = comparison.training.updates
-    training = replace(comparison.training, updates=updates, seed=seed,
-                       save_every=max(1, updates // STRETCHES),
-                       factor=rate / peak_rate(c.d_model, comparison.training.warmup))
-    e = Experiment(corpus, model=c, training=training)
-    scored = partial(score, comparison.tests if whole else ())
-    do = partial(runner.train_and_score, e, scored, COMMAND, task=Task(validator=timed_validator))
-    known = {"what": "run" if whole else "choice", "family": family, "rate": rate,
-             **runner.settings_of(e)}
-    return Job(f"{family}-{rate:g}-{seed}-{updates}", do, known, COMMAND)
+    check_sizes(plan.comparison.models)
+    end = time.monotonic() + 60 * (minutes or float("inf"))
+    while jobs := plan.next_jobs(read_rows(record)):
+        left = (end - time.monotonic()) / 60
+        if left <= 0:
+            raise Interrupted("no time left; the same command goes on")
+        print(f"{time.strftime('%H:%M')}: at least {len(jobs)} to do")
+        runner.run_jobs(jobs[:len(devices)], folder, devices, record, minutes and left)
 
 
-def length_rows(runs: list[dict], tests: tuple) -> list[dict]:
-    """Rows "length" (mean over seeds, deviation) from what the runs have; it leaves the runs."""
-    rows = pd.DataFrame([
-        {**run, **bucket, "what": "length", "split": split}
-        for run in runs for split in tests for bucket in run.pop(f"{split}.lengths")])
-    same = ["what", "command", "commit", "hardware", "corpus", "family", "split", "from", "to",
-            "sentences"]
-    over_seeds = rows.groupby(same, sort=False, dropna=False)["bleu"]
-    found = over_seeds.agg(**{"bleu": "mean", "bleu.deviation": "std", "seeds": "count"}).round(2)
-    found = found.reset_index().astype(object)
-    return found.where(found.notna(), None).to_dict("records")
+# What the runs say, as data/runs/table2.md laid down
+
+def part_scores(run: dict, split: str) -> dict[str, float]:
+    """{"hard": BLEU, "hard.longer": BLEU, ...}: a run's scores on a split and its parts."""
+    counts = under(run, f"{split}.ngrams")
+    parts = {split: slice(None)} | {
+        f"{split}.{part}": places for part, places in PARTS.get(split, {}).items()}
+    return {f"part.{part}": round(bleu_of_counts(counts_at(counts, places)), 3)
+            for part, places in parts.items()}
 
 
-def choose_rates(comparison: Comparison, corpus: str, seed: int, folder: Path,
-                 devices: list[str]) -> tuple[dict, list[dict]]:
-    """The best peak of each family, and the rows of the shorter runs that say so."""
-    tried, rows = {family: {} for family in comparison.models}, []
-    while True:
-        jobs = []
-        for family, rates in tried.items():
-            for rate in next_rates(rates, comparison.rates, comparison.most):
-                jobs.append(job_of(comparison, corpus, family, rate, seed, whole=False))
-        if not jobs:
-            return {family: best_rate(rates) for family, rates in tried.items()}, rows
-        for row in runner.run_jobs(jobs, folder, devices):  # one that diverged has no BLEU
-            tried[row["family"]][row["rate"]] = row.get("validation.bleu", 0.0)
-            rows.append({name: row[name] for name in row if not name.startswith("log.")})
+def differences(runs: list[dict], part: str) -> list[dict]:
+    """Every family minus `BASE` in the column part; none before there are two seeds."""
+    frame = pd.DataFrame(runs).rename(columns={"family": "row"})
+    if BASE not in set(frame["row"]) or frame.groupby("row")["seed"].nunique().max() < 2:
+        return []
+    origin = {name: runs[0][name] for name in ("command", "commit", "hardware", "corpus")}
+    found, seeds = beside(frame, part, BASE), frame["row"].value_counts()
+    part = part.removeprefix("part.")
+    return [{"what": "difference", "name": f"difference-{part}-{family}", **origin, "part": part,
+             "family": family, "seeds": int(seeds[family]),
+             **{f"bleu.{name}": float(f"{value:.3g}") for name, value in own.items()}}
+            for family, own in found.iterrows()]
 
 
-def run_table(comparison: Comparison, corpus: str, seeds: tuple, folder: Path, devices: list[str],
-              record: Path) -> None:
-    """Choose each family's rate, train and score every seed, and write the file of results."""
-    check_sizes(comparison.models)
-    best, choices = choose_rates(comparison, corpus, seeds[0], folder, devices)
-    jobs = [job_of(comparison, corpus, family, rate, seed, whole=True)
-            for family, rate in best.items() for seed in seeds]
-    runs = runner.run_jobs(jobs, folder, devices)
-    lengths = length_rows(runs, comparison.tests)
-    write_rows(record, [*runs, *choices, *lengths])
+def summarize(record: Path) -> None:
+    """Write what follows from the runs in the file of results into it."""
+    rows = [row for row in read_rows(record) if row["what"] in ("choice", "run")]
+    runs = [row for row in rows if row["what"] == "run" and "diverged" not in row]
+    for run in runs:
+        for split in ("test", "hard"):
+            if f"{split}.ngrams.output" in run:
+                run |= part_scores(run, split)
+    parts = [name for name in (runs[0] if runs else {}) if name.startswith("part.")]
+    if rows:
+        write_rows(record, [*rows, *(row for part in parts for row in differences(runs, part))])
 
 
 def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3),
-         workers: int = 1, folder: Path | None = None, record: Path | None = None) -> None:
-    """Four families of models on one corpus, side by side.
+         families: tuple[str, ...] = (), workers: int = 1, device: str = "cpu",
+         folder: Path | None = None, record: Path | None = None,
+         minutes: float | None = None) -> None:
+    """Families of models on one corpus, side by side.
 
     Args:
         corpus: what they learn from
         seeds: the first chooses the rate, too
-        workers: runs at the same time, one thread each
-        folder: where the runs are kept (runs/families-<corpus> where not given)
-        record: the file of results (data/runs/families-<corpus>.json where not given)
+        families: some of them (all where none is named)
+        workers: runs at the same time; on a CPU one thread each
+        device: cpu, or cuda
+        folder: where the runs are kept (runs/table2-<corpus> where not given)
+        record: the file of results (data/runs/table2-<corpus>.json where not given)
+        minutes: stop after so many; the same command goes on
     """
-    name = f"families-{corpus}"
-    record = record or data_folder() / "runs" / f"{name}.json"
-    folder, devices = folder or Path("runs") / name, runner.devices_for("cpu", workers)
-    run_table(COMPARISONS[corpus], corpus, seeds, folder, devices, record)
+    comparison = COMPARISONS[corpus]
+    models = {name: comparison.models[name] for name in families or comparison.models}
+    plan = Plan(replace(comparison, models=models), corpus, seeds)
+    record = record or data_folder() / "runs" / f"table2-{corpus}.json"
+    folder = folder or Path("runs") / f"table2-{corpus}"
+    try:
+        run_plan(plan, folder, runner.devices_for(device, workers), record, minutes)
+    finally:
+        summarize(record)
 
 
 if __name__ == "__main__":
