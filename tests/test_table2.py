@@ -12,6 +12,7 @@ from transformer.decoding import KeyValueCache
 from transformer.experiments import positions, table2
 from transformer.experiments.analysis import counts_at, paired_bootstrap
 from transformer.experiments.records import flatten, read_rows, table, write_rows
+from transformer.figures import families
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids
@@ -202,6 +203,16 @@ def test_differences_are_those_of_the_parts(tmp_path):
     assert by["hard.longer"]["bleu.difference"] < -15 < by["hard"]["bleu.difference"] < -4
     assert by["hard"]["bleu.p"] < 0.001 and len(found) == 6 + 3
     assert by["hard.combinations"]["bleu.difference"] == pytest.approx(0, abs=1e-9)
+
+
+def test_groups_by_length_are_of_like_size_and_split_no_length():
+    words = [len(source.split()) for source, _ in read_corpus("bundled", "test")]
+    found = families.buckets(words)
+    assert sorted(i for *_, places in found for i in places) == list(range(len(words)))
+    assert all(a[1] < b[0] for a, b in zip(found, found[1:]))
+    counts = [len(places) for *_, places in found]
+    assert len(found) == 6 and max(counts) < 3 * min(counts)
+    assert families.buckets([5] * 9 + [9])[0] == (5, 5, list(range(9)))
 
 
 def test_kept_families_compare_like_with_like():

@@ -37,6 +37,20 @@ def families() -> pd.DataFrame:
     return spread(runs, by, ["test.bleu", "hard.bleu"]).join(cost).reset_index()
 
 
+def families_tuned() -> pd.DataFrame:
+    """Table 2 with everything tuned, and kinds of positions: a row a corpus and family, and its
+    differences from the Transformer on the harder set.
+    """
+    by, rows = ["corpus", "family"], table("table2-*")
+    judged = ["bleu.difference", "bleu.low", "bleu.high", "bleu.p"]
+    rows = rows.reindex(columns=rows.columns.union(["part", *judged], sort=False))
+    runs = rows.query("what == 'run'")
+    scores = spread(runs, by, ["part.test", "part.hard.combinations", "part.hard.longer"])
+    own = ["parameters", "rate", "training.warmup", "minutes.cpu"]
+    differences = rows.query("part == 'hard'").set_index(by)[judged]
+    return scores.join([runs.groupby(by, sort=False)[own].mean(), differences]).reset_index()
+
+
 def variations() -> pd.DataFrame:
     """Table 3: every row over seeds, and its differences from the row that it stands beside."""
     found = []

@@ -1,0 +1,109 @@
+"""Families of models side by side, from the rows of data/runs/table2-*.json."""
+
+from statistics import mean
+
+from transformer.experiments.analysis import counts_at
+from transformer.experiments.records import under
+from transformer.plotting import COLOURS, STYLES, lines, new_axes, tick_labels
+from transformer.scores import bleu_of_counts
+
+LABELS = {"rnn": "RNN, one vector", "rnn-attention": "RNN with attention",
+          "convolution": "convolution", "transformer": "Transformer: sines, norms last",
+          "pre-norm": "sines, norms first", "rotary": "rotary",
+          "rotary-pre-norm": "rotary, norms first", "bias": "a bias for each distance",
+          "sines-shifted": "sines, shifted in training", "sines-rotary": "sines and rotary",
+          "learned": "learned positions", "none": "no positions"}
+
+
+def runs_by_family(rows, families=()):
+    """{family: its finished runs}, in the order of families, or of `LABELS`."""
+    runs = [row for row in rows if row["what"] == "run" and "diverged" not in row]
+    found = {family: [run for run in runs if run["family"] == family]
+             for family in families or LABELS}
+    return {family: own for family, own in found.items() if own}
+
+
+def costs(run):
+    """What a run had spent at each validation, in four currencies."""
+    tokens = run["log.tokens"]
+    return {"updates": run["log.update"], "target tokens": tokens,
+            "FLOPs": [run["flops"] * n / run["tokens"] for n in tokens],
+            "seconds of one thread": [60 * run["minutes.cpu"] * n / run["updates"]
+                                      for n in run["log.update"]]}
+
+
+def learning(rows, families=(), title="", size=(4.2, 3.2)):
+    """Greedy BLEU on validation along the runs, mean over seeds, against each of `costs`."""
+    axes = new_axes(*size, rows=2, columns=2, sharey=True)
+    for family, runs in runs_by_family(rows, families).items():
+        curve = [mean(values) for values in zip(*(run["log.bleu"] for run in runs))]
+        place = list(families or LABELS).index(family)
+        style = dict(color=COLOURS[place % len(COLOURS)], linestyle=STYLES[place % len(STYLES)])
+        for ax, (currency, spent) in zip(axes.flat, costs(runs[0]).items()):
+            ax.plot(spent, curve, label=LABELS[family], linewidth=1.2, **style)
+            ax.set(xlabel=currency)
+            ax.grid(alpha=0.3)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("validation BLEU, greedy")
+    axes[0, 0].legend(fontsize=7)
+    axes[0, 0].figure.suptitle(title)
+    return axes
+
+
+def by_part(rows, families=(), parts=("hard.combinations", "hard.longer"), title=""):
+    """BLEU on parts of a test split: a point a run, families from the top down."""
+    found = runs_by_family(rows, families)
+    ax = new_axes(5.4, 0.34 * len(found) + 1)
+    for part, colour, marker in zip(parts, COLOURS, "os^"):
+        points = [(run[f"part.{part}"], place) for place, runs in enumerate(found.values())
+                  for run in runs]
+        ax.plot(*zip(*points), marker, color=colour, markersize=5, alpha=0.8,
+                label=part.replace("hard.", "harder set: "))
+    tick_labels(ax.yaxis, [LABELS[family] for family in found], len(found))
+    ax.invert_yaxis()
+    ax.set(xlabel="BLEU")
+    ax.figure.suptitle(title)
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(parts))
+    return ax
+
+
+def buckets(words, groups=6):
+    """[(first, last, places)]: sentences grouped by their words, about equally many in each, and no
+    length in two groups.
+    """
+    order = sorted(range(len(words)), key=words.__getitem__)
+    found, rest = [], order
+    for left in range(groups, 0, -1):
+        if not rest:
+            break
+        last = words[rest[max(0, len(rest) // left - 1)]]
+        own = [i for i in rest if words[i] <= last]
+        found.append((words[own[0]], last, own))
+        rest = rest[len(own):]
+    return found
+
+
+def by_length(rows, words, split="hard", families=(), ax=None, title=""):
+    """BLEU by the number of words in the source, mean over seeds; words: of each sentence."""
+    grouped, curves = buckets(words), {}
+    for family, runs in runs_by_family(rows, families).items():
+        kept = [under(run, f"{split}.ngrams") for run in runs]
+        curves[LABELS[family]] = [mean(bleu_of_counts(counts_at(own, places)) for own in kept)
+                                  for *_, places in grouped]
+    ax = lines(range(len(grouped)), curves, "words of the source", "BLEU", title, ax=ax,
+               markers=True)
+    names = [f"{first}-{last}" for first, last, _ in grouped]
+    ax.set_xticks(range(len(names)), names, fontsize=8)
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def print_differences(rows, part="hard"):
+    """Each family minus the Transformer on a part of a test split, with its interval, and p."""
+    print(f"{part}: BLEU minus that of the Transformer with sines, 95% interval, p after Holm")
+    for row in rows:
+        if row["what"] == "difference" and row["part"] == part:
+            low, high, p = (row[f"bleu.{name}"] for name in ("low", "high", "p"))
+            print(f"{LABELS[row['family']]:28} {row['seeds']} seeds {row['bleu.difference']:+6.1f}"
+                  f"  ({low:+.1f} to {high:+.1f})  p {p:.2g}")
