@@ -11,7 +11,7 @@ from transformer.attention import causal_mask
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search
-from transformer.experiments import table3
+from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
 from transformer.model import Transformer, TransformerConfig
@@ -112,7 +112,8 @@ def test_parameters(row):
     ("P_drop=0.0", dict(P_drop=0.0)),
     ("epsilon_ls=0.2", dict(epsilon_ls=0.2)), ("positions=learned", dict(positions="learned")),
     ("big", dict(d_model=128, d_ff=512, h=16, P_drop=0.3, updates=1500)),
-    ("N=8,factor=0.5,short", dict(N=4, factor=0.25, updates=375)),
+    ("N=8,factor=0.5,short", dict(N=4, factor=0.25, updates=375)), ("big,tried=2", dict(
+        d_model=128, d_ff=512, h=16, P_drop=0.3, factor=1.0, updates=375)),
     ("narrow,drawn=3000", dict(d_model=32, d_ff=128, drawn=3000)), ("without=W_V", dict(without="W_V")),
     ("positions=learned,longest=8", dict(positions="learned", longest=8, drawn=ENDLESS))])
 def test_scaled(name, expected):
@@ -266,3 +267,38 @@ def test_choose():
     assert len(choose(["simple"])) == 6 and choose(["base"]) == [TABLE_3[0]]
     with pytest.raises(ValueError, match=r"unknown row 'F': choose groups \(base, A, B, C, D, E, big, rates, tuned"):
         choose(["A", "F"])
+
+
+# Rates
+
+def result(row, use=3.0, losses=(4.0, 3.0, 2.0, 1.0)):
+    updates = [10 * (1 + i) for i in range(len(losses))]
+    return {"row": row, "log.use": [0.0, use, use], "log.update": updates, "updates": updates[-1],
+            "log.validation_loss": list(losses)}
+
+
+@pytest.mark.parametrize("fails, factor", [
+    (set(), 2), ({"base,tried=4"}, 1), ({"N=8,tried=2", "big,tried=1"}, 0.5), ({"big,tried=2", "base,tried=2"}, 0.5)])
+def test_the_common_rate_is_the_largest_at_which_all_learn_and_base_at_twice(fails, factor):
+    def run(base, names, seeds):
+        return [result(name, use=0.9) if name in fails else result(name) for name in names]
+
+    assert rates.common_factor(run, SMALL) == factor
+
+
+def test_no_rate_lets_all_learn():
+    with pytest.raises(ValueError, match="try lower ones"):
+        rates.common_factor(lambda base, names, seeds: [{"row": name, "diverged": "nan"} for name in names], SMALL)
+
+
+def test_a_row_is_trained_again_where_another_rate_was_better_after_a_quarter():
+    asked = []
+
+    def run(base, names, seeds):
+        asked.append((names, seeds))
+        return [result(name, losses=[5.0, 3.9 if name == "big,factor=0.25,short" else 4.1]) for name in names]
+
+    found = rates.tune(run, SMALL, [result("N=8"), result("big")])
+    assert [row["row"] for row in found] == ["big,factor=0.25"] and all(seeds == (1,) for _, seeds in asked)
+    assert asked[0][0] == ["N=8,factor=0.5,short", "big,factor=0.5,short"]
+    assert all(name in BY_NAME for names, _ in asked for name in names)
