@@ -83,12 +83,13 @@ def heatmap(weights, columns=None, rows=None, title="", ax=None, values=False, l
             labels=("", "")):
     """A matrix (R, C) as colours, row by row from the top, with a colour bar.
 
-    columns and rows name the places along the axes, labels the axes (columns first). values: print
+    columns and rows name the places along the axes, labels the axes (columns first) and, if there
+    is a third, what the colours mean. values: print
     the numbers in place of the bar. largest: the number at the end of the colours.
     """
     ax = paint(weights, columns, rows, title, ax, values, largest, labels)
     if not values:
-        add_colour_bar(ax)
+        add_colour_bar(ax, label=labels[2:])
     return ax
 
 
@@ -106,11 +107,12 @@ def heatmaps(panels, across=4, width=2.6, height=2.6, **options):
         ax.set_axis_off()
     if options.get("values"):
         return axes
+    label = options.get("labels", ())[2:]
     if len({ax.images[0].get_clim() for ax in axes[:len(panels)]}) == 1:
-        add_colour_bar(axes[0], axes)
+        add_colour_bar(axes[0], axes, label)
     else:
         for ax in axes[:len(panels)]:
-            add_colour_bar(ax)
+            add_colour_bar(ax, label=label)
     return axes
 
 
@@ -146,12 +148,13 @@ def write_values(ax, weights, top, two_sided):
                     fontsize=8, color="white" if dark else "black")
 
 
-def add_colour_bar(ax, beside=None):
+def add_colour_bar(ax, beside=None, label=()):
     """What the colours of a heat map mean, right of it (or of the axes beside)."""
     slim = 8 * ax.figure.get_figheight()  # an eighth of an inch wide
     bar = ax.figure.colorbar(ax.images[0], ax=ax if beside is None else list(beside), aspect=slim,
                              pad=0.02)
     bar.ax.tick_params(labelsize=8)
+    bar.set_label(*label or [""])
 
 
 def tick_labels(axis, labels, count, rotation=0):

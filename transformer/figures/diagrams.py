@@ -39,7 +39,7 @@ def encoder_and_decoder():
     words, norm = ("words as vectors (06, 07)", None), ("add, LayerNorm", 3)
     network = ("position-wise network (05)", 2)
     encoder = [words, ("self-attention (04)", 1), norm, network, norm]
-    decoder = [words, ("masked self-attention (04)", 1), norm, ("attention to encoder (04)", 1),
+    decoder = [words, ("masked self-attention (04)", 1), norm, ("cross-attention (04)", 1),
                norm, network, norm, ("a score for every possible next word (06)", None)]
     heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
     boxes = {(x, i): (1.2 * x, heights[i], *box)
@@ -47,8 +47,12 @@ def encoder_and_decoder():
     arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
     arrows += [((x, i), (x, i + 2), 0.43 * (2 * x - 1))
                for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
-    frames = [(1.2 * x, 0.6, top, "N = 6 times") for x, top in enumerate((6, 8.6))]
-    return flow(boxes, [*arrows, ((0, 4), (1, 3), 0)], frames)
+    frames = [(1.2 * x, 0.6, top, f"{half}, N = 6")
+              for x, (half, top) in enumerate([("encoder", 6), ("decoder", 8.6)])]
+    ax = flow(boxes, [*arrows, ((0, 4), (1, 3), 0)], frames)
+    ax.text(0.6, 5.0, "memory", ha="center", fontsize=9)
+    ax.set_title("A source becomes memory; each layer of the decoder reads it", fontsize=10)
+    return ax
 
 
 def unrolled(source, target):
@@ -64,7 +68,9 @@ def unrolled(source, target):
     arrows = [(f"x{i}", f"h{i}", 0) for i in range(len(words))]
     arrows += [(f"h{i}", f"h{i + 1}", 0) for i in range(len(words) - 1)]
     arrows += [(f"h{i}", f"y{i}", 0) for i in range(S, len(words))]
-    return flow(boxes, arrows, ax=new_axes(1.2 * len(words), 2.6))
+    ax = flow(boxes, arrows, ax=new_axes(1.2 * len(words), 2.6))
+    ax.set_title("Each state needs the one before it", fontsize=10)
+    return ax
 
 
 def draw_box(ax, x, y, text, colour):
@@ -102,8 +108,8 @@ ATTENTION = {
     "scores": (0.3, 1.1, "scores: each query\ntimes each key", 1),
     "scale": (0.3, 2.2, "scale: divide by √d_k", 1),
     "mask": (0.3, 3.2, "mask (optional)", 1),
-    "softmax": (0.3, 4.2, "softmax: shares", 1),
-    "mix": (0.75, 5.3, "mix: shares times values", 2),
+    "softmax": (0.3, 4.2, "softmax: weights", 1),
+    "mix": (0.75, 5.3, "mix: weights times values", 2),
     "out": (0.75, 6.3, "one output for each query", None),
 }
 SEVERAL = {
