@@ -40,7 +40,7 @@ from torch import nn
 #   the encoder made of the source.
 #
 # Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
-# windows ([02](02_convolution.ipynb)). The paper left both out and kept attention.
+# windows of a few neighbouring words ([02](02_convolution.ipynb)). The paper left both out and kept attention.
 
 # %% tags=["active-ipynb"]
 # from transformer.figures.diagrams import encoder_and_decoder
@@ -48,20 +48,24 @@ from torch import nn
 # encoder_and_decoder();
 
 # %% [markdown]
-# The numbers in the boxes are those of the notebooks that explain them. Shapes stand in the comments of the code: `B` sentences in a
+# A grey frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
+# decoder. The numbers in the boxes are those of the notebooks that explain them. Shapes stand in the comments of the code: `B` sentences in a
 # batch, `S` tokens in a source, `T` in a target, `V` different tokens, and vectors of `d_model` numbers.
 
 # %% [markdown]
 # ## Attention
 #
 # Each token asks a question, its *query* $q$. Each token that it may look at has a *key* $k$, which says what it
-# has to offer, and a *value* $v$, which is what it gives. Query and key are compared by their inner product. Softmax turns the products into weights
-# that add up to 1, and the answer is the weighted mean of the values:
+# has to offer, and a *value* $v$, which is what it gives. Query and key, vectors of $d_k$ numbers, are compared by their inner
+# product. Softmax turns the products into weights that add up to 1, and the answer is the weighted mean of the values. With a query in each row of a matrix
+# $Q$, and keys and values in the rows of $K$ and $V$, this is done for all tokens at once:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each on its own part of
-# the vector, so that a token can ask several questions at once. A mask says which tokens may be looked at.
+# %% [markdown]
+# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of these, so
+# that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
+# a weight of 0.
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
 
 # %%
@@ -90,7 +94,7 @@ class Attention(nn.Module):
 
 
 # %% [markdown]
-# Four random tokens look at each other through two heads. The weights of each query add up to 1:
+# Four random tokens look at each other through two heads. A row shows how one token shares its attention in the first head:
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
@@ -101,6 +105,7 @@ class Attention(nn.Module):
 # print("weights", tuple(attention.weights.shape))
 # print(attention.weights[0, 0].detach().numpy().round(2))
 # assert torch.allclose(attention.weights.sum(dim=-1), torch.ones(1, 2, 4))
+# print("before rounding, the weights of each token add up to 1")
 
 # %% [markdown]
 # ## A network for each token
@@ -125,8 +130,8 @@ class FeedForward(nn.Module):
 # ## Layers
 #
 # An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
-# normalization: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. The path is what makes deep stacks trainable
-# ([notebook 03](03_stacks.ipynb) removes it and looks). Dropout sets some numbers to zero while training ([13](13_regularization.ipynb)).
+# normalization: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
+# amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets some numbers to zero while training ([13](13_regularization.ipynb)).
 
 # %%
 class EncoderLayer(nn.Module):
@@ -184,11 +189,11 @@ def sinusoids(n, d_model):
 # ## The model
 #
 # Everything comes together. One matrix holds a vector for each token of the vocabulary. It turns tokens into vectors at the bottom, and
-# at the top the same matrix compares the decoder's vectors with those of all tokens, which gives a score for each token
-# ([notebook 06](06_embeddings.ipynb)).
+# at the top the same matrix compares the decoder's vectors with those of all tokens, which gives a score for each token.
+# Its numbers start small, as suits the scores, and are multiplied by $\sqrt{d_{model}}$ on their way in ([notebook 06](06_embeddings.ipynb)).
 #
 # While training, the decoder gets the whole target at once. Its mask is a triangle: each token may look at itself and at what stands
-# before it, for when the model writes by itself, what stands behind is not there yet.
+# before it. When the model writes by itself, the rest is not there yet.
 
 # %%
 class Transformer(nn.Module):
@@ -199,6 +204,7 @@ class Transformer(nn.Module):
         self.d_model = d_model
         self.embedding = nn.Embedding(V, d_model)
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
+        # moves with the model, but is neither trained nor saved
         self.register_buffer("positions", sinusoids(200, d_model), persistent=False)
         self.dropout = nn.Dropout(P_drop)
         sizes = d_model, d_ff, h, P_drop
@@ -210,7 +216,7 @@ class Transformer(nn.Module):
         return self.dropout(x + self.positions[:tokens.shape[1]])
 
     def forward(self, source, target):
-        source_mask = (source != 0)[:, None, None, :]  # token 0 fills up short rows
+        source_mask = (source != 0)[:, None, None, :]  # (B, 1, 1, S); 0 is padding
         memory = self.embed(source)
         for layer in self.encoder:
             memory = layer(memory, source_mask)
@@ -223,8 +229,8 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# That is a complete Transformer. With its default sizes it is the paper's base model ([notebook 08](08_model.ipynb) counts its
-# parameters one by one):
+# That is a complete Transformer. With its default sizes it is the paper's base model, of 65 million parameters by the paper's count
+# ([notebook 08](08_model.ipynb) counts them one by one):
 
 # %% tags=["active-ipynb"]
 # with torch.device("meta"):  # shapes only, no numbers
@@ -286,8 +292,8 @@ def write(model, source, longest):
 # ## Training
 #
 # A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
-# compared with the target without its first: after each token the model has to name the next. The loss is the negative logarithm of the probability that
-# the model gave to the right token. The learning rate rises for 100 steps and falls afterwards, by the paper's formula with a factor of 0.3:
+# compared with the target without its first: after each token the model has to name the next. The loss is minus the natural logarithm of the probability that
+# the model gave to the right token; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula with a factor of 0.3:
 # for so narrow a model the formula alone gives a very high rate ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
 
 # %%
@@ -306,7 +312,7 @@ def train_step(model, optimizer, step, warmup=100):
 
 
 # %% [markdown]
-# The model is small: two layers on each side, vectors of 64 numbers, four heads. Along the way it answers the same number again and
+# The model is small: two layers on each side, vectors of 64 numbers, four heads, and no dropout, since all examples are new. Along the way it answers the same number again and
 # again, and we keep the attention with which the last decoder layer looks at the source (the mean of its four heads).
 
 # %% tags=["active-ipynb"]
@@ -327,39 +333,42 @@ def train_step(model, optimizer, step, warmup=100):
 # from transformer import plotting
 #
 # plotting.lines(range(1, 401), {"loss": losses}, "step", "loss (nats a token)",
-#                "from guessing to knowing", log="y");
+#                "from guessing (2.4 nats) to knowing", log="y");
 
 # %% [markdown]
-# At first the model guesses. Then its loss falls, and the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
+# After one step the model only repeats the begin mark. Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 70 on its loss falls, though not smoothly, and the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
 # writing, from the first digit to the last, and each column a digit of the source. A bright square means that this step takes most of what it reads from this
 # digit.
 
 # %% tags=["active-ipynb"]
-# digits, steps = list("31415926"), [f"digit {i}" for i in range(1, 9)]
-# panels = [(f"after step {step}", looks[step], digits, steps)
+# digits = list("31415926")
+# panels = [(f"after step {step}", looks[step], digits, range(1, 9))
 #           for step in (1, 100, 150, 400)]
-# plotting.heatmaps(panels, across=2, width=3.2, height=2.6, largest=1.0);
+# plotting.heatmaps(panels, across=2, width=3.2, height=2.8, largest=1.0,
+#                   labels=("digit of the source", "step of writing", "weight"));
 
 # %% [markdown]
 # The last picture is an anti-diagonal: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
 # to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
-# Has the model learned the task, or its examples by heart? There are more than a hundred million such numbers, of which it has seen at most 25,600. We
-# ask for 500 new ones.
+# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, and many of
+# those with four digits more than once. So we ask for numbers of eight digits: there are a hundred million of them, and it has seen about 5,000.
 
 # %% tags=["active-ipynb"]
-# source, target = examples(500)
+# source, target = examples(2500)
+# long = source[:, 7] > 0  # eight digits
+# source, target = source[long][:400], target[long][:400]
 # answers = write(model, source, longest=9)
 # right = sum(shown(a) == shown(t) for a, t in zip(answers, target))
-# print(f"{right} of 500 new numbers come out exactly backwards")
-# assert right > 450
+# print(f"{right} of {len(source)} new numbers come out exactly backwards")
+# assert right > 0.9 * len(source)
 
 # %% [markdown]
 # ## The same lines translate
 #
 # The package comes with a model of this very kind, trained for some minutes on sentences of a small made-up English grammar and their German translations
-# ([notebook 16](16_translation.ipynb) trains it). Its parameters can be put into the class above. They are called
-# almost the same; three replacements make the names equal.
+# ([notebook 16](16_translation.ipynb) trains it). Its tokens are words and pieces of words, and its sources
+# have the end mark, too. Its parameters can be put into the class above: their names are almost the same, and four replacements make them equal.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
@@ -406,7 +415,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# **1.** Write attention for a single query, without matrices and without heads: compare the query with each key, divide by $\sqrt{d_k}$, take the
+# **1.** Write attention for a single query, with one head and without the learned matrices: compare the query with each key, divide by $\sqrt{d_k}$, take the
 # softmax, and mix the values.
 
 # %% tags=["active-ipynb"]
@@ -428,7 +437,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     return weights @ V
 # ```
 #
-# Three lines are the heart of the paper.
+# The three lines are the formula above, for one row of $Q$.
 # </details>
 #
 # **2.** Write the two masks of a batch: which source tokens are real, and for the target, who may look at whom, when the
