@@ -9,7 +9,6 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import (
-    AdditiveScore,
     MultiHeadAttention,
     attention,
     causal_mask,
@@ -23,6 +22,7 @@ from transformer.attention import (
 from transformer.decoding import KeyValueCache
 from transformer.fast.attention import kernel_attention
 from transformer.positions import RotaryPositions
+from transformer.recurrence import AdditiveScore
 
 B, H, T, S, D_K, D_V, D = 2, 3, 4, 5, 8, 6, 12
 

@@ -138,7 +138,7 @@ def test_additive_attention_is_a_loop():
     score, q, m = AdditiveScore(8).double(), torch.randn(3, 4, 8).double(), torch.randn(3, 5, 8).double()
     lengths = [5, 2, 1]
     mask = torch.arange(5) < torch.tensor(lengths)[:, None, None]
-    output, scores = blend(score(q, score.U(m)), m, mask), score(q, score.U(m))
+    output, scores = blend(score(q, m), m, mask), score(q, score.U(m), multiplied=True)
     W, U, w = score.W.weight, score.U.weight, score.w.weight[0]
     for b, length in enumerate(lengths):
         for t in range(4):

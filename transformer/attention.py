@@ -50,7 +50,7 @@ from transformer.checks import check_heads, check_mask
 #
 # The simplest way to hear of the others is the plain average: each word takes $1/4$ of each vector. Then all get the same, and
 # nobody learns that "his" belongs to Tom. So let the weights depend on the vectors. Let the inner product $x_i \cdot x_j$ be the **score** of word $j$ for word $i$, and let softmax turn a
-# row of scores into shares that are positive and add up to 1: $\mathrm{softmax}(s)_j = e^{s_j} / \sum_m e^{s_m}$.
+# row of scores into *weights*, shares that are positive and add up to 1: $\mathrm{softmax}(s)_j = e^{s_j} / \sum_m e^{s_m}$.
 
 # %% tags=["active-ipynb"]
 # words = ["Tom", "feeds", "his", "dog"]
@@ -60,7 +60,7 @@ from transformer.checks import check_heads, check_mask
 # alike = (x @ x.T).softmax(dim=1)
 # panels = [("a plain average", plain, words, words),
 #           ("weights from x alone", alike, words, words)]
-# plotting.heatmaps(panels, values=True, width=3.2, height=2.9,
+# plotting.heatmaps(panels, values=True, width=3.2, height=2.9, largest=1.0,
 #                   labels=("takes from", "word"));
 
 # %% [markdown]
@@ -73,7 +73,7 @@ from transformer.checks import check_heads, check_mask
 # A word has three roles, and they need not look alike. Think of a library. You come with an interest (the **query**).
 # Each book has a label on its spine (the **key**) and contents (the **value**). A dictionary gives you the one
 # entry whose key equals your query. Attention is the soft version: it scores how well each label fits your interest,
-# turns the scores into shares, and hands you a blend of the contents in those shares.
+# turns the scores into weights, and hands you a blend of the contents with those weights.
 #
 # Here are three books, with labels for (cooking, history), and your interest, which is cooking only:
 
@@ -82,25 +82,25 @@ from transformer.checks import check_heads, check_mask
 # keys = torch.tensor([[3.0, 0.0], [1.0, 2.0], [0.0, 3.0]])  # the labels of three books
 # values = torch.tensor([[100.0], [40.0], [0.0]])  # what is in them: pages with recipes
 # scores = keys @ query  # how well each label fits
-# shares = scores.softmax(dim=0)
-# answer = (shares @ values).item()
-# print("scores", scores.tolist(), " shares", [round(w, 3) for w in shares.tolist()])
+# weights = scores.softmax(dim=0)
+# answer = (weights @ values).item()
+# print("scores", scores.tolist(), " weights", [round(w, 3) for w in weights.tolist()])
 # powers = [math.exp(6), math.exp(2), 1]
 # by_hand = (powers[0] * 100 + powers[1] * 40 + powers[2] * 0) / sum(powers)
 # assert abs(by_hand - answer) < 1e-4
 # print(f"answer {answer:.2f} pages, and {by_hand:.2f} by hand")
 
 # %% [markdown]
-# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. The first book's share is
+# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. The first book's weight is
 # $e^6 / (e^6 + e^2 + e^0) = 0.98$, the others' $0.018$ and $0.002$, and the answer
-# $0.98 \cdot 100 + 0.018 \cdot 40 \approx 98.7$. Shares change smoothly with the numbers, so
+# $0.98 \cdot 100 + 0.018 \cdot 40 \approx 98.7$. Weights change smoothly with the numbers, so
 # a gradient can improve labels and interests.
 #
 # ## One sentence with every number
 #
 # In a Transformer three learned matrices make query, key and value from a word's vector:
 # $Q = xW_Q$, $K = xW_K$, $V = xW_V$. Here they are chosen by hand: beings ask for actions, actions and words in want of an owner ask for beings,
-# and keys say what a word is.
+# and keys say what a word is. Scores are divided by $\sqrt 2$ because a key has 2 numbers; why, we measure below.
 
 # %% tags=["active-ipynb"]
 # #                      being     action   wants an owner
@@ -111,11 +111,12 @@ from transformer.checks import check_heads, check_mask
 # scores = Q @ K.T / math.sqrt(2)
 # weights = scores.softmax(dim=1)
 # output = weights @ V
-# steps = [("x", x, None, words), ("Q = x W_Q", Q, None, words),
-#          ("K = x W_K", K, None, words), ("V = x W_V", V, None, words),
+# kinds = ["being", "action", "owner"]
+# steps = [("x", x, kinds, words), ("Q = x W_Q: asks for", Q, kinds[:2], words),
+#          ("K = x W_K: is", K, kinds[:2], words), ("V = x W_V", V, None, words),
 #          ("scores Q Kᵀ / √2", scores, words, words), ("weights", weights, words, words),
 #          ("output = weights V", output, None, words)]
-# plotting.heatmaps(steps, values=True, width=2.5, height=2.4)
+# plotting.heatmaps(steps, values=True, width=2.5, height=2.6)
 # powers = [math.exp(4 * 2 / 2**0.5), 1, 1, math.exp(4 * 1 / 2**0.5)]
 # his = [p / sum(powers) for p in powers]
 # by_hand = [his[0] * 2 + his[1] * 4 + his[3] * 1, his[0] * 6 + his[3] * 3]
@@ -138,8 +139,8 @@ from transformer.checks import check_heads, check_mask
 # %% [markdown]
 # **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
-# $\sqrt{d_k}$, where $d_k$ is the width of a key; why, we measure below. The older way is that of [notebook 01](01_recurrence.ipynb), a small network,
-# $w^\top \tanh(W q + U k)$, called additive because query and key meet in a sum.
+# $\sqrt{d_k}$, where $d_k$ is the width of a key; why, we measure below. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
+# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum.
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -152,27 +153,8 @@ def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
     return dot_product(q, k) / math.sqrt(q.shape[-1])
 
 
-class AdditiveScore(nn.Module):
-    """w . tanh(W q + U k): a network with one hidden layer (Bahdanau et al., 2015).
-
-    q: (..., T, d_k), k: (..., S, d_k) -> (..., T, S). It holds T * S * d_hidden numbers
-    at once.
-    """
-
-    def __init__(self, d_k: int, d_hidden: int):
-        super().__init__()
-        self.W = nn.Linear(d_k, d_hidden, bias=False)
-        self.U = nn.Linear(d_k, d_hidden, bias=False)
-        self.w = nn.Linear(d_hidden, 1, bias=False)
-
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        both = self.W(q).unsqueeze(-2) + self.U(k).unsqueeze(-3)
-        hidden = torch.tanh(both)  # (..., T, S, d_hidden)
-        return self.w(hidden).squeeze(-1)
-
-
 # %% [markdown]
-# **Weights.** Padding and words not yet written must get no share. A **mask** says who may be looked at (True). The paper
+# **Weights.** Padding and words not yet written must get no weight. A **mask** says who may be looked at (True). The paper
 # writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden, softmax would then divide 0 by 0, and one NaN spreads through the whole model.
 # **We write the lowest finite number instead, and set forbidden weights to zero afterwards.** Such a row gives zeros, forwards and backwards.
 
@@ -253,9 +235,12 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # | causal (masked) | which keys a query may see |
 # | multi-head | how often it happens side by side, each time with other matrices |
 #
-# One function, four settings of the first two rows, the same seven random vectors:
+# One function, four settings of the first two rows, the same seven random vectors. The two kinds of score are timed as well:
 
 # %% tags=["active-ipynb"]
+# from transformer.measuring import turns
+# from transformer.recurrence import AdditiveScore
+#
 # x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
 # settings = {
 #     "dot-product": (x, dot_product),
@@ -265,10 +250,16 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # }
 # panels = [(name, attention(x, other, other, score=score)[1].detach(), None, None)
 #           for name, (other, score) in settings.items()]
-# plotting.heatmaps(panels, largest=1.0, labels=("keys", "queries"));
+# plotting.heatmaps(panels, largest=1.0, labels=("keys", "queries", "weight"))
+# scores = {"scaled": lambda x: scaled_dot_product(x, x),
+#           "additive": lambda x: additive(x, x)}
+# seconds = turns(scores, torch.randn(500, 16), seconds=0.2)
+# product, network = (min(seconds[name]) for name in scores)
+# print(f"500 queries with 500 keys: {1000 * product:.2f} ms by product, "
+#       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# Without the scale nearly all weight falls on one key. The additive score starts almost even, because torch's first weights are small.
+# In the first two panels each vector is query and key at once, so it fits itself best; without the scale it gets nearly all weight. The additive score starts almost even, because torch's first weights are small.
 # In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
 #
 # ## A task to learn
@@ -299,7 +290,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # ## If attention is only a weighted sum, what makes it powerful?
 #
 # A convolution is a weighted sum too, but its weights are the same for every input. Fixed weights cannot
-# know where the wanted name stands: the best they can do here is to give each place a quarter. Two rivals are stronger. One is a network with two hidden
+# know where the wanted name stands: the best they can do here is to give each place a quarter, with an error of $1 - 1/4$. Two rivals are stronger. One is a network with two hidden
 # layers that sees the whole input. The other sends each pair, with the name asked for, through one small network and adds up the results.
 
 # %% tags=["active-ipynb"]
@@ -384,14 +375,15 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     at_scores, at_q = (g.norm(dim=-1).flatten().sort().values for g in gradients)
 #     dead = (weights.amax(dim=-1) > 0.999).double().mean()
 #     return {"scores, lowest 10%": at_scores[100], "scores, median": at_scores[500],
-#             "dead": dead, "q, median": at_q[500], "q, highest 10%": at_q[900]}
+#             "dead": dead, "variance": logits.var(),
+#             "q, median": at_q[500], "q, highest 10%": at_q[900]}
 #
 # sizes = [4, 16, 64, 256, 1024]
 # plain, scaled = ([rows(score, d) for d in sizes]
 #                  for score in (dot_product, scaled_dot_product))
-# panels = {"gradient at the scores": ["scores, lowest 10%", "scores, median"],
-#           "share of dead rows": ["dead"],
-#           "gradient at q": ["q, median", "q, highest 10%"]}
+# panels = {"gradient at the scores: it fades": ["scores, lowest 10%", "scores, median"],
+#           "dead rows: more and more": ["dead"],
+#           "gradient at q: it spreads": ["q, median", "q, highest 10%"]}
 # for ax, (title, kinds) in zip(plotting.new_axes(3.9, 3.4, columns=3), panels.items()):
 #     curves = {f"{kind.split(', ')[-1]}, {name}": [row[kind] for row in some]
 #               for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
@@ -402,8 +394,9 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # assert plain[2]["scores, lowest 10%"] < 0.05 * scaled[2]["scores, lowest 10%"]
 # assert plain[3]["dead"] > 0.2 and scaled[3]["dead"] == 0
 # assert plain[3]["q, highest 10%"] > 5 * scaled[3]["q, highest 10%"]
-# print(f"dead at d_k = 256: {plain[3]['dead']:.0%} without the scale, "
-#       f"{scaled[3]['dead']:.0%} with it")
+# for name, row in (("q·k", plain[3]), ("q·k / √d_k", scaled[3])):
+#     print(f"d_k = 256, {name}: scores of variance {row['variance']:.1f}, "
+#           f"{row['dead']:.0%} of rows dead")
 
 # %% [markdown]
 # Without the scale, the lowest tenth of the gradients at the scores goes first, and at $d_k = 256$ about a third of all rows is dead. At $q$ the highest tenth is *larger* than with the
@@ -443,10 +436,10 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task what the division buys is a start with few dead rows. Whether it does more in
-# long trainings of deep models, we do not know. The additive score copes with wide keys too, which answers question 03 for known names; for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: each is one matrix product.
+# The plain product gets worse as keys get wider; at $d_k = 16$ it is no worse than the scaled one. A smaller start mends it without any division, so on this task the division buys nothing that a start with small scores does not buy as well. Whether it does more in
+# long trainings of deep models, we do not know. The additive score copes with wide keys too, but for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
-# And why **softmax**? Its shares can come as close to 1 as a larger score wants. Here are other ways from scores to shares:
+# And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate:
 
 # %% tags=["active-ipynb"]
 # class OtherShares(LookUp):
@@ -480,13 +473,17 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #         assert errors[1][0] > 0.1
 # print("only softmax finds the number, and keeps to it among 16 pairs")
 
+# %% [markdown]
+# Softmax has two properties that the others lack one or both of: a score some units above the rest gets nearly all weight, however many pairs there are, and no weight is exactly 0, so every score has a gradient.
+# Which of them decides here, these runs do not tell.
+
 # %% [markdown] tags=["question-06"]
 # ## If the token vectors themselves were Q, K and V, would anything be learned?
 #
-# The vectors could be learned. Six kinds of token
+# Something could: the vectors themselves. Is that enough? Six kinds of token
 # stand in random order, each with a random number beside it, and each has to fetch the number of another kind: partners (0 and 1,
-# 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). All
-# networks learn their vectors; the second may not look at itself; the third has $W_Q$ and $W_K$.
+# 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). Three
+# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$.
 
 # %% tags=["active-ipynb"]
 # class Fetch(nn.Module):
@@ -509,6 +506,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # networks = {"vectors alone": Fetch, "vectors, not itself": partial(Fetch, others),
 #             "W_Q and W_K": partial(Fetch, matrices=True)}
 # ends = {}
+# print("error of five starts: mean, lowest to highest")
 # for task, partner in tasks.items():
 #     for name, make in networks.items():
 #         batch = partial(toys.fetches, partner)
@@ -546,7 +544,7 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # panels = [("padding", padding[0, 0].expand(5, 5), range(5), range(5)),
 #           ("causal", causal, range(5), range(5)),
 #           ("both", both[0, 0], range(5), range(5))]
-# plotting.heatmaps(panels, largest=1.0, labels=("key", "query"))
+# plotting.heatmaps(panels, largest=1.0, labels=("key", "query", "allowed"))
 # assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
 # print("allowed for the first sentence:", both[0, 0].sum(dim=1).tolist())
 
@@ -587,7 +585,7 @@ def share_heads(x: Tensor, h: int) -> Tensor:
 # keys and values, Ainslie et al., 2023). `MultiHeadAttention` attends: `attend` may be any function with the results of ours, `cache` any object with `update(k, v)` that hands back the keys and values so far
 # ([15](15_decoding.ipynb) defines one). `record_attention` collects weights inside a `with` block.
 #
-# The three uses of Section 3.2.3 are three ways of calling it, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
+# The three uses of Section 3.2.3 are three ways of calling it, with one output for each *query*. Two checks follow the code: a change of the last word changes no earlier output
 # behind the causal mask, and torch's module gives the same.
 
 # %%
@@ -739,7 +737,13 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     print(f"{name}: error {end.mean():.3f}, from {end.min():.3f} to {end.max():.3f}")
 # assert trained["two heads"][0].max() < 0.05
 # assert trained["one head and a network"][0].min() > 0.4
+
+# %% [markdown]
+# Where do the heads look, for eight such queries?
+
+# %% tags=["active-ipynb"]
 # query, pairs, right = (x[0, :8] for x in toys.two_look_ups(known))
+# # the place of the pair whose number is the right one, for both names asked for
 # places = (pairs[:, None, :, 16] - right[:, :, None]).abs().argmin(dim=2)
 # panels = [("what is asked for", F.one_hot(places, 6).sum(dim=1), range(6), range(8))]
 # for name in ("one head", "two heads"):
@@ -748,7 +752,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     weights = record["heads"][0][:, :, 0]  # (B, h, 6)
 #     panels += [(f"{name}: no. {i + 1}", weights[:, i], range(6), range(8))
 #                for i in range(weights.shape[1])]
-# plotting.heatmaps(panels, largest=1.0, labels=("pair", "query"));
+# plotting.heatmaps(panels, largest=1.0, labels=("pair", "query", "weight"));
 
 # %% [markdown]
 # Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. (An even blend of both would be no better: it
@@ -758,7 +762,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #
 # Last, the model that comes with the package, trained to translate English to German ([14](14_training.ipynb),
 # [16](16_translation.ipynb)). Head 3 of its encoder's first layer links "its" to its owner; [notebook 19](19_visualization.ipynb) finds it on one set
-# of sentences and scores it on others. The two sentences differ in "cat" and "school" changing places.
+# of sentences and scores it on others. In the two sentences "cat" and "old school" change places.
 # The model is built of the package's class, so the package's own `record_attention` is used.
 
 # %% tags=["active-ipynb"]
@@ -766,7 +770,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #
 # model, tokenizer = load()
 # panels, found = [], []
-# for sentence in ("The old cat behind the school lost its ball .",
+# for sentence in ("The cat behind the old school lost its ball .",
 #                  "The old school behind the cat lost its ball ."):
 #     ids = [*tokenizer.encode(sentence.replace(" .", ".")), tokenizer.eos_id]
 #     words = [*sentence.split(), "</s>"]
@@ -774,15 +778,15 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     with record_package(model) as record, torch.no_grad():
 #         model.encode(torch.tensor([ids]))
 #     weights = record["encoder.layers.0.self_attention"][0][0, 2]  # (S, S)
-#     panels.append(("encoder, layer 1, head 3", weights, words, words))
 #     found.append(words[weights[words.index("its")].argmax()])
+#     panels.append((f"\"its\" looks at \"{found[-1]}\"", weights, words, words))
 # plotting.heatmaps(panels, across=2, width=4.4, height=4.2, largest=1.0,
-#                   labels=("looked at", "looks"))
+#                   labels=("looked at", "looks", "weight"))
 # assert found == ["cat", "school"]
 # print("its looks at:", found)
 
 # %% [markdown]
-# In both sentences the row of "its" has most of its weight on the owner, wherever cat and school stand, and not on the noun that is nearest.
+# In both sentences the row of "its" has most of its weight on the owner, although it stands in different places and another noun stands between. (How often that is so, notebook 19 counts.)
 #
 # ## Exercises
 #
@@ -818,7 +822,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # from transformer.exercises.attention import check_safe_softmax
 #
 # def safe_softmax(scores):
-#     """(..., S) -> shares of the same shape, without `softmax` or `logsumexp`."""
+#     """(..., S) -> weights of the same shape, without `softmax` or `logsumexp`."""
 #     ...
 #
 # check_safe_softmax(safe_softmax)
@@ -833,7 +837,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     return powers / powers.sum(dim=-1, keepdim=True)
 # ```
 #
-# Taking the same number from all scores divides all powers by the same number, so the shares stay.
+# Taking the same number from all scores divides all powers by the same number, so the weights stay.
 # </details>
 #
 # **3.** Let each position see itself and the $r - 1$ before it, and no padding. (Section 4 of the paper proposes
@@ -891,5 +895,5 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #
 # ## Next
 #
-# [05 Position-wise networks](05_feed_forward.ipynb) does the thinking between two rounds of attention. To try changes of your own, clone the repository and install it
+# [05 Position-wise networks](05_feed_forward.ipynb) works on each position by itself, between two rounds of attention. To try changes of your own, clone the repository and install it
 # with `pip install -e .`.

@@ -107,12 +107,16 @@ from transformer.frame import (
 # ## One step
 #
 # The simplest $f$ is a layer of a network, $\tanh(W x + U h)$. In practice two others are used, both with **gates**: numbers
-# between 0 and 1 that say how much passes. The *gated recurrent unit* (GRU; Cho et al., 2014) has a reset gate $r$, which says how much of the old state enters a proposal $n$ for the new one, and an
+# between 0 and 1 that say how much passes.
+
+# %% [markdown]
+# The *gated recurrent unit* (GRU; Cho et al., 2014; here in torch's form, see exercise 1) has a reset gate $r$, which says how much of the old state enters a proposal $n$ for the new one, and an
 # update gate $z$, which says how much of the old state is kept beside the proposal:
 #
 # $$r, z = \sigma(W_{r,z}\, x + U_{r,z}\, h), \qquad n = \tanh(W_n x + r \odot U_n h), \qquad h' = (1 - z) \odot n + z \odot h$$
 #
-# The sigmoid $\sigma$ turns any number into one between 0 and 1; $\odot$ multiplies number by number. The code adds biases. (B, d)
+# The sigmoid $\sigma$ turns any number into one between 0 and 1; $\odot$ multiplies number by number. The next state
+# is $h'$. The code adds biases. (B, d)
 # stands for a batch of B vectors of d numbers.
 
 # %%
@@ -210,10 +214,11 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #     "h = W h + x": {f"g = {g}": toys.LinearRecurrence(d, g) for g in (0.9, 1.0, 1.1)},
 #     "tanh": {"torch's start": nn.RNN(d, d, batch_first=True)}
 #     | {f"rotation times {g}": tanh_layer(g) for g in (1.0, 1.5, 2.0)},
-#     "gates": {"GRU": nn.GRU(d, d, batch_first=True),
-#               "LSTM": nn.LSTM(d, d, batch_first=True),
-#               "LSTM, forget gate near 1": open_gates,
-#               "average of all inputs": lambda x: x.mean(dim=1, keepdim=True)},
+#     "gates, and an average": {"GRU": nn.GRU(d, d, batch_first=True),
+#                               "LSTM": nn.LSTM(d, d, batch_first=True),
+#                               "LSTM, forget gate near 1": open_gates,
+#                               "average of all inputs":
+#                                   lambda x: x.mean(dim=1, keepdim=True)},
 # }
 
 # %% tags=["active-ipynb"]
@@ -231,7 +236,8 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #     assert abs(far["h = W h + x", f"g = {g}"] / g**99 - 1) < 1e-3
 # assert far["tanh", "torch's start"] < 1e-9
 # assert 1e-3 < far["tanh", "rotation times 1.5"] < 1 < far["tanh", "rotation times 2.0"]
-# assert far["gates", "LSTM, forget gate near 1"] > 1e3 * far["gates", "LSTM"]
+# gates = "gates, and an average"
+# assert far[gates, "LSTM, forget gate near 1"] > 1e3 * far[gates, "LSTM"]
 # print("linear: exactly g to the power of the distance; the same tanh layer vanishes,"
 #       "\nlasts or explodes, as its first weights are scaled")
 
@@ -239,9 +245,9 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps;
 # with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So it is the weights that decide, and training moves them.
 #
-# Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no $f$: its cell was only added to.
+# Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no $f$: its cell was passed on whole and only added to.
 #
-# Exploding is cured by *clipping*: a gradient that is too long is cut to a fixed length. Against vanishing there is also a shorter path. An average of all inputs has each of them one step away, and its line is flat. Attention is such an average, with weights.
+# Exploding is cured by *clipping*: a gradient that is too long is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
 # %% [markdown]
 # ## The frame
@@ -250,17 +256,14 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # its number an *id*, and each occurrence in a sentence a *token*. Three ids are marks: the start, the end, and the padding that brings
 # the sentences of a batch to one length.
 #
-# What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: `d_model` numbers a vector, `N` layers a half. `SequenceToSequence` turns ids into vectors with a table, the *embedding*, and at the top vectors into a score for each type, a *logit*, with the same table
+# What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*, and at the top vectors into a score for each type, a *logit*, with the same table
 # ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
 # sentences of a batch, S and T the tokens of source and target, V the types.
 
 # %%
 @dataclass(frozen=True)
 class RecurrenceConfig(SequenceConfig):
-    """The sizes of a `RecurrentEncoderDecoder`.
-
-    Deeper ones learn more slowly: there is no path around a layer.
-    """
+    """The sizes of a `RecurrentEncoderDecoder`."""
 
     cell: Literal["gru", "lstm"] = "gru"  # the kind of recurrent layer
     attention: bool = True  # look at every state of the encoder, or get one vector only
@@ -333,31 +336,34 @@ def summary(states: Tensor, lengths: Tensor) -> Tensor:
 # ## Attention
 #
 # Bahdanau et al. (2015) removed the bottleneck. They keep **all** states $m_1, \ldots, m_S$ of the encoder. For each word to be
-# written, every state gets a score for how well it fits the decoder's state $q$. The scores become shares of sum 1 (*softmax*), and the
-# states are summed with these shares to a *context*. The score is a small network, called **additive** because the two vectors meet in a sum:
+# written, every state gets a score for how well it fits the decoder's state $q$. Softmax turns the scores into *weights* that are positive and add up to 1, and the
+# states are summed with these weights to a *context*. The score is a small network, called **additive** because the two vectors meet in a sum:
 #
 # $$e_s = w^\top \tanh(W q + U m_s), \qquad a_s = \frac{\exp e_s}{\sum_i \exp e_i}, \qquad context = \sum_s a_s m_s$$
 #
 # Today $q$ is called the *query*. Each $m_s$ is a *key* where it is compared with $q$, and a *value* in the sum
-# (more in [04](04_attention.ipynb)). Shares and sum stand in `blend`. A mask keeps the padding out: a score of
-# $-\infty$ gives a share of 0.
+# (more in [04](04_attention.ipynb)). Weights and sum stand in `blend`. A mask keeps the padding out: a score of
+# $-\infty$ gives a weight of 0.
 
 # %%
 class AdditiveScore(nn.Module):
     """How well each query fits each key: w . tanh(W q + U k) (Bahdanau et al., 2015).
 
-    q: (..., T, d_model), keys: (..., S, d_model), already multiplied by U -> (..., T,
-    S). Multiplying them once, not at each step, is why `U` stays outside. It holds T *
-    S * d_model numbers at once.
+    q: (..., T, d), keys: (..., S, d) -> (..., T, S). It holds T * S * d_hidden numbers
+    at once; d_hidden is d if not given. multiplied: the keys are U k already, as the
+    decoder keeps them from step to step.
     """
 
-    def __init__(self, d_model: int):
+    def __init__(self, d: int, d_hidden: int | None = None):
         super().__init__()
-        self.W = nn.Linear(d_model, d_model, bias=False)
-        self.U = nn.Linear(d_model, d_model, bias=False)
-        self.w = nn.Linear(d_model, 1, bias=False)
+        d_hidden = d_hidden or d
+        self.W = nn.Linear(d, d_hidden, bias=False)
+        self.U = nn.Linear(d, d_hidden, bias=False)
+        self.w = nn.Linear(d_hidden, 1, bias=False)
 
-    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, q: Tensor, keys: Tensor, multiplied: bool = False) -> Tensor:
+        if not multiplied:
+            keys = self.U(keys)
         hidden = torch.tanh(self.W(q).unsqueeze(-2) + keys.unsqueeze(-3))
         return self.w(hidden).squeeze(-1)
 
@@ -377,7 +383,7 @@ def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
 # q = torch.randn(2, 3, 16)
 # m = torch.randn(2, 5, 16)
 # real = torch.arange(5) < torch.tensor([[[5]], [[4]]])  # the second sentence is shorter
-# context = blend(score(q, score.U(m)), m, real)
+# context = blend(score(q, m), m, real)
 # W, U, w = score.W.weight, score.U.weight, score.w.weight[0]
 # for b, length in ((0, 5), (1, 4)):
 #     for t in range(3):
@@ -402,8 +408,7 @@ def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
 class RecurrentDecoder(nn.Module):
     """Writes: x (B, T, d_model) over memory (B, S, d_model) -> (B, T, d_model).
 
-    mask: (B, 1, S), True = may be looked at. own and cross are `Cache`s: states, and
-    the keys of the memory.
+    mask: (B, 1, S). own and cross are `Cache`s: states, and the memory's keys times U.
     """
 
     def __init__(self, c: RecurrenceConfig):
@@ -427,7 +432,8 @@ class RecurrentDecoder(nn.Module):
             return memory.expand_as(y)
         if not cross.tensors:
             cross.tensors = (self.score.U(memory),)
-        return blend(self.score(y, cross.tensors[0]), memory, mask)
+        scores = self.score(y, cross.tensors[0], multiplied=True)
+        return blend(scores, memory, mask)
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None, own: Cache,
                 cross: Cache) -> Tensor:
@@ -472,7 +478,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
         mask = None if source_mask is None else source_mask[:, 0]
         x = self.dropout(self.embed(target))
         y = self.dropout(self.decoder(x, memory, mask, own, cross))
-        # under autocast (11) the layers give short numbers; the loss wants long ones
+        # with mixed precision (11) y has 16 bits a number; the loss wants 32
         return y.to(self.embedding.weight.dtype)
 
 
@@ -538,7 +544,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits, and the model with attention nearly all. The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$),
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$),
 # and the same 48 numbers carry more after more training. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow with a wider vector. With attention each digit stays where it is,
 # and only the place to look at must be learned. How much one vector could carry in the end, such short runs do not tell. Notebook [16](16_translation.ipynb) asks the question of real sentences.
 #
@@ -550,19 +556,20 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # source = torch.tensor([digits]) + 3  # token 3 is the digit 0
 # target = torch.cat([torch.tensor([[1]]), source.flip(1)], dim=1)
 # seen = []
+# # torch calls a hook with the module, its input and its output: here the scores
 # hook = model.decoder.score.register_forward_hook(lambda *call: seen.append(call[2]))
 # model(source, target)
 # hook.remove()
 # weights = seen[0][0].detach().softmax(dim=-1)  # (T, S)
 # written = [*digits[::-1], "</s>"]
 # plotting.heatmap(weights, digits, written, "It looks from right to left", largest=1.0,
-#                  labels=("digit read", "digit written"))
+#                  labels=("digit read", "digit written", "weight"))
 # looked = weights[:8].argmax(dim=-1)
 # assert looked[0] > looked[7] and (looked.diff() <= 0).float().mean() > 0.7
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
 
 # %% [markdown]
-# Rows are the digits it writes, from top to bottom, and columns the digits it reads. It was never told where to look. The weights are blurred, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
+# Rows are the digits it writes, from top to bottom, and columns the digits it reads. It was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
 # nothing left to fetch. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
 # French and English.
 
@@ -599,13 +606,13 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # Torch's form needs one product with $U$ a step instead of two, because $r$ is not needed for it.
 # </details>
 #
-# **2.** The shares of additive attention: for one query and the states of one sentence, who gets how much? Padding, where `real` is False, gets exactly 0.
+# **2.** The weights of additive attention: for one query and the states of one sentence, who gets how much? Padding, where `real` is False, gets exactly 0.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.recurrence import check_additive_weights
 #
 # def additive_weights(q, m, W, U, w, real):
-#     """q (d,), m (S, d), W and U (d, d), w (d,), real (S,) boolean -> shares (S,)."""
+#     """q (d,), m (S, d), W and U (d, d), w (d,), real (S,) boolean -> weights (S,)."""
 #     ...
 #
 # check_additive_weights(additive_weights)
@@ -616,8 +623,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # ```python
 # def additive_weights(q, m, W, U, w, real):
 #     scores = torch.tanh(W @ q + m @ U.T) @ w
-#     shares = scores.exp() * real
-#     return shares / shares.sum()
+#     powers = scores.exp() * real
+#     return powers / powers.sum()
 # ```
 #
 # The padding must be left out of the sum as well. For large scores `exp` would overflow; `softmax` subtracts the largest score first.
