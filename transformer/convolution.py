@@ -74,7 +74,7 @@ from transformer.recurrence import blend
 # weights, as we shall see in a moment.
 
 # %% [markdown]
-# ## Two windows
+# ## A window around a word, or up to it
 #
 # In an encoder the window is centred, with $(k - 1) / 2$ words on each side. In a decoder it must not contain words that are
 # not yet written, so it ends at the word itself and is called **causal**. Both are torch's convolution, with zeros put on both sides of the sentence, or all
@@ -86,9 +86,9 @@ class Convolution(nn.Module):
 
     Windows have k positions. causal: the window ends at its own position; otherwise it
     is centred, and k must be odd. With a `Cache`, x holds only new positions (causal
-    only). Weights start with variance 3 (1 - P_drop) / (k d_in): numbers of variance 1
-    then have it again after `glu`. (Gehring et al., 2017, have 4, which is right for
-    small numbers.)
+    only). Weights start with variance 3 (1 - P_drop) / (k d_in), so that numbers of
+    variance 1 have it again after the gate `glu` below. (Gehring et al., 2017, have 4,
+    which is right as long as the gates stay near 1/2.)
     """
 
     def __init__(self, d_in: int, d_out: int, k: int, causal: bool,
@@ -152,7 +152,7 @@ class Convolution(nn.Module):
 # _, alone = train_detectors(k=1)
 # weights, pairs = train_detectors(k=2)
 # plotting.heatmap(weights, types, ["first word", "second word"],
-#                  "The weightiest of eight trained detectors", values=True,
+#                  "The weightiest detector wants \"not\", then \"good\"", values=True,
 #                  ax=plotting.new_axes(7, 2), labels=("word", "place in the window"))
 # assert pairs > 0.99 and alone < 0.9
 # assert [types[i] for i in weights.argmax(dim=1)] == ["not", "good"]
@@ -202,7 +202,7 @@ def dependence(layer: Callable, x: Tensor) -> Tensor:
 # for name, causal in (("centred", False), ("causal", True)):
 #     windows[name] = dependence(Convolution(16, 16, k=3, causal=causal), x)
 # panels = [(name, w, range(12), range(12)) for name, w in windows.items()]
-# labels = ("input position", "output position")
+# labels = ("input position", "output position", "norm of the gradient")
 # plotting.heatmaps(panels, across=2, width=3.2, height=3, labels=labels)
 # assert torch.equal(windows["centred"] > 0, torch.ones(12, 12).tril(1).triu(-1) > 0)
 # assert torch.equal(windows["causal"] > 0, torch.ones(12, 12).tril().triu(-2) > 0)
@@ -214,7 +214,7 @@ def dependence(layer: Callable, x: Tensor) -> Tensor:
 # %% [markdown]
 # ## One block
 #
-# A block is a convolution, the gate, and a path around both: the block adds to what
+# A block is a convolution with $2\,d_{model}$ outputs, contents and gates, then the gate, and a path around both: the block adds to what
 # came in (notebook [03](03_stacks.ipynb) measures what such paths are for). A sum of two independent numbers of variance 1 has variance 2, so it is multiplied by
 # $\sqrt{1/2}$.
 
@@ -278,7 +278,7 @@ class GatedBlock(nn.Module):
 #     looks.append([((g * distance**2).sum() / g.sum()).sqrt() for g in fields])
 # mean = torch.tensor(looks).mean(dim=0).tolist()
 # for n, far in zip(depths, mean):
-#     print(f"{n} blocks: sees {n} words to each side, looks {far:.1f} words far")
+#     print(f"blocks: {n}, words seen on each side: {n}, looks {far:.1f} words far")
 # assert mean[3] / mean[0] < 4
 # print(f"eight times the blocks, {mean[3] / mean[0]:.1f} times as far (root of 8: 2.8)")
 
@@ -489,7 +489,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # steps = [model.step(target[:, [t]], state) for t in range(14)]
 # for other in (padded, torch.stack(steps, dim=1)):
 #     assert torch.allclose(other, logits, rtol=0, atol=1e-9)
-# vectors = []
+# vectors = []  # those of the source and of the target, as the model looks them up
 # hook = model.embedding.register_forward_hook(lambda *call: vectors.append(call[2]))
 # outputs = model(source, target)[0].square().sum(dim=-1)
 # hook.remove()
@@ -532,8 +532,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
 # def looks(model, source, target):
-#     """The shares of each decoder layer, (B, T, S)."""
-#     scores = []
+#     """The attention weights of each decoder layer, (B, T, S)."""
+#     scores = []  # torch calls a hook with the module, its input and its output
 #     hooks = [layer.score.register_forward_hook(lambda *call: scores.append(call[2]))
 #              for layer in model.decoder.layers]
 #     model(source, target)
@@ -544,10 +544,10 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% tags=["active-ipynb"]
 # digits = [4, 7, 1, 9, 0, 3, 8, 5]
 # row = torch.tensor([digits]) + 3  # token 3 is the digit 0
-# shares = looks(model, row, torch.cat([torch.tensor([[1]]), row.flip(1)], dim=1))
+# weights = looks(model, row, torch.cat([torch.tensor([[1]]), row.flip(1)], dim=1))
 # written = [*digits[::-1], "</s>"]
-# panels = [(f"layer {n}", some[0], digits, written) for n, some in enumerate(shares, 1)]
-# labels = ("digit read", "digit written")
+# panels = [(f"layer {n}", some[0], digits, written) for n, some in enumerate(weights, 1)]
+# labels = ("digit read", "digit written", "weight")
 # plotting.heatmaps(panels, across=3, largest=1.0, labels=labels)
 #
 # source, target = rows_to_reverse(300, 8, 8)
@@ -652,5 +652,5 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # ## Next
 #
 # The chain of states is gone, but a distance still costs layers. From here on there is only attention, and
-# [03 Stacks](03_stacks.ipynb) begins with the frame that holds it. In Colab the next notebook imports this module from the
+# [03 Stacks](03_stacks.ipynb) begins with the layers that hold it. In Colab the next notebook imports this module from the
 # installed package. To try changes of your own, clone the repository and install it with `pip install -e .`.
