@@ -81,7 +81,8 @@ class FeedForward(nn.Module):
 #     "W_2.bias": torch.zeros(1),
 # }
 # absolute.load_state_dict(weights)
-# print(absolute(torch.tensor([[-3.0], [-1.0], [0.0], [2.0]])).flatten().tolist())
+# numbers = torch.tensor([-3.0, -1.0, 0.0, 2.0])
+# print(numbers.tolist(), "->", absolute(numbers[:, None]).flatten().tolist())
 
 # %% [markdown]
 # Without the ReLU, $W_1$ and $W_2$ could be multiplied once and for all into a single matrix, and the hidden layer would
@@ -92,7 +93,7 @@ class FeedForward(nn.Module):
 #
 # The same network works on each position, and on each position alone. So if the positions change places, the outputs
 # change places with them, and if one word is replaced, the outputs at all other positions stay as they are. Everything that the vector of a word
-# holds about other words has come through attention. The cell replaces the word at position 2.
+# holds about other words has come through attention. The cell replaces the word at position 2, and then computes equation 2 for one position after the other.
 
 # %% tags=["active-ipynb"]
 # network = FeedForward(d_model=32, d_ff=128)
@@ -104,6 +105,12 @@ class FeedForward(nn.Module):
 # replaced[:, 2] = torch.randn(2, 32)
 # change = (network(replaced) - network(x)).abs().amax(dim=(0, 2))
 # print("positions that changed:", change.gt(1e-5).tolist())
+#
+# W_1, b_1, W_2, b_2 = network.parameters()  # equation 2, one position after the other
+# outputs = [W_2 @ (W_1 @ v + b_1).clamp(min=0) + b_2 for v in x.flatten(0, 1)]
+# one_by_one = torch.stack(outputs).view(2, 6, 32)
+# assert torch.allclose(network(x), one_by_one, rtol=0, atol=1e-5)
+# print("the network equals equation 2, position by position")
 
 # %% [markdown]
 # ## Two convolutions
@@ -146,7 +153,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # for part in (MultiHeadAttention(512, 8), FeedForward(512, 2048)):
 #     counts[type(part).__name__] = sum(p.numel() for p in part.parameters())
 # share = counts["FeedForward"] / sum(counts.values())
-# print(counts, f"share of the network: {share:.1%}")
+# print(counts, f"the network has {share:.1%} of the layer's")
 
 # %% [markdown]
 # Two thirds of an encoder layer's parameters (its LayerNorms aside) stand in the position-wise network. A decoder layer has two
@@ -189,11 +196,11 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # pairs = read_corpus("bundled", "test")[:300]
-# networks = {name: module for name, module in model.named_modules()
-#             if name.endswith("feed_forward")}
+# networks = {f"{half}, layer {n}": layer.feed_forward for half in ("encoder", "decoder")
+#             for n, layer in enumerate(getattr(model, half).layers, 1)}
 # words, on, hooks = [], {}, []
 # for name in list(networks)[:2]:  # the encoder's
-#     rows = on[name] = []
+#     rows = on[name] = []  # of each sentence (tokens, d_ff): is W_1 x + b_1 above zero?
 #     hooks.append(networks[name].W_1.register_forward_hook(
 #         lambda module, given, output, rows=rows: rows.append(output[0] > 0)))
 # with torch.no_grad():
@@ -210,15 +217,14 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     never = int((~units.any(dim=0)).sum())
 #     print(f"{name}: {units.float().mean():.1%} of units are on for a word, "
 #           f"{never} of {units.shape[1]} never are")
-# shares = {name.removesuffix(".feed_forward"): units.float().mean(dim=0)
-#           for name, units in on.items()}
+# shares = {name: units.float().mean(dim=0) for name, units in on.items()}
 # plotting.histograms(shares, "share of words for which a unit is on",
-#                     "each unit answers to few words");
+#                     "most units are on for less than a tenth of all words");
 
 # %% [markdown]
-# With random weights a unit is on for about half of all words. After training a word switches on one unit in twenty. In large trained
-# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? We list, for the units that
-# answer to the narrowest choice of words, what they answered to most often:
+# With random weights a unit is on for about half of all words, because its sum is as often below zero as above. After training a word switches on about one unit in twenty. In large trained
+# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? We list what the five units with the
+# narrowest choice of words answered to most often, and after them a unit from the middle of that order:
 
 # %% tags=["active-ipynb"]
 # def favourites(units, least=30):
@@ -233,11 +239,12 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #
 # for name, units in on.items():
 #     print(name)
-#     for _, unit, top in favourites(units)[:5]:
-#         print(f"  unit {unit:3}:", ", ".join(f"{word} {n}" for word, n in top))
+#     found = favourites(units)
+#     for _, unit, top in [*found[:5], found[len(found) // 2]]:
+#         print(f"  unit {unit:3}:", "  ".join(f"'{word}' {n}" for word, n in top))
 
 # %% [markdown]
-# The narrowest units answer to articles, to "to", to a comma or to "was": to words that the grammar of a sentence hangs on. Others, not shown,
+# The narrowest units answer to articles, to "to" and "by", or to the full stop: to words that the grammar of a sentence hangs on. Units from the middle
 # answer to mixtures for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
 # column of $W_1$ in equation 2, and something to add to the vector where the pattern is found, its row of $W_2$.
 #
@@ -254,7 +261,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # right = {"all there": exactly_right()}
 # for name, network_of_layer in networks.items():
 #     off = network_of_layer.register_forward_hook(lambda _, given, output: 0 * output)
-#     right[name.removesuffix(".feed_forward").replace(".layers", "")] = exactly_right()
+#     right[name] = exactly_right()
 #     off.remove()
 # plotting.bars(right, "layer whose network is off", "sentences exactly right",
 #               "the decoder needs its networks more than the encoder does")
@@ -263,26 +270,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # print("no layer's network can be left out without a loss")
 
 # %% [markdown]
-# Without the encoder's networks most sentences still come out right, and without either of the decoder's none does. The count is of a
+# Without one of the encoder's networks most sentences still come out right, and without one of the decoder's none does. The count is of a
 # model that was trained with all of its networks; a model trained without one might do better. Notebook
 # [17](17_variations.ipynb) trains with other sizes of $d_{ff}$.
 #
 # Later models replaced ReLU. GELU (Hendrycks and Gimpel, 2016), in BERT and GPT-2, is a smoothed ReLU. SwiGLU
 # (Shazeer, 2020), in many of today's language models, multiplies a hidden layer by a second one, as the gates of [notebook
 # 02](02_convolution.ipynb) do (exercise 2).
-
-# %% [markdown]
-# ## Checks
-#
-# **Equation 2, written out** for one position after the other, at float64.
-
-# %% tags=["active-ipynb"]
-# x = x.double()
-# W_1, b_1, W_2, b_2 = network.double().parameters()
-# outputs = [W_2 @ (W_1 @ v + b_1).clamp(min=0) + b_2 for v in x.flatten(0, 1)]
-# one_by_one = torch.stack(outputs).view(2, 6, 32)
-# print(f"largest difference {(network(x) - one_by_one).abs().max():.1e}")
-# assert torch.allclose(network(x), one_by_one, rtol=0, atol=1e-9)
 
 # %% [markdown]
 # ## Exercises
