@@ -351,8 +351,8 @@ def train_step(model, optimizer, step, warmup=100):
 # The last picture is an anti-diagonal: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
 # to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
-# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, and many of
-# those with four digits more than once. So we ask for numbers of eight digits: there are a hundred million of them, and it has seen about 5,000.
+# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, among them about
+# 4 in 10 of all that have four digits. So we ask for numbers of eight digits: there are a hundred million of them, and it has seen about 5,000.
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)
