@@ -231,7 +231,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #     far |= {(kind, name): curve[99].item() for name, curve in curves.items()}
 # axes[0].set_ylim(1e-12, 1e6)
 # for (kind, name), value in far.items():
-#     print(f"{kind:12} {name:25} {value:8.1g} at distance 99")
+#     print(f"{kind:21} {name:24} {value:8.1g} at distance 99")
 # for g in (0.9, 1.0, 1.1):
 #     assert abs(far["h = W h + x", f"g = {g}"] / g**99 - 1) < 1e-3
 # assert far["tanh", "torch's start"] < 1e-9
