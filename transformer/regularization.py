@@ -10,9 +10,9 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/13_regularization.ipynb)
 #
 # A large model can learn its training sentences by heart. Section 5.4 of the paper names two measures against that: *dropout*
-# disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, know where
-# exactly they act, what tensor2tensor and torch do differently, and what the paper's odd remark means that perplexity gets worse and
-# BLEU better. Reading takes about 20 minutes, running it some ten seconds.
+# disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
+# exactly they act, what tensor2tensor and torch do differently, and how smoothing can make perplexity worse and BLEU better, as the
+# paper says. Reading takes about 20 minutes, running it some ten seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -56,16 +56,17 @@ from torch import nn
 #
 # $$\mathrm{perplexity} = \exp\Big(-\frac{1}{n}\sum_{t=1}^{n} \ln p_t\Big) .$$
 #
-# A model that always hesitates between $k$ equally likely tokens has perplexity $k$. Lower is better, and 1 is perfect.
+# A model that always hesitates between $k$ equally likely tokens has perplexity $k$. Lower is better, and 1 is perfect. If three right tokens get the
+# probabilities 1/2, 1/4 and 1/8, the perplexity is 4, as if each had got 1/4.
 
 # %% [markdown]
 # **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the output's runs of $n$ words that
-# also stand in the human translation. BLEU is the geometric mean of $P_1$ to $P_4$, times a penalty $BP \leq 1$ for outputs
-# that are too short, times 100:
+# also stand in the human translation, the *reference*. BLEU is the geometric mean of $P_1$ to $P_4$, times 100, and for an output of $c$ words
+# that is shorter than the reference's $r$ also times a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
 #
 # $$\mathrm{BLEU} = 100 \cdot BP \cdot (P_1 P_2 P_3 P_4)^{1/4} .$$
 #
-# Higher is better. [Notebook 15](15_decoding.ipynb) has the details; here is one sentence.
+# Higher is better. [Notebook 15](15_decoding.ipynb) has the details; here is one reference of eleven words, and three outputs.
 
 # %% tags=["active-ipynb"]
 # reference = "the small dog sleeps under the old table in the kitchen"
@@ -77,11 +78,11 @@ from torch import nn
 #     shares = ", ".join(f"{share:.0f}" for share in bleu.precisions)
 #     print(f"{name:16} P_1 to P_4: {shares} %, BP {bleu.bp:.2f}, BLEU {bleu.score:.0f}")
 # p = torch.tensor([0.5, 0.25, 0.125])
-# print(f"right tokens with 1/2, 1/4 and 1/8: perplexity {(-p.log().mean()).exp():.1f}")
+# print(f"and the perplexity of 1/2, 1/4 and 1/8: {(-p.log().mean()).exp():.1f}")
 
 # %% [markdown]
-# One changed word breaks one run of one word, but four runs of four, so BLEU falls by much more than a tenth. A cut
-# sentence has only runs that are right, and pays the penalty.
+# One changed word breaks one of eleven runs of one word, but four of eight runs of four, so BLEU falls by much more than a tenth. The
+# sentence that was cut has only runs that are right, and pays the penalty.
 
 # %% [markdown]
 # ## Dropout
@@ -92,8 +93,8 @@ from torch import nn
 #
 # $$E[\mathrm{Dropout}(x)] = (1 - P_{drop}) \cdot \frac{x}{1 - P_{drop}} + P_{drop} \cdot 0 = x$$
 #
-# The paper takes $P_{drop} = 0.1$ for the base model and 0.3 for the big one. In its Table 3 (D) a base model without dropout has
-# perplexity 5.77 where the one with dropout has 4.92, and BLEU 24.6 where that one has 25.8.
+# The paper takes $P_{drop} = 0.1$ for the base model and 0.3 for the big one (0.1 for English to French). In its Table 3 (D) a base model without
+# dropout has perplexity 5.77 where the one with dropout has 4.92, and BLEU 24.6 where that one has 25.8.
 
 # %%
 def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
@@ -123,7 +124,8 @@ def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
 # ## What dropout touches
 #
 # The paper names two places: the output of each sub-layer, before it is added to the sub-layer's input and normalised; and the sum of
-# embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so we can ask a model.
+# embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so that a model can be asked for all of
+# them, and all can be set to another probability, to go on training with more of it, say.
 
 # %%
 def dropouts(model: nn.Module) -> dict[str, nn.Dropout]:
@@ -169,13 +171,16 @@ def set_dropout(model: nn.Module, P_drop: float) -> None:
 # assert torch.equal(training[0], evaluation[0])
 # assert torch.equal(training[1], evaluation[1])
 # assert not torch.allclose(training[2], evaluation[2])
-# print("training changes nothing within attention and network, but the layer's output")
+# print("training or not: attention and network give the same, the whole layer does not")
 
 # %% tags=["active-ipynb"]
 # tokens = torch.randint(3, 20, (2, 6))
 # assert torch.equal(model.eval()(tokens, tokens), model(tokens, tokens))
 # assert not torch.equal(model.train()(tokens, tokens), model(tokens, tokens))
-# print("in evaluation two calls of the whole model agree, in training they differ")
+# set_dropout(model, 0.0)
+# assert torch.equal(model(tokens, tokens), model(tokens, tokens))
+# print("two calls of the whole model agree in evaluation, and differ in training,"
+#       "\nuntil all its dropouts are set to 0")
 
 # %% [markdown]
 # A common mistake follows from this: a model that is validated without `model.eval()` still drops, and looks worse than it is.
@@ -201,7 +206,8 @@ def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor
 
 # %% [markdown]
 # There are two other forms. **tensor2tensor**, the authors' own code, gives the gold type $1 - \epsilon$ and each of the other $V - 1$
-# types $\epsilon / (V - 1)$. A popular variant also leaves out the padding mark, and gives each of the others $\epsilon / (V - 2)$:
+# types $\epsilon / (V - 1)$. That is Szegedy's form with the larger $\epsilon' = \epsilon V / (V - 1)$: the others get $\epsilon' / V$, and gold
+# $1 - \epsilon' + \epsilon' / V = 1 - \epsilon$. A popular variant also leaves out the padding mark, and gives each of the others $\epsilon / (V - 2)$:
 
 # %%
 def smoothed_without_padding(
@@ -227,13 +233,12 @@ def smoothed_without_padding(
 # plotting.heatmap(rows, range(5), names, "three forms of smoothing, V = 5, ε = 0.3",
 #                  values=True, largest=1.0, labels=("type (0 is padding)", "form"))
 # assert torch.allclose(rows.sum(dim=1), torch.ones(4))
-# assert torch.allclose(rows[2, 3], torch.tensor(0.7))
-# print("each row adds up to 1; tensor2tensor's is Szegedy's with ε V / (V - 1)")
+# assert torch.allclose(rows[2], torch.tensor([0.075] * 3 + [0.7, 0.075]))
+# print("each row adds up to 1; Szegedy's with ε V / (V - 1) is tensor2tensor's")
 
 # %% [markdown]
-# With five types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9. tensor2tensor's form
-# is Szegedy's with an $\epsilon$ that is larger by the factor $V / (V - 1)$, as the cell shows. Torch's `cross_entropy` follows Szegedy, so
-# the loss is one call. Padding is left out, and "mean" is a mean over real tokens.
+# With five types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
+# Torch's `cross_entropy` follows Szegedy, so the loss is one call. Padding is left out, and "mean" is a mean over real tokens.
 
 # %%
 def label_smoothing_loss(
@@ -357,13 +362,15 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 
 # %% [markdown]
 # Without smoothing, more confidence always pays. With it there is a best confidence, and going beyond costs. Most of the lowest
-# loss comes from the other types: together they get only 0.1, but with the paper's vocabulary each costs $-\ln q = 12.8$ nats.
+# loss comes from the other types: together they get only 0.1, but with the paper's vocabulary each costs $-\ln q = 12.8$ nats, which makes 1.28 of
+# the 1.38.
 # tensor2tensor subtracts the lowest loss from every loss. The gradient stays as it was, the minimum becomes 0, and its training losses
 # cannot be compared with ours (**a deviation**, in DEVIATIONS.md).
-#
-# So whoever quotes a perplexity must say how it was measured. The paper does not. Table 3 has 5.47 with $\epsilon = 0.2$. Szegedy's smoothed loss could not
-# give that, since its exponential is at least 13.5; tensor2tensor's could, because its floor is 0. But tensor2tensor's *metric* of this name is computed
-# without smoothing, and so is ours.
+
+# %% [markdown]
+# So whoever quotes a perplexity must say whether it was measured with smoothing. The paper does not. Its Table 3 has 5.47 with $\epsilon = 0.2$. The
+# exponential of Szegedy's smoothed loss could not be that, since it is at least 13.5; that of tensor2tensor's could, because its floor is 0. But what tensor2tensor
+# reports as perplexity is computed without smoothing, and so is ours.
 
 # %% [markdown]
 # ## What smoothing does to a trained model
@@ -387,13 +394,12 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # near = ((p > 0.85) & (p < 0.95)).double().mean()
 # print(f"{len(p):,} tokens: {near:.0%} between 0.85 and 0.95, "
 #       f"{(p > 0.95).double().mean():.1%} above; perplexity {(-log_p.mean()).exp():.2f}")
-# capped = p.clamp(max=0.9).log().mean()
-# print(f"a model that is always right, with 0.9, has perplexity {1 / 0.9:.2f}")
+# print(f"a model that gives every right token 0.9 has perplexity {1 / 0.9:.2f}")
 # assert near > 0.5
 
 # %% [markdown]
-# Most right tokens stand near 0.9, as smoothing asks. That alone costs perplexity, though every such
-# token would be chosen: for finished translations only the order of the types matters, not how far the first is ahead.
+# Most right tokens have a probability near 0.9, as smoothing asks. That alone costs perplexity. Yet each of them would be chosen: a model that
+# always writes the likeliest token needs the right one to be first, no matter how far ahead. (On the far left are the tokens that the model gets wrong.)
 
 # %% [markdown]
 # ## In the paper perplexity gets worse and BLEU better
@@ -405,7 +411,8 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # %% [markdown]
 # Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
 # beam search (notebook 15: it compares several whole sentences) can then take. In that case beam search should gain more with smoothing than without.
-# Here are two models of Multi30k, one of each, scored on validation with a beam of 1 (always the likeliest word) and of 4:
+# Here are two models of Multi30k, one of each, scored on validation with a beam of 1 (always the likeliest word) and of 4. For a beam of 4 the score depends
+# on a *length penalty*, which makes up for the search's liking for short outputs, so the best one is taken, and none:
 
 # %% tags=["active-ipynb"]
 # gains = {}
@@ -423,8 +430,8 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # print("beam search gains more without smoothing than with it")
 
 # %% [markdown]
-# The record says the reverse: a beam of 4 (with its best length penalty) gains 0.8 BLEU with smoothing and 1.6 without. Without a length penalty it loses 0.25 with
-# smoothing and gains 0.34 without. And the smoothed model is ahead already with a beam of 1. So beam
+# The record says the reverse: with the best length penalty, a beam of 4 gains 0.8 BLEU for the smoothed model and 1.6 for the other. With no penalty it loses 0.25 for
+# the smoothed model and gains 0.34 for the other. And the smoothed model is ahead already with a beam of 1. So beam
 # search is not where this model's advantage comes from. It is one run of each, trained in different precisions (bf16 and fp32), so a difference of some tenths may be
 # chance. Why smoothing helps BLEU, we do not know.
 
