@@ -65,11 +65,10 @@ from transformer.weights import load_weights
 #
 # A search always asks the same: given the source and the tokens so far, how likely is each next token? Every model of
 # this package answers with two methods. `start` reads the source and returns a `State`, which holds what the model keeps between steps
-# (`transformer/state.py`), and `step` reads the newest token of each output and returns logits. The Transformer and the
-# models of notebooks 01 and 02 inherit `step`, and the `loss` that training asks for, from the class `EncoderDecoder` in the same file.
+# (`transformer/state.py`), and `step` reads the newest token of each output and returns logits.
 #
 # Padding is not a word, but a model gives it a little probability (label smoothing asks for that), so it is ruled out here. The
-# paper lets an output be at most 50 tokens longer than the input, with the end mark counted on both sides.
+# paper lets an output be at most 50 tokens longer than the input. Here the end mark counts on both sides.
 
 
 # %%
@@ -102,7 +101,8 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
 # sentence. **Not in the paper:** the cache; nearly every implementation has one. Each decoder layer gets two: one
 # grows with the output, and one holds keys and values of the source, which are computed once.
 #
-# `append` adds a position behind the first $n$, and `some_rows` copies the rows of those outputs that a search goes on with.
+# Every output that a search is writing has a row in the cache. `append` adds a position behind the first $n$. `some_rows` copies the rows of those outputs
+# that go on, and leaves room for one more position, which `append` then fills without copying once more.
 
 
 # %%
@@ -206,8 +206,8 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 
 # %% [markdown]
 # The question stands in the past ("did"), and the answer *Badet ...* in the present: it is wrong. The numbers
-# show where. After the piece *B* the model has no favourite, *ad* is the likeliest with 0.08, and then no ending is
-# likely either. Greedy search cannot go back and try another second piece.
+# show where. After the piece *B* the model has no favourite, *ad* is the likeliest with 0.08, and after it the ending *et* gets only
+# 0.32. Greedy search cannot go back and try another second piece.
 #
 # What did the cache save? Without it, an output of $n$ tokens costs $n(n+1)/2$ positions instead of $n$. The next cell counts those that
 # the first decoder layer computes, for eight long sentences.
@@ -247,8 +247,9 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 
 # %% [markdown]
 # Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
-# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types there are 168,000 extensions a sentence; to sort
-# fewer, it first finds the $2K$ tokens that are best whatever they extend. None of the other tokens can end one of the $2K$ best.
+# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types there are 168,000 extensions a sentence. To sort
+# fewer, `extend` rates each token by the best extension that it makes, and goes on with the $2K$ best tokens: any other token has $2K$
+# token stand $2K$ better ones.
 #
 # The picture after it shows the first steps of our sentence with $K = 2$: the three best candidates of each step, with the
 # probability of the whole beginning, those kept in bold.
@@ -300,11 +301,12 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
 # *B ad* falls from 0.07 to 0.02. After three steps *B ade te* is ahead, and the greedy search has dropped it by then.
 #
 # Finished hypotheses have different lengths. To compare them, the search divides $\log P$ by a *length penalty*,
-# which GNMT (Wu et al., 2016) introduced and the paper takes over with $\alpha = 0.6$. For an output $Y$ of $|Y|$ tokens and a source $X$:
+# which Google's earlier translator GNMT (Wu et al., 2016) introduced and the paper takes over with $\alpha = 0.6$. For an output $Y$ of $|Y|$ tokens and a
+# source $X$:
 #
 # $$\mathrm{score}(Y) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$$
 #
-# The section after this one shows what it is for. The best $n$ finished hypotheses are kept beside the beam.
+# The next section shows what it is for. The best $n$ finished hypotheses are kept beside the beam.
 
 
 # %%
@@ -371,9 +373,8 @@ class Beam:
 # One step of the search does three things. It takes the best $2K$ extensions; it puts those that ended, and were among the
 # $K$ best, beside the beam; and the $K$ best that did not end live on.
 #
-# Each live hypothesis has a row in the state. When one goes on in two ways and another dies, the rows must follow, so `advance` also returns which
-# row each survivor extends, and `State.select` lets it take over that past. The rows of the source's caches are copied when the beam
-# grows from 1 to $K$; from then on they stay where they are until some sentence leaves the batch.
+# Each live hypothesis has a row in the state. When one goes on in two ways and another dies, the rows must follow. So `advance` also returns which
+# row each survivor extends, and `State.select` copies the caches' rows accordingly.
 
 
 # %%
@@ -460,12 +461,11 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # print("a beam of 1 is greedy search, and the beam of 4 finds the past tense")
 
 # %% [markdown]
-# *Badete* is right, and twice as likely as the greedy output. The others are *Badet* and two wrong verbs: entries of such
-# a list usually differ in one word or ending.
+# *Badete* is right, and twice as likely as the greedy output. The others are *Badet* and two wrong verbs, and all four differ in nothing but
+# the verb.
 #
 # For many sentences there is `translate` (`transformer/search.py`). It sorts sentences by length and cuts batches so that the caches stay within a
-# bound on memory. On a CPU it stores large weight matrices in the order in which the processor's library reads
-# them fastest (`transformer/fast/packed.py`); this changes results by roundings only.
+# bound on memory.
 #
 # ## What is the length penalty for?
 #
@@ -484,10 +484,11 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 #     print("        ", tokenizer.decode(best.tokens))
 
 # %% [markdown]
-# Without a penalty, the likeliest output that the search finds breaks off after three words, although the model gives that end a tiny
-# probability: 25 further tokens cost still more. The penalty of 0.6 lets the whole sentence win.
+# Without a penalty, the likeliest output that the search finds breaks off after three words. The model gives this end a small probability
+# ($\log P = -7.0$), but the 28 tokens of the whole sentence cost more together ($-9.6$). The penalty of 0.6 lets the whole sentence win,
+# although its last words are wrong.
 #
-# How strong is $\alpha = 0.6$? By one more token, $lp$ grows relatively by
+# How strong is $\alpha = 0.6$? With one more token, $lp$ grows by this part of itself:
 #
 # $$\frac{d \log lp}{d |Y|} = \frac{\alpha}{5 + |Y|}$$
 #
@@ -510,8 +511,9 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # Captions of Multi30k have about 13 tokens, and [notebook 16](16_translation.ipynb) finds $\alpha = 1.6$ best on its validation
 # set: near fairseq's default, if far from the paper's 0.6.
 #
-# What do beams and penalties do to scores? The next cell translates 200 sentences of the bundled corpus's hard test set. BLEU, a score
-# of which 100 means "equal to the reference", is the subject of a section below.
+# What do beams and penalties do to scores? The next cell translates 200 sentences of the bundled corpus's *hard* test set: longer ones than in
+# training, and combinations of words and constructions that training never shows. BLEU is the score of [notebook 13](13_regularization.ipynb), and has a
+# section of its own below.
 
 # %% tags=["active-ipynb"]
 # hard = random.Random(0).sample(read_bundled("hard"), 200)
@@ -526,7 +528,8 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 #           f"BLEU {bleu(some, gold).score:.1f}")
 
 # %% [markdown]
-# Without penalty the beam of 4 writes 6% too few words, for which BLEU takes off points, and ends below greedy search. With $\alpha = 4$ a longer output wins whatever it says. Between these, little changes. Koehn and Knowles (2017) found in real systems, too, that wide
+# Without penalty the beam of 4 writes 6% too few words, for which BLEU takes off points, and ends below greedy search. With $\alpha = 4$ the longest
+# outputs win, whatever they say. Between these, little changes. Koehn and Knowles (2017) found in real systems, too, that wide
 # beams can lower the score. So beam and $\alpha$ are chosen on validation data, as the paper did.
 #
 # ## Averaging checkpoints
@@ -564,8 +567,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 
 # %% [markdown]
-# A small model that learns to read words for digits backwards is stopped early, with a checkpoint every ten updates. How many rows of digits does each get
-# right, and how many their mean?
+# A small model learns to turn rows of digits, as words, around. It is stopped early, with a checkpoint every ten updates. What share of new rows does each
+# of the last five get right, and what share their mean?
 
 # %% tags=["active-ipynb"]
 # digits = "zero one two three four five six seven eight nine".split()
@@ -602,15 +605,16 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # %% [markdown]
 # The five models are only ten updates apart, and their mean is a better model than each of them. On Multi30k averaging brings between one and two points of BLEU
 # (the three seeds of [notebook 16](16_translation.ipynb)).
-#
+
+# %% [markdown]
 # ## BLEU
 #
 # BLEU (Papineni et al., 2002) compares translations with *references*, which persons wrote. It asks how many runs of $n$ words (*n-grams*)
-# of the translation stand in the reference, too. The precision $p_n$ is their share, where a run counts at most as often as the reference
-# has it. An output that says only what is sure would win, so a brevity penalty $BP$ punishes $c$ words against a reference
-# of $r$. All counts are summed over the corpus before any division.
+# of the translation stand in the reference, too. The precision $P_n$ is their share, where a run counts at most as often as the reference
+# has it. By precision alone an output of a few sure words would win. So a *brevity penalty* $BP$ lowers the score of an output whose $c$ words are
+# fewer than the reference's $r$. All counts are summed over the corpus before any division.
 #
-# $$\mathrm{BLEU} = 100 \cdot BP \cdot \left(p_1\, p_2\, p_3\, p_4\right)^{1/4}, \qquad BP = \min\left(1, e^{1 - r/c}\right)$$
+# $$\mathrm{BLEU} = 100 \cdot BP \cdot \left(P_1\, P_2\, P_3\, P_4\right)^{1/4}, \qquad BP = \min\left(1, e^{1 - r/c}\right)$$
 
 # %% tags=["active-ipynb"]
 # cut = Tokenizer13a()  # sacreBLEU's words: punctuation stands alone
@@ -627,7 +631,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #     return [*hits, *runs, len(ours), len(theirs)]
 #
 # def bleu_of(counts):
-#     """From counts (..., sentences, 10)"""
+#     """The score of a corpus, from the counts of its sentences (..., sentences, 10)"""
 #     total = torch.as_tensor(counts, dtype=torch.float64).sum(dim=-2)
 #     precisions = total[..., :4] / total[..., 4:8]
 #     brevity = (1 - total[..., 9] / total[..., 8]).clamp(max=0).exp()
@@ -652,12 +656,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #
 # How text is cut into words changes the score, so sacreBLEU (Post, 2018) fixes it, and its *signature* says how: one reference, case kept,
 # the tokeniser 13a, and so on. A score should be reported with it.
-#
+
+# %% [markdown]
 # ## Why are there several BLEUs?
 #
-# Two older conventions matter here. Both cut text with the tokeniser of the Moses system and count without smoothing. Papers on **Multi30k** also
-# lower-case and normalise punctuation. The code of the paper's authors, tensor2tensor, scores **WMT 2014** with case, and makes the
-# hyphen of a compound a word of its own:
+# Two older conventions matter here. Both cut text with the tokeniser of the Moses system. (Both also leave out a detail of sacreBLEU, its *smoothing*, which matters only where some
+# $P_n$ is 0.) Papers on **Multi30k** lower-case the text and replace quotes and other punctuation by plain forms. The code of the paper's authors,
+# tensor2tensor, scores **WMT 2014** with case, and makes the hyphen of a compound a word of its own, written `##AT##-##AT##`:
 
 # %% tags=["active-ipynb"]
 # german = ("„Die E-Mail-Adresse der CDU-Politikerin ist neu“, "
@@ -676,9 +681,10 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #     print("  ", words.replace(" ", "|"))
 
 # %% [markdown]
-# One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting, and become
-# right when somebody replaces the quotes of the reference; splitting compounds adds easy words.
-#
+# One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting (to the first, „Die and "Die are two different words), and become
+# right when somebody replaces the quotes of the reference. Splitting compounds adds easy words.
+
+# %% [markdown]
 # The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the
 # output, and they fit only a reference whose quotes were changed as well. Popel scored a published
 # model on newstest2014 both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)):
@@ -723,8 +729,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # ## Checks
 #
 # **Scores are true.** The search adds up $\log P$ step by step, with caches and with rows that move. One forward pass over each
-# finished output must give the same. **A beam wide enough is exhaustive search.** A random model with four
-# usable tokens and at most four in a row has 121 possible outputs, and all can be scored.
+# finished output must give the same. **A beam wide enough is exhaustive search.** A random model that has four
+# tokens, and may write at most four of them, has 121 possible outputs, and all can be scored.
 
 # %% tags=["active-ipynb"]
 # def score_of(model, source, tokens, alpha=0.6):
@@ -750,8 +756,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print(f"a wide beam finds the ten best of all {len(everything)} outputs")
 
 # %% [markdown]
-# **Stopping early changes nothing**, and **a batch gives each sentence what it gets alone.** The first search below never stops
-# before the limit.
+# **Stopping early changes nothing**, and **a batch gives each sentence what it gets alone.** For the first search below, `can_improve` is replaced by
+# a function that never lets it stop before the limit.
 
 # %% tags=["active-ipynb"]
 # early = can_improve
@@ -818,7 +824,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # def tie(short, long):
 #     n, log_p = short
 #     m, log_q = long
-#     penalties = (5 + m) / (5 + n)  # of the ratio of penalties, without alpha
+#     penalties = (5 + m) / (5 + n)  # their ratio, for an alpha of 1
 #     return math.log(log_q / log_p) / math.log(penalties)
 # ```
 #
