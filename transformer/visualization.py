@@ -10,9 +10,10 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/19_visualization.ipynb)
 #
 # The paper ends with pictures of heads: one bridges a long distance, one finds what "its" refers to, one follows
-# the structure of a sentence. In 40 minutes you will have two such heads of a trained model, scores that say how
+# the structure of a sentence. At the end you will have two such heads of a trained model, scores that say how
 # often each is right, and experiments that show what the translation takes from them. The bundled corpus makes this
-# possible: the grammar that wrote its sentences also wrote down which noun each "its" stands for.
+# possible: the grammar that wrote its sentences also wrote down which noun each "its" stands for. Reading takes
+# about 40 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -29,6 +30,9 @@ import torch
 from transformer.attention import padding_mask
 from transformer.gold import determiners, references
 from transformer.maps import KINDS, all_maps
+
+# %% [markdown]
+# The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
 # import functools
@@ -49,9 +53,9 @@ from transformer.maps import KINDS, all_maps
 # %% [markdown]
 # ## One word changed
 #
-# English "its" becomes *sein* or *ihr* in German, depending on the gender of the noun that it stands for: *der Hund ...
-# seinen Ball*, *die Katze ... ihren Ball*. We change one word, and draw where "its" looks in each of the
-# encoder's eight heads (labels are layer.head).
+# English "its" becomes *sein* or *ihr* in German, depending on the gender of the noun that it stands for. The dog,
+# *der Hund*, is masculine and loses *seinen Ball*; the cat, *die Katze*, is feminine and loses *ihren Ball*. We change
+# one word, and draw where "its" looks in each of the encoder's eight heads (labels are layer.head).
 
 # %% tags=["active-ipynb"]
 # pair = ["The old cat near the school lost its ball.",
@@ -63,10 +67,10 @@ from transformer.maps import KINDS, all_maps
 
 # %% [markdown]
 # In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
-# from *ihren* to *seinen*. (Head 2.1, bright on "ball", will have its turn.) Is the head the reason? The picture
-# cannot tell. So we take the head into our own hands. `MultiHeadAttention` has a place for the
-# function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what comes
-# out.
+# from *ihren* to *seinen*. Is the head the reason? The picture
+# cannot tell. So we change what the head puts out, and see whether the German changes. `MultiHeadAttention` has a place
+# for the function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what
+# comes out. (Text and figures count layers and heads from 1, code counts from 0.)
 
 # %%
 def attention_of(model, kind, layer):
@@ -140,7 +144,7 @@ def pasted(head, rows, vectors):
 # column = torch.zeros(1, len(tokens) + 1)  # one more: the end mark
 # column[0, tokens.index("dog")] = 1.0
 # before = translate(model, tokenizer, [sentence])[0]
-# with edited(attention_of(model, "encoder", 0), turned(2, row, column)):
+# with edited(attention_of(model, "encoder", 0), turned(2, row, column)):  # head 1.3
 #     after = translate(model, tokenizer, [sentence])[0]
 # print(before, after, sep="\n")
 # changed = set(after.split()) - set(before.split())
@@ -148,12 +152,13 @@ def pasted(head, rows, vectors):
 # print("one head turned, one word changed:", *changed)
 
 # %% [markdown]
-# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand. From here on heads are chosen on one set of sentences and scored on another, beside all other heads.
+# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand. From here on heads
+# are chosen on one set of sentences and scored on another, beside all other heads.
 #
 # ## What a row and a column mean
 #
-# The model works on pieces of words, the annotation on words. `attention_maps` averages the rows of a word's
-# pieces and adds the weights *on* its pieces, so each row still sums to 1.
+# The model works on pieces of words, and the grammar's notes are about words. `attention_maps` averages the rows of a
+# word's pieces and adds the weights *on* its pieces, so each row still sums to 1.
 #
 # Many pictures of decoders are off by one. When the decoder reads word $t-1$, it produces word $t$. We label a
 # row with the word **produced** there, and the columns of its self-attention with what it has **read**.
@@ -173,11 +178,14 @@ def pasted(head, rows, vectors):
 # %% [markdown] tags=["question-31"]
 # ## Which word does "its" refer to?
 #
-# For every "its" we take the nouns that it might refer to, and see which one gets the largest weight: in the
-# encoder (from "its" to the noun), in the decoder (from the step that writes *ihren* to the German noun), or
-# across (from that step to the English noun). "His" and "her" are left out, because English has decided there
-# already. The paper's Figure 4 shows two such heads. We compare with three guesses: any candidate,
-# the nearest before the pronoun, the first of the sentence.
+# The noun that "its" refers to is called its *antecedent*. For every "its" we take all nouns that it might refer to,
+# the candidates, and see which one gets the largest weight: in the encoder (from "its" to the noun), in the decoder
+# (from the step that writes *ihren* to the German noun), or across (from that step to the English noun). The function
+# `references` lists the place of each "its" and of its German word, with the places of antecedent and candidates.
+# "His" and "her" are left out, because English has decided there already. The paper's Figure 4 shows two such heads. We
+# compare with three guesses: any candidate, the nearest before the pronoun, the first of the sentence.
+#
+# In this grammar the antecedent is always the subject of the clause that "its" stands in. Real English leaves more open.
 
 # %%
 def link(maps, kind, english, german):
@@ -236,10 +244,11 @@ def link_baselines(examples) -> dict:
 #       {name: round(share, 2) for name, share in link_baselines(validation).items()})
 
 # %% [markdown]
-# One head of the encoder stands out, the head of the opening. One of the decoder often finds the German noun.
+# One head of the encoder stands out, the head of the opening. In the decoder 2.4 finds the German noun most often, in
+# 77%, where the first noun of the sentence would be right in 72%.
 #
 # The encoder's head is in the *first* layer, where each vector holds a word and its place and nothing about the
-# sentence. So it can only combine which nouns own things with where they stand.
+# sentence. So it can only go by which words the nouns are (some own things more often) and by where they stand.
 #
 # ## The agreement head
 #
@@ -287,12 +296,12 @@ def agreement_hits(maps, examples):
 # circuit.silent(record);
 
 # %% [markdown]
-# Head 1.3 carries the stem and leaves the ending alone; silent, it leaves *sein* nearly everywhere. Head 2.1
-# carries the ending and leaves the stem alone. The six others matter little to either. Nor does head 2.4 of the
-# *decoder*, which found the German noun so often: a good score does not show that a head is used.
+# Head 1.3 carries the stem and not the ending. Without it the model writes *sein* nearly everywhere, which is still right
+# in about half of the sentences. Head 2.1 carries the ending and not the stem. The six others matter little to either.
+# Nor does head 2.4 of the *decoder*, which found the German noun in 77%: such a score does not show that a head is used.
 #
-# What else depends on the two? All German words of 500 test sentences by class, and three of the sentences
-# translated without head 2.1:
+# What else depends on the two? The next cell draws all German words of 500 test sentences by class, and translates three
+# of the sentences without head 2.1:
 
 # %% tags=["active-ipynb"]
 # circuit.by_class(record)
@@ -300,13 +309,14 @@ def agreement_hits(maps, examples):
 #     print(*translate(model, tokenizer, [e.source for e in test[:3]]), sep="\n")
 
 # %% [markdown]
-# The sentences keep their words and their order and lose their agreement.
+# The sentences keep their words and their order and lose their agreement: *die Orchester* should be *das Orchester*,
+# *keine Ball* should be *keinen Ball*, and *dem traurigen Königin* should be *der traurigen Königin*.
 #
 # ## Turn each head: does the German follow?
 #
-# Silencing shows that a head is needed, not what it says. So each head's row of "its" is turned to another noun
-# of the sentence: in 500 sentences to one that calls for the other stem, in 500 to one that calls for another
-# ending. The German follows if it becomes exactly the possessive that the other noun calls for.
+# Silencing shows that a head is needed, not what it says. So in each head the row of "its" is turned to another noun
+# of the sentence: in 500 sentences to one that would need the other stem, in 500 to one that would need another
+# ending. The German *follows* if it becomes exactly the possessive that the other noun would need.
 
 # %% tags=["active-ipynb"]
 # circuit.turned(record)
@@ -319,10 +329,10 @@ def agreement_hits(maps, examples):
 # %% [markdown]
 # The possessive follows the two chosen heads and no other. (Stems that "follow" untouched are the model's errors.
 # A silent head also yields the other noun's form in about half of the sentences, because the model has to write
-# something. None of 500 still leaves room for 0.7%.)
+# something.)
 #
-# Where the stem does not follow, two explanations are at hand: another path carries the gender, or the other noun
-# has nothing to hand over. To separate them, the next cell sorts the sentences by whether any "its" refers to
+# Where the stem does not follow head 1.3, there are two explanations: the gender also takes another path, or the other
+# noun's value does not hold it. To separate them, the next cell sorts the sentences by whether any "its" refers to
 # that noun in training. And where turning failed, it *pastes* what the head puts out on average for owners of
 # that gender.
 
@@ -346,7 +356,9 @@ def agreement_hits(maps, examples):
 #
 # A good score may also mean that the probe learned its task by heart (Hewitt and Liang, 2019). Hence two
 # controls. In the last column the probe learns from shuffled labels. In the rows "made-up gender" each noun has a
-# gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others.
+# gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others. In the rows
+# "new noun" the probe learns from half of the nouns and is asked about the other half. The first column is the score of
+# always giving the most common answer.
 
 # %%
 @torch.no_grad()
@@ -397,18 +409,19 @@ def linear_probe(x, labels, unseen):
 # names = sorted(found, key=lambda name: (name.startswith("its"), name.startswith("the")))
 # columns = ["most common", "embedding", "layer 1", "layer 2", "shuffled"]
 # plotting.heatmap([found[name] for name in names], columns, names,
-#                  "Share of new words whose property a probe reads", values=True,
-#                  largest=1.0, labels=("what reads it", "property"))
+#                  "share of words in new sentences\nwhose property a probe reads",
+#                  values=True, largest=1.0,
+#                  labels=("what the probe reads", "word: property"))
 # print(f"{len(others)} new sentences;",
 #       {name: len(values) for name, (_, values, _) in unseen.items()})
 # assert found["its: gender of the owner"][1] < 0.7 < found["its: gender of the owner"][2]
 
 # %% [markdown]
-# The embedding already holds the word, mostly its place, and a noun's gender: a probe reads it off nouns it never
-# saw, where the made-up one fails. (English hardly shows this gender; it can only come from the German that the
-# model learned to write.) "Its" and "the" start without any knowledge of their nouns. After layer 1 "its" holds
-# the gender of its owner, and even which noun that is, and after layer 2 both hold
-# the gender of their own noun, as heads 1.3 and 2.1 lead us to expect.
+# The embedding already holds the word, in most cases the place, and a noun's German gender: a probe reads this gender even
+# off nouns that it never saw, where the made-up one fails. (English hardly shows it; it can only come from the German that
+# the model learned to write.) "Its" and "the" start without any knowledge of their nouns. After layer 1 "its" holds
+# the gender of its owner, and even which noun that is. After layer 2 "its" and "the" both hold the gender of the noun
+# behind them. Heads 1.3 and 2.1 lead us to expect both.
 #
 # What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the" in
 # nine of ten cases, and yet with head 2.1 of layer 2 silent, four articles in ten go wrong.
@@ -420,7 +433,8 @@ def linear_probe(x, labels, unseen):
 # keys and values from the encoder. If that is so, a German word should look at the English word that it
 # translates. We take the largest weight of each row as a link and compare with the grammar's links by the
 # *alignment error rate*. With $A$ the links found and $G$ the grammar's, it is
-# $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect.
+# $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect. Beside the heads stands a guess, the *diagonal*: German has the order of
+# the English words.
 
 # %%
 def alignment_error_rate(predicted, gold) -> float:
@@ -514,7 +528,8 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 #
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
 # decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose
-# parts stand at least three words apart, and see where the step that writes the second part looks.
+# parts stand at least three words apart, and see where the step that writes the second part looks. Two guesses to compare
+# with: the second word of the sentence, where German main clauses have their verb, and any earlier word.
 
 # %%
 def separated_verbs(examples, apart=3) -> list:
@@ -558,18 +573,21 @@ def look_back_hits(maps, examples):
 #       f"verbs; always the second word {second:.0%}, any word {chance:.0%}")
 # i, first, last = max((v for v in verbs if v[1] != 1), key=lambda v: v[2] - v[1])
 # print("the parts:", test_maps[i].target[first], "...", test_maps[i].target[last])
-# heads.one_a_panel([test_maps[i]], [("decoder", n, head)], size=5.0)
+# ax = heads.one_a_panel([test_maps[i]], [("decoder", n, head)], size=5.0)[0]
+# ax.set_title(f"decoder {n + 1}.{head + 1}: “{test_maps[i].target[last]}” looks most at "
+#              f"“{test_maps[i].target[first]}”", fontsize=10)
 # assert accuracy > 3 * chance
 
 # %% [markdown]
-# The row of the second part looks most at the first. Whether the head knows pairs, or just finds the main verb,
+# The row of *aus* looks most at *suchte*. Whether the head knows which parts belong together, or just finds the main verb,
 # this score does not tell.
 #
 # ## Sinks, and what a weight weighs
 #
-# A head has to spend its weight also in rows where it has nothing to do. Where does it go? And a weight is only
-# one factor: what arrives is the weight times the value, sent through $W_O$. Kobayashi et al. (2020) therefore
-# compare the *norms* of these products, $\lVert \alpha\, v W_O \rVert$.
+# The weights of a row add up to 1, also where a head has nothing to find. Where does the weight go then? We count how much
+# falls on *marks*, which are punctuation and the end mark. And a weight is only one factor: what arrives is the weight
+# $\alpha$ times the value, sent through $W_O$. Kobayashi et al. (2020) therefore compare the *norms* of these products,
+# $\lVert \alpha\, v W_O \rVert$.
 
 # %%
 def norm_weighted(weights, v, W_O):
@@ -577,7 +595,7 @@ def norm_weighted(weights, v, W_O):
 
     weights: (B, h, T, S); v: (B, h, S, d_v); W_O: (d_model, h * d_v), as in nn.Linear.
     """
-    parts = W_O.unflatten(1, v.shape[1:4:2])  # (d_model, h, d_v)
+    parts = W_O.unflatten(1, (v.shape[1], v.shape[3]))  # (d_model, h, d_v)
     lengths = torch.einsum("bhsv,mhv->bhsm", v, parts).norm(dim=-1)
     arriving = weights * lengths[:, :, None]
     return arriving / arriving.sum(dim=-1, keepdim=True)
@@ -616,8 +634,9 @@ def norm_weighted(weights, v, W_O):
 # print(f"head 1.3: {resting:.0%} of the words other than its look most at a mark")
 
 # %% [markdown]
-# Punctuation and the end mark are 17% of the tokens and receive up to 38% of a head's weight: they are sinks. In
-# head 1.3, a third of the words other than "its" look most at a mark. Perhaps the head rests there; we have shown only where the weight goes. The values of marks are short: in the first layer their share
+# Marks are 17% of the tokens and receive up to 38% of a head's weight. Places that draw weight in
+# this way are called *sinks*. In head 1.3, a third of the words other than "its" look most at a mark. Perhaps the head
+# rests there; we have shown only where the weight goes. The values of marks are short: in the first layer their share
 # falls by about a third when lengths are counted. Kobayashi et al. found the same tendency for BERT's special
 # tokens.
 
@@ -671,8 +690,8 @@ def shuffled(maps):
 #                   labels=("layer.head", "layer.head"));
 
 # %% [markdown]
-# By the cosine, training drives the heads apart. But so it does with shuffled rows, where nothing is left but how
-# sharp the heads are. By the correlation it is the reverse: untrained heads have little in common, trained ones
+# By the cosine, training drives the heads apart. But it seems to do so with shuffled rows as well, where nothing is left
+# but how sharp the heads are. By the correlation it is the reverse: untrained heads have little in common, trained ones
 # have more.
 #
 # So the answer is: partly. Most pairs of heads look at different things, and two have a task that no other head
@@ -685,7 +704,7 @@ def shuffled(maps):
 # - Jain and Wallace (2019, *Attention is not Explanation*) found, for recurrent classifiers, that very different
 #   weights often give the same answer, and that weights agree poorly with gradients. Wiegreffe and Pinter
 #   (2019, *Attention is not not Explanation*) answered that this depends on what one calls an explanation, and
-#   proposed tests; in one the rival weights did poorly.
+#   proposed tests.
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
 # - Voita et al. (2019) pruned 38 of 48 encoder heads of a translator for 0.15 BLEU; heads with a clear role went
@@ -721,6 +740,8 @@ def shuffled(maps):
 # head at a time cannot tell an idle head from one that another stands in for.
 #
 # ## Exercises
+#
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
 # **1.** A weight of the second layer says which *vector* was looked at, and that vector is a mixture already.
 # Attention rollout (Abnar and Zuidema, 2020) multiplies the layers: $R_0 = I$ and
@@ -779,6 +800,8 @@ def shuffled(maps):
 #     output[:, head] = means[:, None]
 #     return output
 # ```
+#
+# Every row of the head now puts out the mean value of its sentence, which says what is in the sentence and not where.
 # </details>
 #
 # ## Next
