@@ -12,7 +12,7 @@
 # A model, batches, an optimizer with its schedule and a smoothed loss are in place. This notebook puts them into one loop (Section
 # 5): first in twenty lines that train a small model while you watch, and then in the form that a run of several hours needs, with
 # validation, checkpoints, and a way to stop and go on as if nothing had happened. At the end you will also have seen what a
-# Transformer without its mask learns. Reading takes about 25 minutes, running it half a minute.
+# Transformer without its mask learns, and how to notice that a training ignores its source. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -99,7 +99,7 @@ def endless_batches(
     The seed decides the order; epoch and index are the place in it to begin from.
     """
     while True:
-        order = seed * 1_000_003 + epoch
+        order = seed * 1_000_003 + epoch  # no two seeds share an epoch's order
         batches = epoch_batches(encoded, batch_tokens, order, start=index)
         for i, rows in enumerate(batches, index):
             yield epoch, i, rows
@@ -111,13 +111,14 @@ def endless_batches(
 # epoch, index, _ = first[49]
 # again = list(itertools.islice(endless_batches(encoded, 1500, 1, epoch, index), 11))
 # assert again == first[49:]
-# print(f"batch 50 is number {index} of epoch {epoch}, and can be reached directly")
+# print(f"the 50th batch (epoch {epoch}, index {index}, from 0) can be reached directly")
 
 # %% [markdown]
 # ## Training in twenty lines
 #
 # Every line of the loop comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12). The
-# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`).
+# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and
+# half of the paper's rate suit so small a model.
 
 # %% tags=["active-ipynb"]
 # def plain_training(model, updates):
@@ -138,15 +139,15 @@ def endless_batches(
 # losses = plain_training(Transformer(small), 150)
 # tens = [sum(losses[i:i + 10]) / 10 for i in range(0, 150, 10)]
 # plotting.lines(range(10, 151, 10), {"loss": tens}, "update",
-#                "smoothed loss, nats a token", "the first 150 updates")
+#                "smoothed loss, nats a token", "the loss falls from a guess")
 # print(f"the first loss is {losses[0]:.1f} nats (ln 600 = {math.log(600):.1f}), "
 #       f"the last ten are {tens[-1]:.1f}")
 # assert tens[-1] < losses[0] - 2
 
 # %% [markdown]
-# The first loss is a little above $\ln 600$, which is a guess among 600 types. Then it falls: at first the model learns which tokens are
-# frequent, and then which follow each other. A run of hours needs more than this loop: settings kept in one place, batches larger than
-# memory, a look at sentences that are not trained on, and a way to survive a break. The rest of this notebook adds them one at a time.
+# The first loss is a little above $\ln 600$, which is a guess among 600 types. A run of hours needs more than this loop: settings
+# kept in one place, batches larger than memory, a look at sentences that are not trained on, and a way to survive a break. The next
+# sections add them one at a time.
 #
 # ## Settings
 #
@@ -165,7 +166,7 @@ class TrainingConfig:
     """How to train: the paper's defaults (5). ValueError for one out of its range."""
 
     updates: int = 100_000  # weight updates in all
-    minutes: float | None = None  # stop after so many, with validating and saving
+    minutes: float | None = None  # stop after so many, validating and saving included
     batch_tokens: int = 25_000  # a side of a batch, padding included
     accumulate: int = 1  # batches of one update; processes share them out
     warmup: int = 4000  # updates during which the learning rate rises
@@ -192,7 +193,8 @@ class TrainingConfig:
 #
 # Token ids go in, a number comes out. A model is asked for its loss by `model.loss(batch, criterion)`: it computes the decoder's
 # states, and the criterion makes a number of them, here `SmoothedLoss` of [notebook 13](13_regularization.ipynb). The module also
-# switches on bf16 or fp16 ([notebook 11](11_hardware.ipynb)), and copies in several processes are wrapped around it.
+# switches on bf16 or fp16. Where several processes train together, each has a copy of it, and torch averages the copies' gradients
+# ([notebook 11](11_hardware.ipynb)).
 
 # %%
 class Objective(nn.Module):
@@ -256,8 +258,8 @@ def update_weights(
 
 
 # %% [markdown]
-# Do two half batches equal the whole one? We compare gradients, without dropout and in float64, although the halves are padded differently.
-# A common mistake takes the mean of the two halves' means instead:
+# Does a batch in two parts, of 4 and 12 pairs, equal the whole one? We compare gradients, without dropout and in float64. The parts
+# are padded differently, which must not matter. A common mistake takes the mean of the two parts' means instead:
 
 # %% tags=["active-ipynb"]
 # exact = Transformer(TransformerConfig(600, **sizes, P_drop=0.0)).double()
@@ -275,15 +277,15 @@ def update_weights(
 # means = [gradient_of([part], (part.gold != 0).sum()) for part in parts]
 # for name, other in {"all tokens": summed, "mean of means": sum(means) / 2}.items():
 #     part = (whole - other).norm() / whole.norm()
-#     print(f"{name:14} differs by {part:.0e} of its length")
+#     print(f"{name:14} differs by {part:.2g} of its length")
 # assert (whole - summed).abs().max() < 1e-12
 # print("divided by all tokens, parts of 4 and 12 pairs give the gradient of 16")
 
 # %% [markdown]
 # ## Validation
 #
-# Whether the model learns more than to recite shows on held-out sentences: the mean cross-entropy of a target token, given the true
-# tokens before it, without smoothing and without dropout. Its exponential is the perplexity of Table 3.
+# Whether the model learns more than to recite its training shows on held-out sentences. We measure the mean cross-entropy of a target
+# token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
 # %%
 @torch.no_grad()
@@ -326,10 +328,12 @@ def validation_loss(
 # What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
 # update, for the schedule and for dropout's seeds; and in fp16 on the scale of the loss. A *checkpoint* holds all of it, so that a run can go on
 # after a break.
-#
+
+# %% [markdown]
 # `Run` (`transformer.progress`) takes care of that, and of all else that surrounds the loop: it counts, logs and validates, shows a progress bar, saves
 # a checkpoint and beside it the weights of the last few validations (to be averaged in [notebook 15](15_decoding.ipynb)), and stops
-# after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up.
+# after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
+# that this process works on; where there is one process, these are all.
 
 # %%
 def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
@@ -401,7 +405,8 @@ def train(
 # %% [markdown]
 # ## A longer run
 #
-# Now 240 updates with dropout, and a validation every twenty:
+# Now 240 updates with dropout, and a validation every twenty. How good is a loss of 5 nats, or of 3? To compare, we compute the loss of a
+# model that knows only how frequent each token is in the training targets:
 
 # %% tags=["active-ipynb"]
 # def held_out_loss(model):
@@ -410,19 +415,65 @@ def train(
 # torch.manual_seed(1)
 # model = Transformer(small)
 # log = train(model, encoded, quick, validate=held_out_loss)
+# count = torch.ones(600)  # of each type, plus one
+# for _, target in encoded:
+#     count += torch.bincount(torch.tensor(target[1:]), minlength=600)
+# told = torch.cat([torch.tensor(target[1:]) for _, target in encoded_held_out])
+# by_frequency = -(count / count.sum()).log()[told].mean().item()
 # curves = {"training (smoothed, with dropout)": [row["loss"] for row in log],
-#           "held out": [row["validation_loss"] for row in log]}
+#           "held out": [row["validation_loss"] for row in log],
+#           "held out, by frequency alone": [by_frequency] * len(log)}
 # plotting.lines([row["update"] for row in log], curves, "update", "nats a target token",
-#                "both losses fall", markers=True)
+#                "soon the model knows more than frequencies", markers=True)
 # begun, ended = log[0], log[-1]
 # print(f"{ended['epoch']} whole epochs, {ended['tokens']:,} target tokens; "
-#       f"held-out loss {begun['validation_loss']:.2f},",
-#       f"then {ended['validation_loss']:.2f}")
-# assert ended["validation_loss"] < begun["validation_loss"] < begun["loss"]
+#       f"held-out loss {begun['validation_loss']:.2f}, then "
+#       f"{ended['validation_loss']:.2f} (by frequency alone {by_frequency:.2f})")
+# assert ended["validation_loss"] < by_frequency < begun["validation_loss"]
 
 # %% [markdown]
 # The training curve lies higher although it is about sentences that the model has seen. Three things raise it: it is smoothed, it is
-# measured with dropout, and each point is a mean over the twenty updates before it. So compare each curve with itself only.
+# measured with dropout, and each point is a mean over the twenty updates before it. So compare each curve with itself only. Where the
+# held-out curve passes below the flat one, the model must use more than frequencies: words of the target, or of the source.
+# (A later section tells these two apart.)
+
+# %% [markdown]
+# ## Stopping and going on
+#
+# On a CPU, going on should equal never stopping, bit for bit. (A GPU may add in another order each time.) One run of seven updates goes
+# through. Another is stopped by Ctrl-C in the middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model
+# with other random weights. With 50 pairs, one epoch ends and another begins on the way.
+
+# %% tags=["active-ipynb"]
+# def new_model(seed):
+#     torch.manual_seed(seed)
+#     return Transformer(small)
+#
+# place = tempfile.TemporaryDirectory()
+# unbroken, broken = Path(place.name) / "unbroken", Path(place.name) / "broken"
+# brief = TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
+# train(new_model(1), encoded[:50], brief, unbroken)
+# stopped, calls = new_model(1), itertools.count(1)
+#
+# def press_ctrl_c(*_):
+#     if next(calls) == 4:
+#         signal.raise_signal(signal.SIGINT)
+#
+# stopped.encoder.register_forward_hook(press_ctrl_c)
+# try:
+#     train(stopped, encoded[:50], brief, broken)
+# except Interrupted as stop:
+#     print("Interrupted:", str(stop).partition(",")[0])
+# train(new_model(2), encoded[:50], brief, broken, resume=True)
+#
+# folders = unbroken, broken
+# a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in folders)
+# same = [torch.equal(a[name], b[name]) for name in a]
+# kept = [sorted(path.name for path in (folder / "weights").iterdir())
+#         for folder in folders]
+# assert a.keys() == b.keys() and all(same) and kept[0] == kept[1] and len(kept[0]) == 3
+# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments and steps;",
+#       f"and both runs kept the weights of {len(kept[0])} updates (3, 6 and 7)")
 
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
@@ -489,8 +540,8 @@ def train(
 # assert right["with the mask"] > 0.7 and right["without the mask"] < 0.1
 
 # %% [markdown]
-# Both losses become tiny, even on sentences outside training, and nothing there warns that one model is useless. That model learned to
-# answer with the next word of the target, and when it writes by itself there is no next word.
+# Both losses become tiny, even on sentences outside training, and nothing in them warns that one model is useless. The model without the mask learned
+# to answer with the next word of the target, and when it writes by itself there is no next word.
 #
 # Is it the same with sentences? Here is the run on the bundled corpus again, with the same settings and without the mask:
 
@@ -523,9 +574,9 @@ def train(
 
 # %% [markdown]
 # Again the model without the mask has by far the lower loss on held-out sentences, and its own translations are worthless: all hundred
-# are empty, because its first word is the end mark. chrF (Popović,
+# are empty, because its first word is the end mark. (In training, no word stood behind the last one, and there the end mark was right.) chrF (Popović,
 # 2015; 100 is best) counts runs of characters that also stand in the reference, which is fairer than BLEU to a model that
-# is still learning to spell. The model with the mask does not translate yet either, after half a minute at most, but it has begun to write German.
+# is still learning to spell. The model with the mask does not translate yet either, after 240 updates, but it has begun to write German.
 # [Notebook 16](16_translation.ipynb) shows what a longer training makes of it.
 #
 # So a loss that is suspiciously good is a reason to test the mask, and a model's own translations should be read early.
@@ -534,7 +585,7 @@ def train(
 # ## The loss is fine, the sentences are fluent, and they ignore the source. Why?
 #
 # First look whether the source is used at all. Give each held-out target the source of another pair: if the loss hardly rises, the
-# decoder is a language model that has never looked. The rise, in nats a target token, is called **use** here.
+# decoder only continues the German that it has read, and has never looked at the English. The rise, in nats a target token, is called **use** here.
 #
 # `python -m transformer.experiments.starting` trained small models on the bundled corpus for 600 updates, three seeds each. With two
 # layers the training takes up its source. With four, the peak rate and everything else the same, the held-out loss falls as
@@ -555,13 +606,16 @@ def train(
 # starting.source_use(groups);
 
 # %% [markdown]
-# Each thin line is a seed, dashed where the run had not started (a use of 0.3) by its end. On the right is how much the
-# encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly
-# the same vector at every position, and cross-attention spreads evenly: it has nothing to tell words apart by.
-#
-# Which setting decides? One was changed at a time, beside a centre that ignores its source (N = 4) and one that uses it
-# (N = 2). A factor *decides* where the difference is significant after Holm's correction and all seeds change
-# sides.
+# Each thin line is a seed. A run has *started* when its use reaches 0.3; the lines of those that had not by their end are dashed. On the right is
+# how much the encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly
+# the same vector at every position. Attention cannot tell equal vectors apart, so cross-attention spreads evenly.
+
+# %% [markdown]
+# Which setting decides? One was changed at a time, beside two centres: "ignores" (N = 4) and "uses" (N = 2). Each row of the table is such a
+# change: how many of its runs started, how far their use lies from the centre's, and $p$, the chance of so large a difference if the change did
+# nothing, enlarged by Holm's correction because many changes are tested at once. A change *decides* where $p$ is under 0.05 and
+# all seeds change sides, and *contributes* where only $p$ is. (*Peak* is the largest learning rate. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
+# *embeddings / 2* with smaller embeddings.)
 
 # %% tags=["active-ipynb"]
 # for centre in ("ignores", "uses"):
@@ -578,58 +632,20 @@ def train(
 # encoder is too deep for its learning rate.
 
 # %% [markdown]
-# **What it only suggests.** The encoder's outputs become one vector, and there is nothing to attend to. Two signs of that were
-# laid down: "collapsed" (their variance over positions falls to a tenth between the first look, at update 60, and update 240) and
-# "even" (cross-attention close to uniform at update 240). A sign had to hold in nine of ten runs that do not start and in at most one
-# of ten others; neither meets both, as counted above. Most runs that miss the first
-# had collapsed before the first look. The variance itself, at update 240, lies lower in each run that does not start than in any that does, but
+# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were
+# fixed before the runs: "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
+# "even" (cross-attention is close to uniform at update 240). A sign would count if at least nine of ten runs that do not start show it, and at
+# most one of ten that do. Neither sign passes: "collapsed" misses too many of the runs that do not start, most of which had collapsed before update 60,
+# and "even" also holds in many that start. The variance itself, at update 240, is lower in each run that does not start than in any that does, but
 # this was noticed afterwards.
 
 # %% [markdown]
-# Gradients that vanish in the encoder, the rival explanation, were found in hardly any run. Why the encoder collapses, we do not know; nor whether larger
+# The rival explanation, gradients that vanish in the encoder ("vanished"), was found in hardly any run. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.
 
 # %% [markdown]
-# **What to do**: measure the use within the first few hundred updates, and do not wait for BLEU. If it stays near 0, put the norms
-# first, lower the rate of the encoder, or take fewer layers there.
-
-# %% [markdown]
-# ## Stopping and going on
-#
-# On a CPU, going on should equal never stopping, bit for bit. (A GPU may add in another order each time.) One run of seven updates goes
-# through. Another is stopped by Ctrl-C in the middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model
-# with other random weights. The data of an epoch end in between.
-
-# %% tags=["active-ipynb"]
-# def new_model(seed):
-#     torch.manual_seed(seed)
-#     return Transformer(small)
-#
-# place = tempfile.TemporaryDirectory()
-# unbroken, broken = Path(place.name) / "unbroken", Path(place.name) / "broken"
-# brief = TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
-# train(new_model(1), encoded[:50], brief, unbroken)
-# stopped, calls = new_model(1), itertools.count(1)
-#
-# def press_ctrl_c(*_):
-#     if next(calls) == 4:
-#         signal.raise_signal(signal.SIGINT)
-#
-# stopped.encoder.register_forward_hook(press_ctrl_c)
-# try:
-#     train(stopped, encoded[:50], brief, broken)
-# except Interrupted as stop:
-#     print("Interrupted:", str(stop).partition(",")[0])
-# train(new_model(2), encoded[:50], brief, broken, resume=True)
-#
-# folders = unbroken, broken
-# a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in folders)
-# same = [torch.equal(a[name], b[name]) for name in a]
-# kept = [sorted(path.name for path in (folder / "weights").iterdir())
-#         for folder in folders]
-# assert a.keys() == b.keys() and all(same) and kept[0] == kept[1] and len(kept[0]) == 3
-# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments and steps;",
-#       f"and both runs kept the weights of {len(kept[0])} updates (3, 6 and 7)")
+# **What to do** about such a model: measure the use within the first few hundred updates, and do not wait for BLEU. If it stays near 0, put the norms
+# first, lower the learning rate of the encoder, or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises
