@@ -1,0 +1,161 @@
+"""A parser with a target vocabulary of its own, whose decoder reads words instead of pieces and is
+told how many words it has written (notebook 18)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import causal_mask
+from transformer.data import SPECIALS, BytePairs, train_bpe
+from transformer.embeddings import Embedding, Projection
+from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.parsing import UNKNOWN, is_tag
+from transformer.state import State
+
+
+def symbols_in(texts: Iterable[str]) -> list[str]:
+    """The symbols of linearised trees, and `XX`, sorted."""
+    return sorted({UNKNOWN}.union(*(text.split(" ") for text in texts)))
+
+
+class ParserTokenizer(BytePairs):
+    """Byte pairs for sentences; for trees a vocabulary of its own, where each symbol is a token.
+
+    The marks have the same ids in both. A symbol that it does not know becomes `XX`.
+    """
+
+    def __init__(self, bpe, symbols: Iterable[str]):
+        super().__init__(bpe)
+        self.symbols = [*SPECIALS, *symbols]
+        self.numbers = {symbol: number for number, symbol in enumerate(self.symbols)}
+
+    @classmethod
+    def train(cls, pairs: list[tuple[str, str]], vocab_size: int) -> "ParserTokenizer":
+        """Merges learned from the sentences, symbols from the linearised trees."""
+        symbols = {symbol for _, text in pairs for symbol in text.split(" ")}
+        bpe = train_bpe((sentence for sentence, _ in pairs), vocab_size)
+        return cls(bpe, sorted(symbols | {UNKNOWN}))
+
+    def encode_tree(self, text: str) -> list[int]:
+        """Ids of a linearised tree, without marks."""
+        return [self.numbers.get(symbol, self.numbers[UNKNOWN]) for symbol in text.split(" ")]
+
+    def encode_pairs(self, pairs: list[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        """(sentence, linearised tree) pairs as ids, with the marks that training wants."""
+        sources = self.encode_all([sentence for sentence, _ in pairs])
+        return [(source + [self.eos_id], [self.bos_id, *self.encode_tree(text), self.eos_id])
+                for source, (_, text) in zip(sources, pairs)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The linearised tree of ids; marks are left out."""
+        return " ".join(self.symbols[i] for i in ids if i >= len(SPECIALS))
+
+    def word_starts(self) -> Tensor:
+        """True for the pieces that begin a word, and for the end mark: (V,)."""
+        space = self.bpe.encode(" a").tokens[0][0]  # how the byte of a space is written
+        starts = [(self.bpe.id_to_token(i) or "").startswith(space) for i in range(self.vocab_size)]
+        starts[self.eos_id] = True
+        return torch.tensor(starts)
+
+    def leaves(self) -> Tensor:
+        """True for the symbols that stand for a word: (number of symbols,)."""
+        marks = len(SPECIALS)
+        return torch.tensor([i >= marks and is_tag(symbol)
+                             for i, symbol in enumerate(self.symbols)])
+
+
+@dataclass(frozen=True)
+class ParserConfig(TransformerConfig):
+    """The sizes of a `TreeTransformer`, and which of its two changes it has."""
+
+    words: bool = True  # the decoder reads a vector a word, not one a piece
+    count: bool = True  # it is told how many words it has written
+
+
+class WordsWritten:
+    """How many words each hypothesis has written: goes through a search as a cache does."""
+
+    def __init__(self):
+        self.count: Tensor | int = 0
+
+    def update(self, leaves: Tensor) -> Tensor:
+        """Words written up to each of the next symbols, leaves (rows, T) being True for words."""
+        counts = torch.as_tensor(self.count, device=leaves.device)[..., None] + leaves.cumsum(dim=1)
+        self.count = counts[:, -1]
+        return counts
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order."""
+        if isinstance(self.count, Tensor):
+            self.count = self.count[rows]
+
+
+def pool(x: Tensor, word: Tensor, real: Tensor) -> Tensor:
+    """The mean of the vectors of each word: x (B, S, d), word and real (B, S) -> (B, W, d).
+
+    word: the number of each piece's word; pieces that are not real (padding) do not count.
+    """
+    owner = F.one_hot(word, int(word.max()) + 1).to(x.dtype) * real[..., None]  # (B, S, W)
+    return owner.transpose(1, 2) @ x / owner.sum(dim=1)[..., None].clamp(min=1)
+
+
+class TreeTransformer(Transformer):
+    """A `Transformer` from the pieces of a sentence to the symbols of its tree.
+
+    The decoder's vocabulary, tied to the output, is that of the trees. With config.words the
+    memory has a vector for each word (the mean of its pieces', and the sinusoids of the word's
+    number are added); with config.count the number of words written so far, as the sinusoids of
+    that number through a matrix, is added to what the decoder reads.
+    """
+
+    def __init__(self, config: ParserConfig, tokenizer: ParserTokenizer, parts: Parts = Parts()):
+        super().__init__(config, parts)
+        self.target_embedding = Embedding(len(tokenizer.symbols), config.d_model)
+        self.output = Projection(self.target_embedding)
+        self.register_buffer("starts", tokenizer.word_starts(), persistent=False)
+        self.register_buffer("leaf", tokenizer.leaves(), persistent=False)
+        if config.count:
+            self.counted = nn.Linear(config.d_model, config.d_model, bias=False)
+            nn.init.xavier_uniform_(self.counted.weight)
+
+    def words(self, source: Tensor) -> Tensor:
+        """The number of each piece's word, from 0: (B, S); padding has that of the end mark."""
+        return (self.starts[source] & (source != self.config.pad_id)).cumsum(dim=1) - 1
+
+    def lengths(self, source: Tensor) -> Tensor:
+        """Words in each sentence, without the end mark: (B,)."""
+        return self.words(source)[:, -1]
+
+    def mask(self, source: Tensor) -> Tensor:
+        """True where the memory is real: (B, 1, 1, pieces or words)."""
+        if not self.config.words:
+            return super().mask(source)
+        last = self.lengths(source)[:, None]
+        return (torch.arange(int(last.max()) + 1, device=last.device) <= last)[:, None, None]
+
+    def encode(self, source: Tensor) -> Tensor:
+        """Source ids (B, S) -> memory (B, pieces or words, d_model)."""
+        memory = super().encode(source)
+        if not self.config.words:
+            return memory
+        return self.positions(pool(memory, self.words(source), source != self.config.pad_id))
+
+    def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
+               caches: list | None = None, start: int = 0) -> Tensor:
+        """As in `Transformer`; the last of the caches counts words."""
+        x = self.embed(self.target_embedding, target, start)
+        if self.config.count:
+            counter = WordsWritten() if caches is None else caches[-1][0]
+            x = x + self.counted(self.positions.table[counter.update(self.leaf[target])])
+        mask = causal_mask(start + target.shape[1], target.device)[start:]
+        own = None if caches is None else caches[:len(self.decoder.layers)]
+        return self.decoder(x, mask, memory, source_mask, own)
+
+    def start(self, source: Tensor, new_cache) -> State:
+        """As in `Transformer`, with a counter of words behind the caches."""
+        state = super().start(source, new_cache)
+        state.caches.append((WordsWritten(), new_cache()))
+        return state
