@@ -149,16 +149,23 @@ def leaf_scores(g: Grammar, words: list[str]) -> Tensor:
 
 
 def fill(leaves: Tensor, g: Grammar) -> list[Tensor]:
-    """The chart over leaves (N, n): entry [length - 1] is (N, starts), the best log P of each."""
+    """The chart over leaves (N, n): entry [length - 1] is (N, starts), the best log P of each.
+
+    Parts of one word are looked for among parts of speech only, longer ones among constituents.
+    """
     chart, n = [leaves], leaves.shape[1]
-    left, right = g.pairs
+    one_word = (leaves > -torch.inf).any(dim=1)
+    longer = torch.zeros_like(one_word).index_fill(0, g.parent, True)
+    left, right = ({True: one_word[side], False: longer[side]} for side in g.pairs)
     for length in range(2, n + 1):
         cells = n - length + 1
-        best = leaves.new_full((len(left), cells), -torch.inf)
+        best = leaves.new_full((g.pairs.shape[1], cells), -torch.inf)
         for first in range(1, length):
-            both = chart[first - 1][:, :cells].index_select(0, left)
-            both += chart[length - first - 1][:, first:].index_select(0, right)
-            torch.maximum(best, both, out=best)
+            rest = length - first
+            rows = (left[first == 1] & right[rest == 1]).nonzero()[:, 0]
+            both = chart[first - 1][:, :cells].index_select(0, g.pairs[0, rows])
+            both += chart[rest - 1][:, first:].index_select(0, g.pairs[1, rows])
+            best[rows] = torch.maximum(best[rows], both)
         scores = best[g.pair] + g.log_p[:, None]
         above = g.parent[:, None].expand(-1, cells)
         nothing = leaves.new_full((len(g.symbols), cells), -torch.inf)

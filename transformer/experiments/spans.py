@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.embeddings import Embedding, Projection
-from transformer.experiments.charts import best_spans, collapsed, tree_of_spans
+from transformer.experiments.charts import JOIN, best_spans, collapsed, tree_of_spans
 from transformer.model import Parts
 from transformer.stacks import LayerNorm
 from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
@@ -47,6 +47,8 @@ class Labels:
         self.numbers = {name: number for number, name in enumerate(self.names)}
         self.of_leaf = torch.tensor([name in leaves for name in self.names])
         self.of_others = torch.tensor([name in others for name in self.names])
+        # of a sentence of one word, which is a constituent, too
+        self.of_one_word = torch.tensor([name in leaves and JOIN in name for name in self.names])
 
     def encode(self, tree: Tree) -> list[int]:
         """A gold tree as what a `Batch` takes for a target: a mark, then start + 1, end and label
@@ -112,6 +114,9 @@ class SpanParser(TreeTransformer):
             names = torch.where(gain > 0, other.indices[b, :n, :n], 1)
             names[0, n - 1] = other.indices[b, 0, n - 1]  # the whole is a constituent,
             names.diagonal().copy_(leaf.indices[b].diagonal()[:n])  # and every word a leaf
+            if n == 1:
+                allowed = scores[b, 0, 0].masked_fill(~self.labels.of_one_word, -torch.inf)
+                names[0, 0] = allowed.argmax()
             spans = best_spans(gain.clamp(min=0).fill_diagonal_(0))
             found.append(tree_of_spans([str(i) for i in range(n)], [
                 (i, j, self.labels.names[names[i, j - 1]]) for i, j in spans]))
