@@ -8,8 +8,9 @@ import torch
 def outside_vocabulary(tokens: torch.Tensor, vocab_size: int) -> ValueError:
     """The ValueError for a batch with a token id that no vocabulary of this size has."""
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)][0].item()
-    return ValueError(f"token id {wrong} is outside the vocabulary of {vocab_size} types: "
-                      "encode the text with the tokenizer saved beside this model")
+    return ValueError(f"token id {wrong} is outside the vocabulary of {vocab_size} types "
+                      f"(0 to {vocab_size - 1}): encode the text with the tokenizer saved beside "
+                      "this model")
 
 
 def check_sides(source: Sized, target: Sized, name: str = "source") -> None:

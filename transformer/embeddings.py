@@ -28,6 +28,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from transformer.checks import outside_vocabulary
+
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -63,12 +65,12 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 # %% [markdown]
-# In the other direction, the products of a vector with every row of $E$ are $V$ scores, the *logits*, which say how well each
-# type fits. So the same matrix, transposed, can serve at the top. The paper uses it three times: for the source, for
-# the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. It is possible
+# At the top of the model a vector has to become a choice among the types. Its inner products with all rows of $E$ are $V$ scores, the *logits*, which say how well each
+# type fits. So the same matrix, transposed, can serve there. The paper uses one matrix three times: for the source, for
+# the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. Source and target can share it
 # because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
-# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; a section below asks why.
+# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. An id that no type has is refused with one sentence, which `outside_vocabulary` makes.
 
 # %%
 class Embedding(nn.Module):
@@ -88,13 +90,7 @@ class Embedding(nn.Module):
         try:
             return F.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
         except IndexError:
-            V = self.weight.shape[0]
-            wrong = tokens[(tokens < 0) | (tokens >= V)][0].item()
-            raise ValueError(
-                f"token id {wrong} is outside the vocabulary of {V} types "
-                f"(0 to {V - 1}): "
-                "encode the text with the tokenizer saved beside this model"
-            ) from None
+            raise outside_vocabulary(tokens, len(self.weight)) from None
 
 
 # %%
@@ -130,20 +126,11 @@ class Projection(nn.Module):
 # vector in both sentences, because a look-up knows no context. Sent straight back to the top, each vector fits its own token's row
 # best: with nothing between bottom and top, tied embeddings copy their input.
 #
-# A token that does not exist is refused with a sentence that says what to do:
-
-# %% tags=["active-ipynb"]
-# try:
-#     embedding(torch.tensor([[5, 1000]]))
-# except ValueError as error:
-#     print(error)
-
-# %% [markdown]
 # ## Why times $\sqrt{d_{model}}$?
 #
 # The paper gives no reason for this factor. Here is a plausible one. The matrix has two tasks that want two sizes. At the top,
 # $E$ is multiplied with vectors $x$ whose numbers have variance 1 (LayerNorm, [notebook 03](03_stacks.ipynb)). A logit
-# is a sum of $d_{model}$ products; for the logit to have variance 1, the numbers in $E$ need variance $1/d_{model}$.
+# is a sum of $d_{model}$ products. Much larger logits would make an untrained model sure of wrong answers (measured below), and for the logit to have variance 1, the numbers in $E$ need variance $1/d_{model}$.
 # At the bottom, a row is added to a positional encoding of sines and cosines ([notebook 07](07_positions.ipynb)), whose mean square is 1/2.
 # Beside it a row of variance $1/d_{model}$ is very small. Multiplied by $\sqrt{d_{model}}$, its variance is 1.
 #
@@ -223,10 +210,9 @@ class Projection(nn.Module):
 # print("all four learn the task, with the factor and without it")
 
 # %% [markdown]
-# All four learn it, and here the models without the factor even end lower. So the argument from sizes does not decide whether a model
-# learns: Adam ([notebook 12](12_optimizer.ipynb)) moves small numbers as fast as large ones, and can make up for a
+# All four learn it, and here the models without the factor even end lower. So the sizes at the start do not decide whether a model
+# learns. One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a
 # small start within some hundred steps. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
-
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -264,22 +250,23 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the
 # *nat*). A model that knows nothing should answer $1/V$ for every type, which is a loss of $\log V$. How far from this is
 # the start, with rows of variance $1/d_{model}$, and with rows of variance 1 (the default of torch's `nn.Embedding`)? Random vectors of variance 1
-# stand for what the decoder hands over.
+# stand for what the decoder hands over. The right tokens of a target are called `gold` in this book.
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(500, 512)
 # gold = torch.randint(0, 2000, (500,))
 # logits = Projection(Embedding(2000, 512))(x)
 # start = F.cross_entropy(logits, gold).item()
-# too_large = F.cross_entropy(math.sqrt(512) * logits, gold).item()
+# larger = math.sqrt(512) * logits  # what rows of variance 1 would give
+# too_large = F.cross_entropy(larger, gold).item()
 # print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; "
 #       f"with variance 1: {too_large:.2f}")
 # assert abs(start - math.log(2000)) < 1
 # assert too_large > 3 * start
 
 # %% [markdown]
-# With rows of variance 1 the model begins by being sure of wrong answers, which is many times worse than knowing nothing. With
-# rows of variance $1/d_{model}$ it is hardly worse than knowing nothing; the rest comes from logits that differ by chance.
+# With rows of variance 1 the model begins by being sure of wrong answers, and its loss is ten times that of knowing nothing. With
+# rows of variance $1/d_{model}$ the loss is only 0.5 above $\log V$, because the logits differ by chance and not by much.
 
 # %% [markdown]
 # ## What sharing saves
@@ -394,9 +381,9 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 #           f"{rank:,} of {len(everything):,} rows are nearer")
 
 # %% [markdown]
-# It does not: most rows of the matrix are nearer to a noun than the row of its translation, so the two languages have no common
-# directions for meanings here. Nothing in training asks for them. The English row is read by the encoder, the German row is read
-# and written by the decoder, and the layers between may translate one into the other.
+# It does not: most rows of the matrix are nearer to each of these nouns than the row of its translation. Nothing in training asks for
+# nearness. The English row is read by the encoder, the German row is read
+# and written by the decoder, and the layers between translate one into the other.
 
 # %% [markdown]
 # ## Checks
