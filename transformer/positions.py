@@ -204,15 +204,21 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 # %% [markdown]
 # The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns fast; the last is nearly the
-# identity. An attention head can hold such a matrix inside $W_Q$ and $W_K$, for half as many frequencies as the head is wide, because each has
-# a sine and a cosine. (In the base model a head is 64 wide, which makes 32 of the 256 frequencies.) The head's queries then fit
-# the keys three positions back, anywhere in the sentence.
+# identity.
+#
+# How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
+# $(W_Q x_p) \cdot (W_K x_j)$. Suppose training has made $W_Q$ pick some frequencies, and $W_K$ the same frequencies, turned by $M_3$. On these the score is
+#
+# $$PE_p \cdot (M_3\, PE_j) = PE_p \cdot PE_{j+3},$$
+#
+# and an inner product of two encodings is largest where they are equal (the next section shows it), at $j = p - 3$. Such a head looks three words back, anywhere in the
+# sentence. It has room for half as many frequencies as it is wide, because each has a sine and a cosine: a head of the base model is 64 wide and can hold 32 of the 256.
 
 # %% [markdown]
 # ## Nearness
 #
-# Sine and cosine have a second property that suits attention, whose scores are inner products: the inner product of two positions depends on
-# their distance only, $PE_p \cdot PE_q = \sum_i \cos((p - q)\,\omega_i)$, and it is largest at distance 0.
+# Sine and cosine have a second property that suits attention, whose scores are inner products: because $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
+# the inner product of two encodings depends on the distance of their positions only. It is $PE_p \cdot PE_q = \sum_i \cos((p - q)\,\omega_i)$, which is largest at distance 0.
 
 # %% tags=["active-ipynb"]
 # products = table[:101] @ table[:101].T
@@ -227,13 +233,14 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # by_distance = frequencies(512)[:, None].mul(positions).cos().sum(dim=0)
 # expected = by_distance[(positions[:, None] - positions).abs()]
 # assert torch.allclose(products, expected, rtol=0, atol=1e-9)
+# print("each of the 10,201 products is the sum of cosines of its distance")
 
 # %% [markdown]
 # On the left each diagonal has one colour, so only the distance counts. On the right is one row of it. The peak is at
-# distance 0, with the value $d_{model}/2 = 256$, and it falls off in the same way on both sides. So these products tell near from far, and not
-# before from after. In a model the scores are not these products: both sides first pass through the learned matrices
-# $W_Q$ and $W_K$, together with the word. Two matrices that are alike keep the nearness, and two that differ by a rotation, as above, tell before from after; what a
-# trained head does has to be looked at ([notebook 19](19_visualization.ipynb)).
+# distance 0, with the value $d_{model}/2 = 256$, and it falls off in the same way on both sides. So these products tell near from far, but not
+# before from after. In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose two matrices are equal would look at its
+# neighbours on both sides, and one whose matrices differ by a rotation, as above, would look to one side. What a trained head does has to be measured
+# ([notebook 19](19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Adding it to the embeddings
@@ -242,8 +249,8 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # both parts apart, because it may use different directions for each. The factor $\sqrt{d_{model}}$ of
 # [notebook 06](06_embeddings.ipynb) gives the embeddings about the same size as the sines.
 #
-# A table has an end, and past it there must be a clear error rather than a wrong row. The argument `start` is for writing word by word,
-# where the newest word alone comes in, and stands at position `start`.
+# A table has an end, and a longer sentence is refused. The argument `start` is for writing word by word ([notebook 15](15_decoding.ipynb)),
+# where only the newest word comes in, and stands at position `start`.
 
 # %%
 def positions_of(table: Tensor, start: int, length: int) -> Tensor:
@@ -262,7 +269,7 @@ def positions_of(table: Tensor, start: int, length: int) -> Tensor:
 
 
 # %% [markdown]
-# The sinusoids are a buffer, not a parameter: nothing in them is learned, and they need not be saved.
+# In torch a tensor of a module that moves to the GPU with it but is not learned is called a *buffer*. The table is one, and it need not be saved, because it can be computed again.
 
 # %%
 class SinusoidalPositions(nn.Module):
@@ -280,17 +287,11 @@ class SinusoidalPositions(nn.Module):
         return x + positions_of(self.table, start, x.shape[1])
 
 
-# %% tags=["active-ipynb"]
-# positions = SinusoidalPositions(max_positions=50, d_model=16)
-# try:
-#     positions(torch.zeros(1, 51, 16))
-# except ValueError as error:
-#     print(error)
-
 # %% [markdown]
 # With positions added, "dog bites man" and "man bites dog" give different vectors:
 
 # %% tags=["active-ipynb"]
+# positions = SinusoidalPositions(max_positions=50, d_model=16)
 # there, back = positions(words), positions(words.flip(1))
 # after_there, after_back = heads(there, there, there), heads(back, back, back)
 # assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
@@ -300,12 +301,12 @@ class SinusoidalPositions(nn.Module):
 # %% [markdown]
 # ## Learned positions
 #
-# The other choice of the time was one learned vector for each position (Gehring et al., 2017). Row E of Table 3 tries it
-# and finds nearly the same BLEU, 25.7 in place of 25.8. The paper keeps the sines, because they might carry over to sentences
+# The other choice of the time was one learned vector for each position (Gehring et al., 2017). Row E of the paper's Table 3 tries it
+# and finds nearly the same score (25.7 in place of 25.8 BLEU, which [notebook 15](15_decoding.ipynb) defines). The paper keeps the sines, because they might carry over to sentences
 # longer than any in training. The model of the next notebook takes `positions="learned"`.
 #
-# **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. Row E
-# therefore compares two sizes at the start as well as two kinds of positions.
+# **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. When
+# [notebook 17](17_variations.ipynb) repeats row E, it therefore compares two sizes at the start as well as two kinds of positions.
 
 # %%
 class LearnedPositions(nn.Module):
@@ -339,9 +340,10 @@ class LearnedPositions(nn.Module):
 # ## Turning queries and keys
 #
 # Sines that are added to embeddings have to pass through the learned matrices before they reach a score. Rotary positions (Su et
-# al., 2021), which most language models use today, act on the scores directly. They add nothing to the embeddings. They turn each query and each
-# key by the angles of its own position, two numbers at a time: this notebook's rotation, applied inside attention. The
-# model of the next notebook takes `positions="rotary"`.
+# al., 2021), which most language models use today, act on the scores directly. They add nothing to the embeddings. Inside attention they turn each query and each
+# key by the angles of its own position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$. If two hands
+# are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by the difference $(p - j)\,\omega$. An inner product depends only on lengths and on this angle, and so
+# the score depends on the content of query and key, and on their distance. The model of the next notebook takes `positions="rotary"`.
 
 # %%
 class RotaryPositions(nn.Module):
@@ -422,8 +424,8 @@ class RotaryPositions(nn.Module):
 # With `hands - 1` in the exponent the last frequency is $10000^{-1}$.
 # </details>
 #
-# **2.** A head should look `k` words back. Build the matrix $A$ for which $PE_p \cdot (A\, PE_j)$ is largest at $j = p - k$,
-# from a list of frequencies. (The components are sine, cosine, sine, cosine, ... as in `sinusoids`.)
+# **2.** A head should look `k` words back. From a list of frequencies, build the matrix $A$ of rotations for which $PE_p \cdot (A\, PE_j)$ is largest at $j = p - k$.
+# (The components are sine, cosine, sine, cosine, ... as in `sinusoids`.)
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.positions import check_back
@@ -451,7 +453,7 @@ class RotaryPositions(nn.Module):
 # </details>
 #
 # **3.** Turn queries by their positions: rotary positions in a few lines, with complex numbers if you like
-# (`torch.view_as_complex`).
+# (`torch.view_as_complex`). Numbers $2i$ and $2i + 1$ are hand $i$, and a positive angle turns from the first towards the second.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.positions import check_rotate
