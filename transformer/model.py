@@ -34,8 +34,8 @@ from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
-from transformer.settings import check_sizes
-from transformer.state import EncoderDecoder, State
+from transformer.settings import check_sizes, named_sizes
+from transformer.state import EncoderDecoder, State, caches_of
 
 
 # %% [markdown]
@@ -64,41 +64,7 @@ from transformer.state import EncoderDecoder, State
 # of the vocabulary as the next token. Bottom to top:
 
 # %% tags=["active-ipynb"]
-# below = [("embedding × √d_model", 0), ("add positions", 4)]
-# think = ("feed-forward", 2)
-# norm = ("add & norm", None)
-# encoder = [
-#     ("source  (B, S)", None),
-#     *below,
-#     ("self-attention", 1),
-#     norm,
-#     think,
-#     norm,
-#     ("memory  (B, S, d_model)", None),
-# ]
-# decoder = [
-#     ("target  (B, T)", None),
-#     *below,
-#     ("causal self-attention", 1),
-#     norm,
-#     ("attention to memory", 1),
-#     norm,
-#     think,
-#     norm,
-#     ("embedding, transposed", 0),
-#     ("logits  (B, T, V)", None),
-# ]
-
-# %% tags=["active-ipynb"]
-# boxes = {f"e{i}": (0, 0.8 * i, *box) for i, box in enumerate(encoder)}
-# boxes |= {f"d{i}": (1.25, 0.8 * i + 1.6, *box) for i, box in enumerate(decoder)}
-# arrows = [(f"e{i}", f"e{i + 1}", 0) for i in range(7)]
-# arrows += [(f"d{i}", f"d{i + 1}", 0) for i in range(10)]
-# arrows += [("e7", "d5", 0)]
-# around = [("e2", "e4", -0.42), ("e4", "e6", -0.42)]
-# around += [("d2", "d4", 0.42), ("d4", "d6", 0.42), ("d6", "d8", 0.42)]
-# frames = [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")]
-# diagrams.flow(boxes, arrows + around, frames, plotting.new_axes(7.5, 8));
+# diagrams.whole_model();
 
 # %% [markdown]
 # Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
@@ -157,10 +123,7 @@ class TransformerConfig:
 
         changes replace single fields.
         """
-        if name not in PRESETS:
-            raise ValueError(
-                f"unknown preset {name!r}: choose one of {', '.join(PRESETS)}")
-        return cls(**{**PRESETS[name], **changes})
+        return cls(**{**named_sizes(PRESETS, name), **changes})
 
 
 # %% tags=["active-ipynb"]
@@ -168,10 +131,6 @@ class TransformerConfig:
 #     c = TransformerConfig.preset(name, vocab_size=37000)
 #     print(f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
 #           f"P_drop {c.P_drop}")
-# try:
-#     TransformerConfig.preset("huge", vocab_size=37000)
-# except ValueError as error:
-#     print(error)
 
 # %% [markdown]
 # ## Layers and stacks
@@ -227,11 +186,11 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 # %% [markdown]
 # ## First values
 #
-# **Deviation: the paper does not say how weights are initialised.** Here matrices start with Glorot's uniform rule
-# (Glorot and Bengio, 2010; often called Xavier), which keeps the size of a signal about the same on the way up, and that of its
-# gradient on the way down. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, where
-# the rule sees all three as one tall matrix. Biases start at zero. Embeddings start with variance $1/d_{model}$, as
-# [notebook 06](06_embeddings.ipynb) set them.
+# **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn evenly from
+# $-\sqrt{6/(m + n)}$ to $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
+# $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
+# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. Biases start at zero, and embeddings with variance $1/d_{model}$
+# ([notebook 06](06_embeddings.ipynb)).
 
 # %%
 def initialize(model: nn.Module):
@@ -252,13 +211,14 @@ def initialize(model: nn.Module):
 # %% [markdown]
 # ## From tokens to logits
 #
-# This class is the picture above, line by line. While training, the decoder gets the whole target at once and predicts
-# each next token in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
+# The class below is the picture above. Begin with `forward`: `encode` makes the memory, `states` runs the decoder over
+# it, and `output` makes logits of the decoder's vectors. The target is given as a whole, and each next token is predicted
+# in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
 # $t + 1$. So the target that goes in begins with a start mark: the paper calls it *shifted right*.
 #
-# The class that it extends, `EncoderDecoder`, is the one that the models of 01 and 02 extend, too. It adds two methods: `loss`
-# of a batch, for the training loop of [14](14_training.ipynb), and `step`, which scores the next token of a translation that is being
-# written, for the searches of [15](15_decoding.ipynb).
+# What is called `start` or `caches` serves to write a translation token by token ([15](15_decoding.ipynb)) and can be passed over until then: caches keep
+# the keys and values of what was written before, and only the tokens from position `start` on go through the decoder. The class that is extended,
+# `EncoderDecoder`, is that of the models of 01 and 02. It has the `loss` of a batch, for [14](14_training.ipynb), and `step`, which scores the next token of such a translation.
 
 # %%
 POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
@@ -281,13 +241,18 @@ class Transformer(EncoderDecoder):
         if not c.tie_embeddings:
             self.target_embedding = Embedding(c.vocab_size, c.d_model)
             self.output = Projection(Embedding(c.vocab_size, c.d_model))
-        # rotary positions are inside attention
-        positions = parts.positions or POSITIONS.get(c.positions)
-        self.positions = positions and positions(c.max_positions, c.d_model)
+        self.positions = None  # as with rotary positions, which are inside attention
+        if add := parts.positions or POSITIONS.get(c.positions):
+            self.positions = add(c.max_positions, c.d_model)
         self.dropout = parts.dropout(c.P_drop)
         self.encoder = stack(c, parts, of_decoder=False)
         self.decoder = stack(c, parts, of_decoder=True)
         initialize(self)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        check_sides(check_ids(source), target)
+        x = self.states(target, self.encode(source), self.mask(source))
+        return self.output(x)
 
     def embed(self, embedding: nn.Module, tokens: Tensor, start: int = 0) -> Tensor:
         """Ids (B, T) of tokens from position start on -> (B, T, d_model)."""
@@ -315,31 +280,20 @@ class Transformer(EncoderDecoder):
             mask = causal_mask(start + target.shape[1], target.device)[start:]
         return self.decoder(x, mask, memory, source_mask, caches)
 
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        check_sides(check_ids(source), target)
-        x = self.states(target, self.encode(source), self.mask(source))
-        return self.output(x)
-
     def start(self, source: Tensor, new_cache: Callable) -> State:
         """The `State` of a search that has read source (B, S) and written nothing (15).
 
-        new_cache() makes an empty cache; each decoder layer gets two, and the second is
-        filled.
+        new_cache() makes an empty cache.
         """
-        memory = self.encode(source)
-        caches = []
-        for layer in self.decoder.layers:
-            of_memory = new_cache()
-            if layer.cross_attention is not None:
-                of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
-            caches.append((new_cache(), of_memory))
+        caches = caches_of(self.decoder.layers, self.encode(source), new_cache)
         return State(caches, self.mask(source))
 
 
 # %% [markdown]
 # The decoder needs no mask for padding at the end of its own sentence: real tokens stand before it, and never look ahead.
 #
-# Here is a first run, with random tokens and random weights:
+# Here is a first run, with random tokens and random weights. When scores are random with variance 1, each power $e^z$ is $e^{1/2}$ on average, so the
+# denominator of softmax is about $V e^{1/2}$ and the expected loss about $\log V + \tfrac12$:
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
@@ -349,22 +303,16 @@ class Transformer(EncoderDecoder):
 # source, target = torch.randint(3, 1000, (8, 9)), torch.randint(3, 1000, (8, 30))
 # logits = model(source, target)
 # loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), target[:, 1:].flatten()).item()
-# print(tuple(model.encode(source).shape), tuple(logits.shape))
+# print("memory", tuple(model.encode(source).shape), " logits", tuple(logits.shape))
 # print(f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, "
 #       f"log V + 1/2 = {math.log(1000) + 0.5:.2f}")
-
-# %% [markdown]
-# The memory has one vector for each source token. The logits have, for each target token, one score for every type. The
-# logits start with a variance near 1, because the last layer's output is normalised and embeddings have variance
-# $1/d_{model}$. For independent Gaussian scores of variance 1 the expected loss is about $\log V + 1/2$, hardly worse than
-# guessing all types alike. A first loss near this value is worth looking for in any new model. (Where types are few,
-# tied embeddings start higher, as the run below shows.)
-
-# %% tags=["active-ipynb"]
 # assert logits.shape == (8, 30, 1000) and abs(loss - math.log(1000) - 0.5) < 0.4
-# print("shapes are (B, T, V), and the first loss is where Gaussian logits put it")
 
 # %% [markdown]
+# The memory has one vector for each source token, and the logits have one score for every type at each target token. The
+# logits start with a variance near 1, because the last layer's output is normalised and embeddings have variance
+# $1/d_{model}$. So the first loss is hardly above $\log V$, that of guessing all types alike, and this is worth looking for in any new model.
+#
 # ## What it must never do
 #
 # **The decoder must not look ahead.** When the last target tokens change, no earlier logit may change, not even by
@@ -420,17 +368,8 @@ class Transformer(EncoderDecoder):
 
 # %% [markdown]
 # The table of attention has $n \times n$ entries for each of four heads, and the learned numbers are the same. Two things limit
-# the length: the table of positions and the computer's memory. A sentence that is longer than the table of positions is refused with one
-# sentence, and so is a token that does not exist:
-
-# %% tags=["active-ipynb"]
-# for wrong in (torch.full((1, 401), 5), torch.tensor([[5, 1000]])):
-#     try:
-#         model.encode(wrong)
-#     except ValueError as error:
-#         print(error)
-
-# %% [markdown]
+# the length: the table of positions ([07](07_positions.ipynb)) and the computer's memory.
+#
 # ## Counting parameters
 #
 # Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers, each
@@ -475,7 +414,8 @@ class Transformer(EncoderDecoder):
 #     total = by_formula(c.vocab_size, c.d_model, c.d_ff, c.N)
 #     parts["feed-forward"] = total - sum(parts.values())
 #     millions = {part: count / 1e6 for part, count in parts.items()}
-#     plotting.bars(millions, ylabel="million parameters", title=name, ax=ax)
+#     title = f"{name}: {total / 1e6:.0f} million"
+#     plotting.bars(millions, ylabel="million parameters", title=title, ax=ax)
 
 # %% [markdown]
 # Twice the widths ($d_{model}$ and $d_{ff}$) means four times the numbers in the matrices of every layer, but only twice
@@ -530,8 +470,8 @@ class Transformer(EncoderDecoder):
 #     range(400), {"loss": losses}, "step", "loss per token (nats)", title, log="y");
 
 # %% [markdown]
-# The loss starts near 4.5, above $\log 13 + 1/2 \approx 3.1$. The tied matrix at first scores the token just read highest
-# ([notebook 06](06_embeddings.ipynb)), which is seldom the next token, and among only thirteen types that counts. Then the loss
+# The loss starts above 4, and not near $\log 13 + \tfrac12 \approx 3.1$. With tied embeddings the token just read has a high score at first
+# ([notebook 06](06_embeddings.ipynb)), and it is seldom the next one. Beside 1,000 other types one high score adds little to the denominator of softmax; beside 12 it is most of it. Then the loss
 # falls far below.
 #
 # To make the model write, we give it a source and the start mark, take the most probable next token, append this token to
@@ -587,7 +527,8 @@ class Transformer(EncoderDecoder):
 # plotting.heatmap(probabilities[0], words, rows, title, left, largest=1.0)
 # title = "where the decoder looks (mean of heads)"
 # columns = [words[i] for i in source[0]]
-# plotting.heatmap(attention, columns, rows, title, right, largest=1.0);
+# plotting.heatmap(
+#     attention, columns, rows, title, right, largest=1.0, labels=("source", ""));
 
 # %% [markdown]
 # On the left each row is a distribution over all thirteen types, with nearly all of its weight on one type. Row by row the bright squares

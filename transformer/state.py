@@ -1,5 +1,6 @@
 """What a search carries from step to step (notebook 15). Nothing here knows the model."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -36,6 +37,18 @@ class State:
             self.source = source
             self.source_mask = self.source_mask[rows]
             self.memory = None if self.memory is None else self.memory[rows]
+
+
+def caches_of(layers: Iterable, memory: torch.Tensor, new_cache: Callable) -> list[tuple]:
+    """A pair of caches for each layer: an empty one for what will be written, and one that holds
+    the keys and values of the memory where the layer looks at it."""
+    pairs = []
+    for layer in layers:
+        of_memory = new_cache()
+        if layer.cross_attention is not None:
+            of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
+        pairs.append((new_cache(), of_memory))
+    return pairs
 
 
 class EncoderDecoder(nn.Module):

@@ -55,6 +55,23 @@ def encoder_and_decoder():
     return ax
 
 
+def whole_model():
+    """Figure 1 with shapes, from token ids to logits; the three blue boxes are one matrix."""
+    below, norm = [("embedding × √d_model", 0), ("add positions", 4)], ("add & norm", None)
+    attention, network = ("attention to memory", 1), ("feed-forward", 2)
+    encoder = [("source  (B, S)", None), *below, ("self-attention", 1), norm, network, norm,
+               ("memory  (B, S, d_model)", None)]
+    decoder = [("target  (B, T)", None), *below, ("causal self-attention", 1), norm, attention,
+               norm, network, norm, ("embedding, transposed", 0), ("logits  (B, T, V)", None)]
+    boxes = {(x, i): (1.25 * x, 0.8 * i + 1.6 * x, *box)
+             for x, stack in enumerate([encoder, decoder]) for i, box in enumerate(stack)}
+    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+    arrows += [((x, i), (x, i + 2), 0.42 * (2 * x - 1))
+               for x, i in ((0, 2), (0, 4), (1, 2), (1, 4), (1, 6))]
+    frames = [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")]
+    return flow(boxes, [*arrows, ((0, 7), (1, 5), 0)], frames, new_axes(7.5, 8))
+
+
 def unrolled(source, target):
     """A recurrent translator in time: encoder states over source words, decoder over target."""
     words, S = [*source, "<s>", *target], len(source)
