@@ -33,7 +33,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checks import check_texts
 from transformer.corpora.windows import windows
-from transformer.files import existing
+from transformer.files import load_bpe
 
 WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -52,74 +52,9 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # pairs = read_corpus("bundled", "train")
 
 # %% [markdown]
-# ## Byte pairs, step by step
-#
-# Which pieces of text should get a number each? If every *word* had one, there would be too many of them, and new words
-# turn up all the time. If every *letter* had one, sentences would become very long. Byte-pair encoding (Sennrich et
-# al., 2016), which the paper uses, lies between. It starts from single characters, counts which two neighbours stand
-# together most often, joins them into one new symbol wherever they do, and repeats this. The two functions below are one such step, and five steps are taken
-# on five words, each with the number of times it occurs:
-
-# %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
-# def count_neighbours(words):
-#     """How often two symbols stand side by side in words, {(symbol, ...): times}."""
-#     count = Counter()
-#     for word, times in words.items():
-#         for neighbours in zip(word, word[1:]):
-#             count[neighbours] += times
-#     return count
-#
-# def join(word, pair):
-#     """The word with each occurrence of the pair as one symbol."""
-#     joined = []
-#     for symbol in word:
-#         if joined and (joined[-1], symbol) == pair:
-#             joined[-1] += symbol
-#         else:
-#             joined.append(symbol)
-#     return tuple(joined)
-#
-# words = {"land": 6, "lands": 2, "hand": 4, "hands": 3, "man": 2}
-# words = {tuple(word): times for word, times in words.items()}
-# for _ in range(5):
-#     pair, times = count_neighbours(words).most_common(1)[0]
-#     words = {join(word, pair): times for word, times in words.items()}
-#     print(f"{''.join(pair):6}{times:3} times   {'   '.join(map(' '.join, words))}")
-
-# %% [markdown]
-# "an" is most frequent (it is in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare
-# to get a symbol of its own and stays "land" + "s". In the same way "mans" would become "m" + "an" + "s", although it never
-# occurred. Frequent words become one token, rare ones stay in parts, and every word can be written.
-#
-# Now the same on the English side of 20,000 sentence pairs. A word carries the space before it, written here as "_", so
-# that the pieces say where words begin.
-
-# %% tags=["active-ipynb"]
-# def words_of(text):
-#     """Words and punctuation marks as symbols, "_" for the space before them."""
-#     found = re.findall(r" ?\w+| ?[^\w\s]", " " + text)
-#     return [tuple(word.replace(" ", "_")) for word in found]
-#
-# words = Counter(word for english, _ in pairs for word in words_of(english))
-# sentence = words_of("The gardener lost her keys.")
-# merges = []
-# for step in range(301):
-#     if step in (0, 5, 20, 100, 300):
-#         print(f"{step:3} merges:", " | ".join(s for word in sentence for s in word))
-#     pair = count_neighbours(words).most_common(1)[0][0]
-#     words = {join(word, pair): times for word, times in words.items()}
-#     sentence = [join(word, pair) for word in sentence]
-#     merges.append(pair)
-
-# %% [markdown]
-# The merges themselves are everything that has been learned. To cut a new text, they are applied in the order in which
-# they were learned; the first exercise asks for this.
-
-# %% [markdown]
 # ## What corpora look like
 #
-# Byte pairs are counted in a *corpus*, a large collection of text. For translation it holds pairs of sentences, the **source** and its
+# A *corpus* is a large collection of text. For translation it holds pairs of sentences, the **source** and its
 # translation, the **target**. These corpora are used in this book:
 #
 # | corpus | what | where it comes from |
@@ -164,7 +99,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # %% [markdown]
 # The bundled grammar has few words and uses each often. Real text is different: a third to two thirds of its different words
 # occur a single time. German, which writes compounds as one word and has more endings, has up to twice as many different words as English. In the debates, 4.2% of
-# the German words in validation sentences were never seen, which is about one in every sentence. A vocabulary of whole words could not write them.
+# the German words in validation sentences were never seen, which is about one in every sentence. A vocabulary of whole words could not write them;
+# the pieces of words below can.
 
 # %% tags=["active-ipynb"]
 # english = {row["corpus"]: row["lengths"] for row in rows
@@ -218,7 +154,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # stands on several lines with different translations, so that drawing *lines* for the test leaves copies in training.
 # Here the lines are first put into groups: two lines are in one group if their English or their German sides are equal,
 # where case, punctuation and spaces do not count. This carries on: if A goes with B and B with C, all three are one group.
-# One pair of a group is held out, and the rest of its group is left out.
+# One pair of a group is held out, and the rest of its group is left out. In the cell, `groups` gives each of five lines the number of the first line of its group,
+# and `hold_out` draws one pair for the test.
 
 # %% tags=["active-ipynb"]
 # five = [("Stop!", "Halt!"), ("Stop.", "Hör auf!"), ("Give up.", "Hör auf."),
@@ -242,10 +179,74 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # differs from them in one word only, so that a score on Tatoeba says little about new kinds of sentences.
 #
 # **Deviations: the paper held out no part of Europarl**; here its last 2,000 pairs are validation and test, so that this
-# sample can be used alone. **The paper's text seems to have stayed cut into words** (it does not say); here the wmt14
-# training text, which comes with spaces around its punctuation, is put together again, because the tests are plain text.
+# sample can be used alone. The training text of wmt14 comes with spaces around its punctuation. **The paper seems to have kept these spaces** (it does not say); here
+# they are taken out again, because the test sentences are plain text.
 
 # %% [markdown]
+# ## Byte pairs, step by step
+#
+# Which pieces of text should get a number each? If every *word* had one, there would be too many of them, and new words
+# turn up all the time, as the table showed. If every *letter* had one, sentences would become very long. Byte-pair encoding (Sennrich et
+# al., 2016), which the paper uses, lies between. It starts from single characters, counts which two neighbours stand
+# together most often, joins them into one new symbol wherever they do, and repeats this. The two functions below are one such step, a *merge*, and five merges are made
+# on five words, each with the number of times it occurs:
+
+# %% tags=["active-ipynb"]
+# # NBVAL_CHECK_OUTPUT
+# def count_neighbours(words):
+#     """How often two symbols stand side by side in words, {(symbol, ...): times}."""
+#     count = Counter()
+#     for word, times in words.items():
+#         for neighbours in zip(word, word[1:]):
+#             count[neighbours] += times
+#     return count
+#
+# def join(word, pair):
+#     """The word with each occurrence of the pair as one symbol."""
+#     joined = []
+#     for symbol in word:
+#         if joined and (joined[-1], symbol) == pair:
+#             joined[-1] += symbol
+#         else:
+#             joined.append(symbol)
+#     return tuple(joined)
+#
+# words = {"land": 6, "lands": 2, "hand": 4, "hands": 3, "man": 2}
+# words = {tuple(word): times for word, times in words.items()}
+# for _ in range(5):
+#     pair, times = count_neighbours(words).most_common(1)[0]
+#     words = {join(word, pair): times for word, times in words.items()}
+#     print(f"{''.join(pair):6}{times:3} times   {'   '.join(map(' '.join, words))}")
+
+# %% [markdown]
+# "an" is most frequent (it is in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare
+# to get a symbol of its own and stays "land" + "s". In the same way "mans" would become "m" + "an" + "s", although it never
+# occurred. Frequent words become one token, rare ones stay in parts, and every word can be written.
+#
+# Now the same on the English side of the bundled corpus. A word carries the space before it, written here as "_", so
+# that the pieces say where words begin.
+
+# %% tags=["active-ipynb"]
+# def words_of(text):
+#     """Words and punctuation marks as symbols, "_" for the space before them."""
+#     found = re.findall(r" ?\w+| ?[^\w\s]", " " + text)
+#     return [tuple(word.replace(" ", "_")) for word in found]
+#
+# words = Counter(word for english, _ in pairs for word in words_of(english))
+# sentence = words_of("The gardener lost her keys.")
+# merges = []
+# for step in range(301):
+#     if step in (0, 5, 20, 100, 300):
+#         print(f"{step:3} merges:", " | ".join(s for word in sentence for s in word))
+#     pair = count_neighbours(words).most_common(1)[0][0]
+#     words = {join(word, pair): times for word, times in words.items()}
+#     sentence = [join(word, pair) for word in sentence]
+#     merges.append(pair)
+
+# %% [markdown]
+# The merges themselves are everything that has been learned. To cut a new text, they are applied in the order in which
+# they were learned; the first exercise asks for this.
+#
 # ## The tokenizer
 #
 # For large corpora the library `tokenizers` learns the merges quickly. It works on **bytes** instead of characters: every text is a sequence of
@@ -278,8 +279,10 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
 
 
 # %% tags=["active-ipynb"]
-# model = json.loads(train_bpe([english for english, _ in pairs], 559).to_str())["model"]
+# size = len(SPECIALS) + 256 + 300  # marks, bytes, merges
+# model = json.loads(train_bpe([english for english, _ in pairs], size).to_str())["model"]
 # library = [tuple(m if isinstance(m, list) else m.split(" ")) for m in model["merges"]]
+# # where we write "_" for a space, the library writes "Ġ"
 # library = [tuple(side.replace("Ġ", "_") for side in pair) for pair in library]
 # ours = merges[:300]
 # same = len(set(ours) & set(library))
@@ -323,28 +326,8 @@ class BytePairs:
 
 
 # %% [markdown]
-# The class that everybody uses adds learning, files, and what pictures of attention need: the pieces as strings, and
+# The class that the rest of the book uses adds learning, files, and what pictures of attention need: the pieces as strings, and
 # the word to which each piece belongs.
-
-# %%
-def load_bpe(path: str | Path):
-    """The BPE in a tokenizer.json.
-
-    Raises FileNotFoundError or ValueError where it is missing or damaged.
-    """
-    from tokenizers import Tokenizer
-
-    existing(path, "a model's folder needs the tokenizer it was trained with")
-    try:
-        bpe = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception
-        raise ValueError(f"{path} is not a tokenizer ({error}): "
-                         "copy it again from the trained model") from None
-    if any(bpe.token_to_id(token) is None for token in SPECIALS):
-        raise ValueError(f"{path} lacks the marks {' '.join(SPECIALS)}: "
-                         "copy it again from the trained model")
-    return bpe
-
 
 # %%
 class Tokenizer(BytePairs):
@@ -363,8 +346,11 @@ class Tokenizer(BytePairs):
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read what `save` wrote; see `load_bpe`."""
-        return cls(load_bpe(path))
+        """Read what `save` wrote.
+
+        Raises FileNotFoundError or ValueError where it is missing or damaged.
+        """
+        return cls(load_bpe(path, SPECIALS))
 
     def save(self, path: str | Path) -> None:
         """Write tokenizer.json."""
@@ -535,8 +521,8 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # a batch. The paper does not say whether padding counts. **Deviation:** here it does, because every *place* in a batch costs time:
 # the number of sentences times the longest sentence of either side is at most `batch_tokens`.
 #
-# A pair has two lengths. So pairs are ordered by the longer of their sides; among equals by the difference of the
-# sides, upwards and downwards in turn, so that neighbours are similar on both. Batches are cut
+# A pair has two lengths. So pairs are ordered by the longer of their sides, and among equals by the difference of the
+# sides: upwards where the longer side is odd, downwards where it is even, so that neighbours are similar on both sides everywhere. Batches are cut
 # from this order, each filled up before the next begins; its last pair is the longest.
 
 # %%
@@ -544,10 +530,11 @@ def similar_order(
     source: np.ndarray, target: np.ndarray, chance: np.random.RandomState
 ) -> np.ndarray:
     """Indices of pairs with these lengths, in an order where neighbours are similar."""
-    mixed = chance.permutation(len(source))
+    mixed = chance.permutation(len(source))  # so equal pairs change places
     difference = source[mixed] - target[mixed]
     longer = np.maximum(source, target)[mixed]
-    return mixed[np.lexsort((np.where(longer % 2, difference, -difference), longer))]
+    second = np.where(longer % 2, difference, -difference)
+    return mixed[np.lexsort((second, longer))]  # the last key sorts first
 
 
 def similar_batches(
@@ -668,8 +655,8 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #       f"at random {share['random']:.0%}")
 
 # %% [markdown]
-# All four ways make the same number of batches except the last, in which every sentence is filled up to the longest of the corpus. That also tempts
-# people to cut long sentences, end mark included, from which a model cannot learn when to stop.
+# The first three ways make equally many batches. In the last every sentence is filled up to the longest of the corpus, which tempts
+# people to cut long sentences: then their end mark is gone, and a model cannot learn from them when to stop.
 #
 # Many older tutorials make vocabularies and batches with torchtext, which is no longer developed. [Notebook 90](90_vocabulary.ipynb)
 # shows how such vocabularies work with this package.
@@ -684,7 +671,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # from transformer.exercises.data import check_segment
 #
 # def segment(word, merges):
-#     """"hands", [("a", "n"), ("an", "d")] -> ["h", "and", "s"]"""
+#     """A word and merges -> list: hands, [("a", "n"), ("an", "d")] -> [h, and, s]"""
 #     ...
 #
 # check_segment(segment)

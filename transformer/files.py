@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,25 @@ def existing(path: str | Path, otherwise: str) -> Path:
     if not Path(path).is_file():
         raise FileNotFoundError(f"no file {path}: {otherwise}")
     return Path(path)
+
+
+def load_bpe(path: str | Path, marks: Sequence[str]):
+    """The byte pairs in a tokenizer.json that has these marks.
+
+    Raises FileNotFoundError or ValueError where it is missing or damaged.
+    """
+    from tokenizers import Tokenizer
+
+    existing(path, "a model's folder needs the tokenizer it was trained with")
+    try:
+        bpe = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise ValueError(f"{path} is not a tokenizer ({error}): "
+                         "copy it again from the trained model") from None
+    if any(bpe.token_to_id(mark) is None for mark in marks):
+        raise ValueError(f"{path} lacks the marks {' '.join(marks)}: "
+                         "copy it again from the trained model")
+    return bpe
 
 
 def data_folder() -> Path:
