@@ -11,7 +11,7 @@
 #
 # The paper trained on eight P100 GPUs (Section 5.2): the base model for 12 hours, 0.4 seconds an update, and the big model for three and a half
 # days, 1.0 seconds an update. You may have one GPU, a laptop, or a session in Colab. At the end you will know what your machine
-# multiplies in a second, how many multiplications a Transformer needs, and so how long a run will take; and you will have seen two processes train one model
+# multiplies in a second, how many multiplications and how much memory a Transformer needs, and so how long a run will take; and you will have seen two processes train one model
 # together. Reading takes about 25 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -39,6 +39,7 @@ from transformer.pretrained import parameters_of
 
 # %% tags=["active-ipynb"]
 # import tempfile
+# from functools import partial
 #
 # import torch.nn.functional as F
 # from torch.multiprocessing import spawn
@@ -47,6 +48,7 @@ from transformer.pretrained import parameters_of
 # from transformer import plotting, toys
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
+# from transformer.measuring import turns
 # from transformer.model import Transformer
 #
 # torch.manual_seed(0);
@@ -54,7 +56,7 @@ from transformer.pretrained import parameters_of
 # %% [markdown]
 # ## Which device?
 #
-# Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's under ROCm), `mps` (Apple's), `cpu`.
+# Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's), `mps` (Apple's), `cpu`.
 
 # %%
 def choose_device(name: str = "auto") -> torch.device:
@@ -134,14 +136,6 @@ def autocast(device: torch.device, precision: str):
     return torch.autocast(device.type, PRECISIONS[precision])
 
 
-# %%
-def autocast_off(device: torch.device):
-    """Inside this block autocast is off: products keep their inputs' precision."""
-    if device.type not in ("cpu", "cuda"):  # nothing to switch off
-        return nullcontext()
-    return torch.autocast(device.type, enabled=False)
-
-
 def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
     """The scale for losses in fp16, which finds its size by itself; otherwise 1."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
@@ -159,8 +153,7 @@ def allow_tf32() -> None:
 
 
 # %% [markdown]
-# A CPU, too, has more than one library for fp32 products: the one that torch was built with (MKL or OpenBLAS), and oneDNN.
-# Torch takes the first, and after `torch.set_float32_matmul_precision("medium")` the second. On some CPUs oneDNN is faster and
+# On a CPU torch has two libraries for fp32 products. The second is used after `torch.set_float32_matmul_precision("medium")`. On some CPUs it is faster and
 # as exact; on others it rounds to bf16 inside. So it is off unless asked for (`--precision medium`);
 # [notebook 20](20_speed.ipynb) measures it.
 
@@ -200,9 +193,9 @@ def attention_flops(c, T: float, S: float) -> float:
 def forward_flops(c, S: float, T: float) -> float:
     """FLOPs of one pass over a pair of S and T tokens through a model of config c.
 
-    Matrix products only; a causal mask saves none here, as in most programs. A
-    configuration with a method of this name counts for itself: those of 01 and 02. Any
-    other but the Transformer's: one for each parameter and token of either side.
+    Matrix products only; a causal mask saves none here, as in most programs. The models
+    of 01 and 02 have a method of this name. Of kinds not known here, half of the
+    parameters are taken to multiply each source token, and half each target token.
     """
     if hasattr(c, "forward_flops"):
         return c.forward_flops(S, T)
@@ -246,9 +239,10 @@ def training_flops(c, S: float, T: float) -> float:
 # lengths = [10, 30, 100, 300, 1000, 2000]
 # square, output = "scores and mixtures of values (n²)", "output projection"
 # shares = {square: [], output: []}
+# attentions, d_k = 3 * base.N, base.d_model // base.h  # in each pair of layers three
 # for n in lengths:
 #     total = forward_flops(base, n, n)
-#     shares[square].append(2 * 3 * base.N * n * n * base.h * 128 / total)
+#     shares[square].append(attentions * 2 * n * n * base.h * (d_k + d_k) / total)
 #     shares[output].append(2 * n * base.d_model * base.vocab_size / total)
 # title = "the square counts in long sentences only"
 # axes = ("tokens a sentence", "share of all FLOPs")
@@ -259,8 +253,8 @@ def training_flops(c, S: float, T: float) -> float:
 # beyond a thousand tokens does the $n^2$ cost more than the output. The rest, not drawn, is the projections of the heads and the
 # position-wise networks.
 #
-# A rule of thumb says $6 N D$ for training: six FLOPs for each of $N$ parameters and each of $D$ tokens, because each parameter takes part in
-# one multiplication and one addition a token forwards, and twice as many backwards. How close is it?
+# A rule of thumb says $6 N D$ for training: six FLOPs for each of $N$ parameters (here $N$ is not the number of layers) and each of $D$ tokens, because each parameter takes part in
+# one multiplication and one addition a token forwards, and twice as many backwards. How close is it for the base model's 63.0 million?
 
 # %% tags=["active-ipynb"]
 # for n in (30, 1000):
@@ -274,9 +268,8 @@ def training_flops(c, S: float, T: float) -> float:
 #
 # ## How fast is this machine?
 #
-# The cell below multiplies two large matrices and looks at the clock. Little gets closer to what the machine can do; a model
-# reaches a part of this rate. Small products reach less, because a processor must also fetch the numbers: a product of two $n \times n$ matrices takes $2n^3$
-# FLOPs for $3n^2$ numbers fetched or stored, so $2n/3$ FLOPs a number. This ratio is called *arithmetic intensity*.
+# The function below multiplies two large matrices and looks at the clock. Little gets closer to what the machine can do; a model
+# reaches a part of this rate.
 
 # %%
 def matmul_rate(
@@ -310,15 +303,34 @@ def wait_for(device: torch.device) -> None:
 
 # %% tags=["active-ipynb"]
 # precision = choose_precision(device)
-# rate = matmul_rate(device, precision)
+# rate = matmul_rate(device, precision, rounds=100)
 # threads = torch.get_num_threads()
 # print(f"{rate / 1e9:,.0f} GFLOP/s in {precision}, {threads} threads on a CPU")
-# for n in (16, 64, 256):
-#     share = matmul_rate(device, precision, n, rounds=100) / rate
-#     print(f"n = {n:3}: {share:.0%} of that rate, "
-#           f"{2 * n / 3:.0f} FLOPs a number")
 
 # %% [markdown]
+# Not every product is as fast. The numbers must also be fetched from memory: a matrix of $n \times n$ times one of $n \times m$ takes $2n^2m$ FLOPs, and
+# reads or writes $n^2 + 2nm$ numbers. The FLOPs a number are called *arithmetic intensity*. Training multiplies weights with all tokens of a batch at once (large $m$);
+# writing a translation multiplies the same weights with one token (small $m$). One matrix, times more and more vectors:
+
+# %% tags=["active-ipynb"]
+# n, threads = 2048, torch.get_num_threads()
+# weights = torch.randn(n, n).to(device, PRECISIONS[precision])
+# products = {m: partial(torch.mm, mat2=torch.randn(n, m).to(weights))
+#             for m in (1, 64, 256)}
+# torch.set_num_threads(1)  # `turns` takes the time of one thread
+# times = turns(products, weights, seconds=1.5)
+# torch.set_num_threads(threads)
+# for m, seconds in times.items():
+#     flops, best = 2 * n * n * m, min(seconds)
+#     print(f"{m:3} vectors: {flops / (n * n + 2 * n * m):4.0f} FLOPs a number, "
+#           f"{1e3 * best:6.2f} ms, {flops / best / 1e9:,.0f} GFLOP/s")
+# assert min(times[256]) / 256 < min(times[1]) / 2
+# print("one of 256 vectors takes under half of the time that it takes alone")
+
+# %% [markdown]
+# A single vector makes the processor fetch the whole matrix for two FLOPs a number, and the arithmetic waits; many vectors share what is fetched. This is one reason for large batches.
+# (Very small products lose time in another way: each call of an operation costs some microseconds, whatever its size.)
+#
 # Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. `transformer
 # train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as fast as fp32.
 # Training gains less than products do ([notebook 20](20_speed.ipynb)).
@@ -398,6 +410,49 @@ class Meter:
                 "utilisation": round(self.flops / seconds / self.peak, 3)}
 
 
+# %% [markdown]
+# ## How much memory?
+#
+# Two things fill it. The *state* has a fixed size: weights, gradients and Adam's two averages, 16 bytes a parameter in fp32. The *activations* are what the forward pass keeps for the
+# backward pass, and grow with the batch. Torch says what it keeps (`saved_tensors_hooks`), and on the `meta` device it takes no memory to ask. Here is the
+# paper's batch of 25,000 tokens a side, in the base model, in sentences of 30 tokens and of 1,000:
+
+# %% tags=["active-ipynb"]
+# def kept_for_backward(model, ids, with_loss):
+#     """Bytes that a forward pass keeps, besides the weights."""
+#     kept = {}
+#
+#     def keep(tensor):
+#         storage = tensor.untyped_storage()
+#         kept[storage._cdata] = storage  # views of a tensor share its storage
+#         return tensor
+#
+#     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+#         x = model.states(ids, model.encode(ids), model.mask(ids))
+#         if with_loss:
+#             F.cross_entropy(model.output(x).flatten(0, 1), ids.flatten())
+#     weights = {p.untyped_storage()._cdata for p in model.parameters()}
+#     return sum(storage.nbytes() for key, storage in kept.items() if key not in weights)
+
+# %% tags=["active-ipynb"]
+# with torch.device("meta"):
+#     model = Transformer(base)
+# state = 16 * sum(p.numel() for p in model.parameters())
+# print(f"state {state / 1e9:.1f} GB")
+# for n in (30, 1000):
+#     ids = torch.ones(25_000 // n, n, dtype=torch.long, device="meta")
+#     layers, everything = (kept_for_backward(model, ids, loss) for loss in (False, True))
+#     print(f"sentences of {n:5,}: layers {layers / 1e9:6.1f} GB, "
+#           f"{layers / 4 / (ids.numel() * 12):,.0f} numbers a token and layer; "
+#           f"logits and loss {(everything - layers) / 1e9:.1f} GB")
+
+# %% [markdown]
+# The layers of the base model keep about ten thousand numbers a token and layer, so that the activations of this batch take ten times the memory of the state; the paper spread them over eight
+# GPUs. In long sentences the tables of attention weights come on top, with a number for each pair of positions. The logits take as much as three of the state.
+# A batch that does not fit can be taken in parts, whose gradients are added up (the check at the end); and shorter numbers halve most of the activations.
+#
+# `peak_memory` tells what a run has needed; the progress bar of [notebook 14](14_training.ipynb) shows it.
+
 # %%
 def peak_memory(device: torch.device) -> float:
     """The most memory used so far, in GiB: of a CUDA GPU, otherwise of this process."""
@@ -419,20 +474,16 @@ def peak_memory(device: torch.device) -> float:
 # ## Faster parts
 #
 # The model's code stays as the paper writes it, and a model is built from parts ([notebook 08](08_model.ipynb)). `transformer.fast` has parts with the same
-# parameters that give the same results within rounding: attention by torch's *kernel* (a kernel is a program for one operation), of
-# the kind called *flash attention* (Dao et al., 2022), which never writes the whole table of weights; and a loss that never holds the whole
-# table of logits.
-
-# %% [markdown]
-# For 25,000 target tokens and 37,000 types that table $z = x E^\top$ is 3.7 GB in fp32, its gradient as much again. Yet each row is
+# parameters that give the same results within rounding, and never write the largest tables. One is attention by torch's *kernel* (a kernel is a program for one operation), of
+# the kind called *flash attention* (Dao et al., 2022), which never holds the whole table of weights. The other is a loss that never holds the whole
+# table of logits $z = x E^\top$. Each row of it is
 # needed for a moment only: for one number, the loss, and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
 # smoothed as in [notebook 13](13_regularization.ipynb)):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$
 #
 # So this loss takes some rows of $x$, computes their logits, loss *and* gradient at once, and forgets the logits.
-
-# %% [markdown]
+#
 # What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking
 # turns (without dropout, so that both losses must be equal):
 
@@ -480,9 +531,9 @@ def peak_memory(device: torch.device) -> float:
 # a single one that does the whole batch.
 
 # %% tags=["active-ipynb"]
-# def trained_by(count):
+# def trained_by(count, batch=512):
 #     with tempfile.TemporaryDirectory() as folder:
-#         spawn(toys.work_together, (count, folder), nprocs=count)
+#         spawn(toys.work_together, (count, folder, batch), nprocs=count)
 #         return [torch.load(f"{folder}/{rank}.pt") for rank in range(count)]
 #
 # first, second = trained_by(2)
@@ -494,11 +545,13 @@ def peak_memory(device: torch.device) -> float:
 # assert difference < 1e-9
 # print("both processes have the same weights; "
 #       f"those of one process alone differ by {difference:.0e}")
-# share = first["exchange"] / (first["exchange"] + first["computing"])
-# print(f"exchanging gradients took {share:.0%} of the time")
+# for batch, ran in ((512, first), (4096, trained_by(2, 4096)[0])):
+#     share = ran["exchange"] / (ran["exchange"] + ran["computing"])
+#     print(f"batch of {batch:5,}: exchanging gradients took {share:.0%} of the time")
 
 # %% [markdown]
-# What is exchanged are all gradients, once an update, whatever the size of the batch. So large batches make the exchange cheap beside the computing.
+# What is exchanged are all gradients, once an update, whatever the size of the batch, so a large batch makes the exchange cheap beside the computing. (The time includes
+# waiting for the slower of the two.)
 #
 # Torch does the same with one process a GPU, started by `torchrun`. The processes talk through a library: NCCL between GPUs, Gloo between CPUs.
 # (On several machines `torchrun` is started on each, with the address of the first one, and a `--folder` on a disk that all of them see.)
@@ -535,8 +588,8 @@ def peak_memory(device: torch.device) -> float:
 #
 # Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
-# **1.** How many bytes does training keep for a model with Adam? Count weights, gradients and two averages in fp32, and the activations that the forward pass keeps:
-# take `kept` numbers for each token and layer.
+# **1.** How many bytes does training keep for a model with Adam? Count the state in fp32, and the activations, of which the forward pass keeps
+# `kept` numbers for each token and layer.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.hardware import check_training_bytes
@@ -557,7 +610,7 @@ def peak_memory(device: torch.device) -> float:
 #     return state + activations * bytes_a_number
 # ```
 #
-# The state of the base model takes 1.0 GB. Activations grow with the batch, and on a GPU they are usually the larger part.
+# Shorter activations (bf16) leave the state as it is, because weights and averages stay in fp32.
 # </details>
 #
 # **2.** In one encoder layer, at which sentence length do scores and mixtures (the $n^2$ part) take as much arithmetic as everything

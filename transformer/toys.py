@@ -292,7 +292,7 @@ def fetches(partner, runs=5, count=32):
     return kinds, numbers, wanted @ numbers
 
 
-def work_together(number, count, folder, updates=20, width=256):
+def work_together(number, count, folder, batch=512, updates=20, width=256):
     """One of count processes that train a small network in float64, each on its part of the batch.
 
     They meet through a file in folder; each leaves its weights there, as <number>.pt, with the
@@ -302,7 +302,7 @@ def work_together(number, count, folder, updates=20, width=256):
         "gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=count)
     torch.manual_seed(0)  # so all start from the same weights
     model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).double()
-    x = torch.randn(512, width, dtype=torch.float64)
+    x = torch.randn(batch, width, dtype=torch.float64)
     seconds = {"computing": 0.0, "exchange": 0.0}
     for _ in range(updates):
         started = time.perf_counter()

@@ -7,11 +7,17 @@ some rows of x at a time get their logits, loss and gradient at once; dloss/dx a
 dloss/dE are kept, and the logits forgotten.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 
-from transformer.hardware import autocast_off
+
+def autocast_off(device):
+    """Inside this block autocast is off: products keep their inputs' precision."""
+    if device.type not in ("cpu", "cuda"):  # nothing to switch off
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 @dataclass(frozen=True)
