@@ -246,7 +246,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # %% [markdown]
 # The merges themselves are everything that has been learned. To cut a new text, they are applied in the order in which
 # they were learned; the first exercise asks for this.
-#
+
+# %% [markdown]
 # ## The tokenizer
 #
 # For large corpora the library `tokenizers` learns the merges quickly. It works on **bytes** instead of characters: every text is a sequence of
@@ -346,10 +347,7 @@ class Tokenizer(BytePairs):
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read what `save` wrote.
-
-        Raises FileNotFoundError or ValueError where it is missing or damaged.
-        """
+        """What `save` wrote; FileNotFoundError or ValueError if it is no tokenizer."""
         return cls(load_bpe(path, SPECIALS))
 
     def save(self, path: str | Path) -> None:
@@ -520,7 +518,8 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # short ones. Section 5.1 puts sentences of similar length together, about 25,000 source tokens and as many target tokens
 # a batch. The paper does not say whether padding counts. **Deviation:** here it does, because every *place* in a batch costs time:
 # the number of sentences times the longest sentence of either side is at most `batch_tokens`.
-#
+
+# %% [markdown]
 # A pair has two lengths. So pairs are ordered by the longer of their sides, and among equals by the difference of the
 # sides: upwards where the longer side is odd, downwards where it is even, so that neighbours are similar on both sides everywhere. Batches are cut
 # from this order, each filled up before the next begins; its last pair is the longest.

@@ -125,17 +125,17 @@ class Projection(nn.Module):
 # Two sentences of three tokens become vectors of 64 numbers, and each vector gives 1000 scores. Token 17 has the same
 # vector in both sentences, because a look-up knows no context. Sent straight back to the top, each vector fits its own token's row
 # best: with nothing between bottom and top, tied embeddings copy their input.
-#
+
+# %% [markdown]
 # ## Why times $\sqrt{d_{model}}$?
 #
-# The paper gives no reason for this factor. Here is a plausible one. The matrix has two tasks that want two sizes. At the top,
+# The paper gives no reason for this factor. A plausible one: the matrix has two tasks that want two sizes. At the top,
 # $E$ is multiplied with vectors $x$ whose numbers have variance 1 (LayerNorm, [notebook 03](03_stacks.ipynb)). A logit
-# is a sum of $d_{model}$ products. Much larger logits would make an untrained model sure of wrong answers (measured below), and for the logit to have variance 1, the numbers in $E$ need variance $1/d_{model}$.
+# is a sum of $d_{model}$ products, and has variance 1 if the numbers in $E$ have variance $1/d_{model}$. Much larger logits would make an untrained model sure of wrong answers (see below).
 # At the bottom, a row is added to a positional encoding of sines and cosines ([notebook 07](07_positions.ipynb)), whose mean square is 1/2.
 # Beside it a row of variance $1/d_{model}$ is very small. Multiplied by $\sqrt{d_{model}}$, its variance is 1.
 #
-# **Not in the paper:** the start of the rows. Rows from $N(0, 1/d_{model})$ are what the authors' own code, tensor2tensor, begins
-# with.
+# **Not in the paper:** the start of the rows. The authors' own code, tensor2tensor, begins with $N(0, 1/d_{model})$, too.
 
 # %% tags=["active-ipynb"]
 # widths = [32, 64, 128, 256, 512]

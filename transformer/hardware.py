@@ -476,8 +476,10 @@ def peak_memory(device: torch.device) -> float:
 # The model's code stays as the paper writes it, and a model is built from parts ([notebook 08](08_model.ipynb)). `transformer.fast` has parts with the same
 # parameters that give the same results within rounding, and never write the largest tables. One is attention by torch's *kernel* (a kernel is a program for one operation), of
 # the kind called *flash attention* (Dao et al., 2022), which never holds the whole table of weights. The other is a loss that never holds the whole
-# table of logits $z = x E^\top$. Each row of it is
-# needed for a moment only: for one number, the loss, and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
+# table of logits $z = x E^\top$.
+
+# %% [markdown]
+# Each row of this table is needed for a moment only: for one number, the loss, and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
 # smoothed as in [notebook 13](13_regularization.ipynb)):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$

@@ -205,7 +205,8 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # %% [markdown]
 # The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns fast; the last is nearly the
 # identity.
-#
+
+# %% [markdown]
 # How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
 # $(W_Q x_p) \cdot (W_K x_j)$. Suppose training has made $W_Q$ pick some frequencies, and $W_K$ the same frequencies, turned by $M_3$. On these the score is
 #
