@@ -372,7 +372,7 @@ class ConvolutionalEncoder(nn.Module):
 # Each block of the decoder is causal and has attention of its own, so the source is consulted $N$ times for each word. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$. The score is its dot product with the key, which is large where both point the same way.
 #
 # **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our vectors start larger. **Left out** are
-# ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its positions for each side.
+# ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its positions for each side; our first weights are a little smaller.
 
 # %%
 class DotProductScore(nn.Module):
