@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
-from transformer.bench.settings import DECODING, UPDATES_ON_A_GPU, Bench, EndlessConfig
+from transformer.bench.settings import DECODING, Bench, EndlessConfig
 from transformer.experiments.records import flatten
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import autocast, choose_precision, matmul_precision, peak_memory
@@ -22,8 +22,6 @@ def measure_training(b: Bench, part: str, device: torch.device) -> list[dict]:
     """Tokens a second of every system in training a part's model."""
     sizes, tokens, updates = b.sizes(part)
     c = TransformerConfig(**sizes, P_drop=0.1)
-    if device.type != "cpu" and not b.quick:
-        updates = UPDATES_ON_A_GPU
     batches = draw_batches(c.vocab_size, tokens, updates * b.rounds, device)
     works = {}
     for name, system in make_systems(c, available(TRAINED), device, b.compile).items():
