@@ -10,8 +10,9 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/90_vocabulary.ipynb)
 #
 # Many tutorials feed their models with torchtext. It is no longer developed: release 0.18, of 2024, is the last. If your
-# vocabularies come from it, this appendix puts them into the training loop of notebook [14](14_training.ipynb), which need not
-# change for them, and compares them with the byte-pair encoding of notebook [10](10_data.ipynb). Nothing else here needs torchtext.
+# vocabularies come from it, this appendix shows how to use them in the training loop of notebook [14](14_training.ipynb), which stays as it is,
+# and compares them with the byte-pair encoding of notebook [10](10_data.ipynb). Nothing else in the book needs torchtext. Reading takes about 20 minutes, running it
+# less than one.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -49,8 +50,8 @@ from transformer.silence import silence
 # %% [markdown]
 # ## Does it load?
 #
-# torchtext is partly compiled, and fits only the torch it was compiled for: 2.3 from PyPI, 2.6 from conda-forge. So this module
-# imports it inside the functions that use it, through one door, which says in one sentence what is wrong and what to do instead.
+# A part of torchtext is compiled, and it fits only the torch that it was compiled for: 2.3 from PyPI, 2.6 from conda-forge. So this module
+# imports it only inside the functions that need it. They all call `load_torchtext`, which says in one sentence what is wrong and what to use instead.
 
 # %%
 INSTEAD = (
@@ -97,20 +98,20 @@ def why_not() -> str | None:
 # print(problem or f"torchtext {load_torchtext().__version__} with torch {version}")
 
 # %% [markdown]
-# Where that line is a complaint, the cells below go on with byte pairs alone. The outputs you see were made with torchtext.
+# Where that line says that torchtext is missing, the cells below go on with byte pairs alone. The outputs on this page were made with torchtext.
 #
 # ## What the loop expects
 #
-# Very little. `encode_pairs`, `train` and `translate` want an object that has `encode_all` and `decode`, the ids of the marks
-# `pad_id`, `bos_id` and `eos_id`, and a `vocab_size` for the embedding matrix. A model that is saved with its tokenizer wants
-# `save(path)`. The two classes below have these, and `encode` for a single text.
+# `encode_pairs`, `train` and `translate` expect an object with two methods, `encode_all` and `decode`, the ids of three marks
+# (`pad_id`, `bos_id`, `eos_id`), and a `vocab_size`, which the embedding matrix needs. To be saved beside a model it also needs
+# `save(path)`. The two classes below have all of these, and `encode` for a single text.
 
 # %% [markdown]
 # ## Words
 #
-# The classic recipe: a function cuts a text into words; `build_vocab_from_iterator` counts them, keeps the most frequent and
-# numbers them; every other word becomes `<unk>`. torchtext's own cutter, `basic_english`, writes everything in lower case, and
-# German nouns would lose their capitals. `get_tokenizer` also takes a function, so the words here are those of `WORD`.
+# The oldest recipe has three steps. A function cuts a text into words. `build_vocab_from_iterator` counts them, keeps the most frequent ones and
+# numbers them. Every other word becomes `<unk>`. torchtext's own function, `basic_english`, writes everything in lower case, so
+# German nouns would lose their capitals. `get_tokenizer` also takes a function of ours, and the words here are those of the pattern `WORD`.
 
 # %%
 MARKS = (*SPECIALS, "<unk>")
@@ -196,11 +197,11 @@ def load_words(path: str | Path) -> Words:
 # ## Pieces
 #
 # SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but
-# finds them the other way round: it starts from very many, and drops those without which the corpus stays nearly as
-# likely (Kudo, 2018). A space becomes part of the piece after it. The smallest pieces are letters, not bytes: a letter
-# never seen is unknown. While it learns it prints hundreds of lines; `silence` swallows them.
+# it finds them from the other end: it starts with very many pieces, and drops those without which the corpus stays nearly as
+# likely (Kudo, 2018). A space becomes part of the piece after it. The smallest pieces are letters and not bytes, so a letter
+# that training never showed is unknown. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
-# SentencePiece has ids for begin, end and unknown; torchtext's interface gives none to padding. It gets one more, after all pieces.
+# It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
 
 # %%
 class Pieces:
@@ -290,7 +291,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # %% [markdown]
 # ## Three vocabularies
 #
-# To learn something within seconds we take the short sentences of the bundled corpus: at most six words, punctuation included.
+# To learn within seconds we take the short sentences of the bundled corpus, of at most six words with punctuation.
 # Each vocabulary has 1,000 types.
 
 # %% tags=["active-ipynb"]
@@ -311,7 +312,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # print(len(pairs), "pairs,", len(different), "different words")
 
 # %% [markdown]
-# Two sentences in each. `_` is a space alone. Cats are in these sentences, but too seldom for the 1,000 words; kangaroos are not.
+# Here are two sentences in each vocabulary, where `_` is a space alone. The word "cat" occurs in training, but too seldom to be among the 1,000 words; "kangaroo" does
+# not occur.
 
 # %% tags=["active-ipynb"]
 # for text in ("Die Katze war ziemlich müde.", "The cat saw a kangaroo."):
@@ -321,8 +323,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 #         print(f"{name:14}{len(ids):3} tokens  ", " | ".join(pieces))
 
 # %% [markdown]
-# Words make the shortest rows, and have none for what is rare. The two others spell it. How often does each happen on sentences
-# outside training?
+# Whole words make the shortest rows, and a rare word is lost. The two other vocabularies spell it in pieces. How long are the rows, and how many tokens are unknown, on
+# sentences outside training?
 
 # %% tags=["active-ipynb"]
 # texts = [text for pair in held_out for text in pair]
@@ -338,7 +340,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # plotting.bars(unknown, "", "unknown, % of the tokens", ax=right);
 
 # %% [markdown]
-# **What is lost.** Encode, decode, compare: every held-out sentence, and then some odd texts.
+# **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks two rules: byte pairs lose
+# nothing, and the others lose only what is unknown to them.
 
 # %% tags=["active-ipynb"]
 # odd = ["two  spaces", " a space before", "a line\nbreak", "don't", "(so)", "ﬁne"]
@@ -365,8 +368,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # ## Transforms
 #
 # torchtext's transforms work on lists of ids: `Truncate` cuts, `AddToken` puts a mark before or after, `ToTensor` pads,
-# `Sequential` chains them. Their order matters. The mark comes after the cut: the other way round long sentences
-# lose their end mark, and a model trained on them never learns to stop.
+# and `Sequential` chains them. Their order matters: if the end mark were added before the cut, long sentences would
+# lose it, and a model trained on them would not learn to stop there.
 
 # %%
 def pair_transforms(tokenizer: Words | Pieces, longest: int) -> tuple:
@@ -396,7 +399,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
     return list(zip(sources, targets))
 
 # %% [markdown]
-# Where nothing is too long, they agree with `encode_pairs` and `collate` of notebook [10](10_data.ipynb), number for number.
+# Where nothing is too long, they give the same numbers as `encode_pairs` and `collate` of notebook [10](10_data.ipynb), which the next cell asserts.
 
 # %% tags=["active-ipynb"]
 # for tokenizer in theirs.values():
@@ -410,8 +413,8 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # %% [markdown]
 # ## The same loop
 #
-# One small model for each vocabulary: one layer, $d_{model} = 64$, 300 updates, the same seed. `train` is that of notebook
-# [14](14_training.ipynb). Only the configuration knows the vocabulary: its size, and the ids of its marks.
+# Each vocabulary gets a small model of one layer with $d_{model} = 64$, trained for 300 updates from the same seed by `train` of notebook
+# [14](14_training.ipynb). Only the configuration knows the vocabulary, by its size and the ids of its marks.
 
 # %% tags=["active-ipynb"]
 # small = dict(d_model=64, d_ff=256, N=1, h=4, P_drop=0.0, max_positions=100)
@@ -447,14 +450,14 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # plotting.lines(range(30, 301, 30), losses, "update", label, markers=True);
 
 # %% [markdown]
-# All of them learn, in the same loop.
+# All of them learn in the same loop; the next cell asserts that each loss has fallen by at least 30%.
 
 # %% tags=["active-ipynb"]
 # assert all(loss[-1] < 0.7 * loss[0] for loss in losses.values())
 
 # %% [markdown]
-# A token is another thing in each vocabulary, so a loss per token compares nothing; here it is per sentence. Even so, words
-# get off lightly: where the others must spell a rare word, they need only answer `<unk>`. What counts are translations.
+# Tokens differ between vocabularies, so a loss per token would compare nothing, and the loss here is per sentence. Even so, whole words
+# have an advantage: where the others must spell a rare word, answering `<unk>` is enough. So we look at translations.
 
 # %% tags=["active-ipynb"]
 # sources, references = zip(*held_out)
@@ -472,13 +475,14 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates the shorter rows are ahead: there is less to get right in a sentence. (One seed, few sentences: this is
-# no ranking.) But most translations of the model with words have a hole, and no amount of training fills it, for the words
-# are not in its vocabulary. Byte pairs can write any word, SentencePiece any word of known letters.
+# After so few updates the shorter rows are ahead, since a sentence has fewer tokens to get right. (With one seed and few sentences this is
+# no ranking.) But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
+# are not in the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercise
 #
-# How many types does a vocabulary of words need, so that at most 2% of the held-out tokens are unknown? Can it be none?
+# How many types does a vocabulary of whole words need, so that at most 2% of the held-out tokens are unknown? Can it be none? Replace `...` by a number; the cell
+# stays silent when it is enough.
 
 # %% tags=["active-ipynb"]
 # your_size = ...
@@ -490,12 +494,12 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_size = 2141`, that is all words and the marks, leaves 1.9%: words that training never shows. A larger number changes nothing.
-# Byte pairs reach zero with 259 types, all bytes and the marks.
+# `your_size = 2141`, all words of training and the marks, leaves 1.9%: words that training never shows. A larger number changes nothing.
+# Byte pairs reach zero with 259 types, which are all bytes and the marks.
 #
 # </details>
 #
 # ## Next
 #
-# Back to the [README](../README.md). In Colab this notebook imports the others' modules from the installed package; torch is too
-# new for torchtext there, so it runs with byte pairs alone. To see all of it, use one of the two environments named at its beginning.
+# The [README](../README.md) lists all notebooks. In Colab torch is too new for torchtext, so this page runs with byte pairs alone there. To run all of it,
+# take one of the two environments named in `load_torchtext`'s sentence.
