@@ -64,6 +64,9 @@ MISTAKES = {
     "kept": ("shorter > 0 and longer <= most", "longer <= most"),
     "filled": ("max(lengths[j] for j in batches[-1] + [i])", "length"),
     "padded": ("mask[i, :len(row)] = True", "mask[i] = ids[i] != pad_id"),
+    "in_blocks": ("blend * shrink", "blend"),
+    "cached_step": ("softmax(dim=1)", "softmax(dim=0)"),
+    "in_8_bits": (".amax(dim=1, keepdim=True)", ".amax()"),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)

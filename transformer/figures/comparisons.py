@@ -1,8 +1,9 @@
 """Results beside others' results."""
 
 import math
+import statistics
 
-from transformer.plotting import COLOURS, new_axes, tick_labels
+from transformer.plotting import COLOURS, name_powers, new_axes, tick_labels
 
 
 def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
@@ -37,3 +38,26 @@ def mark_at_edge(ax, value, place, limit):
     ax.plot(edge, place, "<" if low else ">", color=COLOURS[0])
     ax.annotate(f"{value:+.0f}", (edge, place), (8 if low else -8, 0), textcoords="offset points",
                 ha="left" if low else "right", va="center", color=COLOURS[0], fontsize=8)
+
+
+def ratios(rows, xlabel, title="", ax=None):
+    """Ratios of single rounds as dots with their median, from the top down; at the line both are
+    equal.
+
+    rows maps a name to its ratios. The axis is logarithmic.
+    """
+    ax = new_axes(6.5, 0.32 * len(rows) + 1) if ax is None else ax
+    ax.axvline(1, color="black", linewidth=0.8)
+    for place, values in enumerate(rows.values()):
+        middle = statistics.median(values)
+        ax.plot(values, [place] * len(values), "o", color=COLOURS[5], markersize=5)
+        ax.plot(middle, place, "|", color=COLOURS[0], markersize=14, markeredgewidth=2)
+        ax.annotate(f"{middle:.2f}", (max(values), place), (8, 0), textcoords="offset points",
+                    va="center", fontsize=8)
+    tick_labels(ax.yaxis, list(rows), len(rows))
+    ax.invert_yaxis()
+    ax.set(xlabel=xlabel, title=title, xscale="log")
+    ax.margins(x=0.12)
+    name_powers(ax.xaxis)
+    ax.grid(alpha=0.3, axis="x")
+    return ax
