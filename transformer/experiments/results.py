@@ -43,9 +43,10 @@ def families_tuned() -> pd.DataFrame:
     """
     by, rows = ["corpus", "family"], table("table2-*")
     judged = ["bleu.difference", "bleu.low", "bleu.high", "bleu.p"]
-    rows = rows.reindex(columns=rows.columns.union(["part", *judged], sort=False))
+    parts = ["part.test", "part.hard.combinations", "part.hard.longer"]
+    rows = rows.reindex(columns=rows.columns.union(["part", *parts, *judged], sort=False))
     runs = rows.query("what == 'run'")
-    scores = spread(runs, by, ["part.test", "part.hard.combinations", "part.hard.longer"])
+    scores = spread(runs, by, parts)
     own = ["parameters", "rate", "training.warmup", "minutes.cpu"]
     differences = rows.query("part == 'hard'").set_index(by)[judged]
     return scores.join([runs.groupby(by, sort=False)[own].mean(), differences]).reset_index()
@@ -173,6 +174,8 @@ def results() -> str:
     page = tomllib.loads(PAGE.read_text(encoding="utf8"))
     blocks = [page["introduction"].strip()]
     for section in page["section"]:
+        if "needs" in section and table(section["needs"]).empty:
+            continue
         tables = [(rows, description["columns"]) for description in section["table"]
                   for rows in rows_of(description)]
         text = fill(section["text"].strip(), tables[0][0].to_dict("records")[0])
