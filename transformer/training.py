@@ -627,9 +627,9 @@ def train(
 # **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
 # *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder alone
 # does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
-# weights tried. With two layers, twice the peak stops it; a quarter of the warm-up, or dropout,
-# weakens it, and norms first strengthen it. So here a post-norm
-# encoder is too deep for its learning rate.
+# weights tried. With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
+# or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here
+# a post-norm encoder is too deep for its learning rate.
 
 # %% [markdown]
 # **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were
