@@ -315,11 +315,11 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 #     assert last[name].min() > last["warm-up"].max() + 0.5
 # assert last["pre-norm, no rise"].max() < 0.5
 # assert last["no rise, half the peak"].max() < last["no rise"].min()
-# print("with the rise all three seeds learn in 250 updates, without it none does")
+# print("250 updates at this peak: with the rise all three seeds learn, without it none")
 
 # %% [markdown]
-# With the rise all three post-norm models learn to write backwards. At the same peak without the rise none gets there in as many updates: at least 1.5
-# nats of the $\ln 10 = 2.3$ that guessing costs are left. Pre-norm learns without the rise, and faster. At half the peak post-norm learns without the rise, too, though one seed
+# With the rise all three post-norm models learn to write backwards. At the same peak without the rise none gets there in as many updates: their losses end
+# at 1.5 nats or more, where guessing costs $\ln 10 = 2.3$. Pre-norm learns without the rise, and faster. At half the peak post-norm learns without the rise, too, though one seed
 # of three is slow. So in this small case the rise makes a higher rate possible for a post-norm stack; at a lower rate the stack does without it.
 
 # %% [markdown]
