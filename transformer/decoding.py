@@ -248,7 +248,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # %% [markdown]
 # Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
 # `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types there are 168,000 extensions a sentence. To sort
-# fewer, `extend` rates each token by the best extension that it makes, and goes on with the $2K$ best tokens: any other token has $2K$
+# fewer, `extend` rates each token by the best extension that it makes, and goes on with the $2K$ best tokens. Above the extensions of any other
 # token stand $2K$ better ones.
 #
 # The picture after it shows the first steps of our sentence with $K = 2$: the three best candidates of each step, with the
@@ -567,8 +567,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 
 # %% [markdown]
-# A small model learns to turn rows of digits, as words, around. It is stopped early, with a checkpoint every ten updates. What share of new rows does each
-# of the last five get right, and what share their mean?
+# A small model learns to say rows of digits (written as words) backwards. It is stopped early, with a checkpoint every ten updates. What share of new rows
+# does each of the last five get right, and what share their mean?
 
 # %% tags=["active-ipynb"]
 # digits = "zero one two three four five six seven eight nine".split()
@@ -681,7 +681,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #     print("  ", words.replace(" ", "|"))
 
 # %% [markdown]
-# One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting (to the first, „Die and "Die are two different words), and become
+# One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting (the first leaves „ at its word, so that „Die is not Die), and become
 # right when somebody replaces the quotes of the reference. Splitting compounds adds easy words.
 
 # %% [markdown]
