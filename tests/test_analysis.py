@@ -1,6 +1,4 @@
-"""What tables of runs say, by hand: deviations, verdicts, differences seed by seed, directions beside the paper."""
-
-import statistics
+"""What tables of runs say: spread over seeds, rows beside rows, how their order agrees with the paper's."""
 
 import numpy as np
 import pandas as pd
@@ -11,98 +9,12 @@ from transformer.experiments.analysis import (
     agreement_with_interval,
     along,
     beside,
-    beside_the_paper,
     compare,
-    differences,
     holm,
-    judge,
+    learned,
     minus,
     spread,
 )
-from transformer.variations import TABLE_3, Row
-
-BLEU, PERPLEXITY = "validation.bleu", "validation.perplexity"
-SAME = dict(every=1, longest=None, group="C", beside="base")
-
-
-def series(values):
-    return pd.Series([x for some in values.values() for x in some], [row for row in values for _ in values[row]])
-
-
-def runs_of(row, perplexity, bleu, deviation=3**0.5, **known):
-    """Three runs of a row; beside a row of deviation 0 the mean difference deviates by 1."""
-    return [{**SAME, "row": row, "seed": seed, PERPLEXITY: perplexity + d, BLEU: bleu + d, **known}
-            for seed, d in enumerate((-deviation, 0, deviation), 1)]
-
-
-def test_a_row_has_its_own_deviation_or_the_median():
-    values = {"a": [1.0, 2.0, 4.0], "b": [10.0, 10.1, 9.9], "c": [7.0, 7.5, 6.5], "d": [3.0]}
-    found, own = judge(series(values), BLEU), [statistics.stdev(values[row]) for row in "abc"]
-    expected = {"a": own[0] / 3**0.5, "b": 0.5 / 3**0.5, "c": 0.5 / 3**0.5, "d": 0.5}
-    assert found["deviation"].to_dict() == pytest.approx(expected) and own[0] > own[2] == 0.5
-    few = judge(series({"a": [1.0, 1.2], "d": [3.0]}), BLEU)  # two runs may agree by chance
-    assert few["difference"]["a"] == pytest.approx(1.1) and few["deviation"].isna().all()
-    assert set(few["verdict"]) == {"few runs"}
-
-
-@pytest.mark.parametrize("value, verdicts", [
-    (1.3, ("better", "worse")), (1.1, ("none", "none")), (0.0, ("none", "none")),
-    (-1.1, ("none", "none")), (-1.3, ("worse", "better"))])
-def test_a_difference_under_two_deviations_is_none(value, verdicts):
-    values = series({"row": [value - 1, value, value + 1]})  # deviation 1 / sqrt(3), two of it 1.155
-    for figure, verdict in zip((BLEU, PERPLEXITY), verdicts):
-        found = judge(values, figure).loc["row"]
-        assert found["verdict"] == verdict and found["deviation"] == pytest.approx(3**-0.5)
-    assert judge(series({"row": [0.0, 0.0, 0.0]}), BLEU)["verdict"]["row"] == "none"
-
-
-def test_rows_are_compared_seed_by_seed():
-    """A seed that only one of the two has is left out, and what shifts every run of a seed alike is no chance."""
-    runs = [*runs_of("base", 10.0, 20.0, 0.0), *runs_of("N=2", 9.0, 19.0, 0.1)]
-    shifted = pd.DataFrame([{**run, BLEU: run[BLEU] - 10 * (run["seed"] == 3)} for run in runs])
-    found = compare(shifted).loc["N=2", "bleu"]
-    assert tuple(found) == (pytest.approx(-1.0), pytest.approx(0.1 / 3**0.5), "worse")
-    assert len(differences(shifted[1:], BLEU)) == 2 and compare(shifted[1:])["", "seeds"]["N=2"] == 2
-
-
-def test_every_row_is_compared():
-    """By hand: each difference has a deviation of 1, three seeds a row; perplexity only of the same sentences."""
-    third = dict(every=3)
-    runs = pd.DataFrame([
-        *runs_of("base", 10.0, 20.0, 0.0), *runs_of("d_ff=4096", 7.0, 21.5), *runs_of("base,every=3", 30.0, 12.0, **third),
-        *runs_of("narrow,every=3", 34.0, 13.0, 0.0, **{**third, "beside": "base,every=3"}),
-        *runs_of("narrow,every=1", 11.0, 20.0)])
-    found = compare(runs)
-    assert found["", "seeds"].eq(3).all() and found["", "beside"]["narrow,every=3"] == "base,every=3"
-    expected = {"d_ff=4096": (-3.0, "better", 1.5, "none"), "base,every=3": (None, None, -8.0, "worse"),
-                "narrow,every=3": (4.0, "worse", 1.0, "none"), "narrow,every=1": (1.0, "none", 0.0, "none")}
-    for row, (perplexity, first, bleu, second) in expected.items():
-        assert found.loc[row, ("bleu", "difference")] == pytest.approx(bleu) and found.loc[row, ("bleu", "verdict")] == second
-        if perplexity is None:
-            assert np.isnan(found.loc[row, ("perplexity", "difference")])
-        else:
-            assert tuple(found.loc[row, "perplexity"]) == (pytest.approx(perplexity), pytest.approx(1.0), first)
-    once = compare(runs[runs["seed"] == 2])
-    assert (once["bleu", "verdict"] == "few runs").all()
-
-
-def test_a_wild_row_leaves_the_others_alone():
-    runs = [*runs_of("base", 10.0, 20.0, 0.1), *runs_of("N=2", 12.0, 18.0, 0.1), *runs_of("N=4", 90.0, 3.0, 50.0),
-            *runs_of("h=4", 10.0, 20.0, 0.2)]
-    assert list(compare(pd.DataFrame(runs))["bleu", "verdict"]) == ["worse", "none", "none"]
-
-
-def test_beside_the_paper():
-    rows = ("base", 30.0), ("N=2", 28.0), ("P_drop=0.2", 33.0), ("h=16", 33.0), ("without=W_V", 29.0)
-    runs = pd.DataFrame([run for row, bleu in rows for run in runs_of(row, 9.0, bleu, 0.1 * (row != "base"))])
-    found = beside_the_paper(runs, TABLE_3, "bleu")
-    assert list(found.index) == ["N=2", "P_drop=0.2", "h=16"]  # what is no row of the table stays out
-    assert list(found["direction"]) == ["same way", "only here", "only here"]
-    assert list(found["paper"]) == [-2.1, -0.3, 0.0]
-    for paper, direction in ((-0.3, "only here"), (-0.4, "reversed"), (0.4, "same way")):
-        made_up = [Row("base", "base", {}, 5.0, 20.0), Row("D", "P_drop=0.2", {}, 5.0, 20.0 + paper)]
-        assert beside_the_paper(runs, made_up, "bleu")["direction"]["P_drop=0.2"] == direction
-    assert beside_the_paper(runs[runs["seed"] == 1], TABLE_3, "bleu")["direction"].eq("few runs").all()
 
 
 def test_spread():
@@ -133,6 +45,19 @@ def test_rows_beside_rows_of_their_own():
                          for row, value in (("base", 1.0), ("a", 3.0), ("b", 7.0)) for seed in (1, 2, 3, 4)])
     found = beside(runs, "use", {"base": "base", "a": "base", "b": "a"})
     assert found["difference"].to_dict() == pytest.approx({"a": 2.0, "b": 4.0}) and (found["low"] < found["high"]).all()
+
+
+def test_rows_that_learned_are_compared_where_they_can_be():
+    """A row that does not translate is left out, and perplexities compare between runs on the same sentences."""
+    rows = {"base": ("base", 30.0, None), "a": ("base", 33.0, None), "few": ("base", 25.0, 9.0),
+            "few,a": ("few", 26.0, 9.0), "never": ("base", 2.0, None), "never,a": ("never", 31.0, None)}
+    runs = pd.DataFrame([{"row": row, "seed": seed, "beside": other, "every": every, "validation.perplexity": 9.0 + seed,
+                          "validation.bleu": bleu + seed % 2 * (row == "a")}
+                         for row, (other, bleu, every) in rows.items() for seed in (1, 2, 3)])
+    assert set(runs["row"]) - set(learned(runs)["row"]) == {"never"}
+    found = compare(learned(runs), ["a", "few", "few,a", "never,a"])
+    assert found["BLEU", "difference"].to_dict() == pytest.approx({"a": 3 + 2 / 3, "few": -5.0, "few,a": 1.0})
+    assert found["log perplexity", "difference"].isna().to_dict() == {"a": False, "few": True, "few,a": False}
 
 
 def test_agreement_with_the_paper():

@@ -67,6 +67,9 @@ MISTAKES = {
     "in_blocks": ("blend * shrink", "blend"),
     "cached_step": ("softmax(dim=1)", "softmax(dim=0)"),
     "in_8_bits": (".amax(dim=1, keepdim=True)", ".amax()"),
+    "parameters": ("3 * norm", "2 * norm"),
+    "holm": ("max(largest, p[i] * (len(p) - place))", "p[i] * (len(p) - place)"),
+    "rank_correlation": (".argsort().argsort()", ".argsort()"),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)

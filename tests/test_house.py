@@ -29,9 +29,7 @@ QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08"
              "09": {2, 14, 26}, "14": {19}, "16": {12, 13}, "17": {7, 9, 20, 22, 23},
              "19": {8, 17, 31, 32}}
 EXCUSED = {
-    "long_cell": dict.fromkeys([
-        "08_model.ipynb", "17_variations.ipynb"],
-        "08: the class is Figure 1 in one piece; 17: a paragraph older than the rule"),
+    "long_cell": {"08_model.ipynb": "the class is Figure 1 in one piece"},
 }
 
 
@@ -165,7 +163,7 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 2_500, "library": 3_300, "runs": 2_600, "drawing": 650, "exercises": 600}
+BUDGETS = {"paired": 2_500, "library": 3_300, "runs": 2_800, "drawing": 700, "exercises": 600}
 FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
            "exercises": "exercises"}
 

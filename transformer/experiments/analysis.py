@@ -1,8 +1,8 @@
-"""What tables of runs say (pandas): spread over seeds, differences seed by seed, verdicts, the
-paper's beside them.
+"""What tables of runs say (pandas): spread over seeds, differences between rows with their
+intervals, and how they agree with the paper's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,6 @@ import pandas as pd
 from transformer.scores import bleu_of_counts
 
 FIGURES = {"perplexity": "validation.perplexity", "bleu": "validation.bleu"}
-# Differences of the paper, whose table has one number a row, that may be chance
-HARDLY = {"perplexity": 0.05, "bleu": 0.3}
-
 
 def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.DataFrame:
     """Mean and standard deviation over seeds as text, "12.30 ± 0.20", for each group of runs; one
@@ -25,64 +22,41 @@ def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.Da
     return text.where(mean.notna(), "-").assign(runs=groups.size())
 
 
-def differences(runs: pd.DataFrame, figure: str) -> pd.Series:
-    """Each run's figure minus that of the run beside it with the same seed, by "row"; base itself
-    is left out.
+def name_here(run: pd.Series) -> str:
+    """A row's name in the paper, and after an arrow the size that it has here: "N=8 → 4"."""
+    field, _, number = run["row"].partition("=")
+    here = run.get(f"model.{field}")
+    if not number.isdigit() or pd.isna(here) or int(here) == int(number):
+        return run["row"]
+    return f"{run['row']} → {int(here)}"
 
-    Perplexities compare only with the same vocabulary, so between runs on the same sentences.
+
+# Rows beside the rows that they are compared with
+
+def learned(runs: pd.DataFrame, least: float = 10.0) -> pd.DataFrame:
+    """The runs of rows whose mean BLEU is at least so much; the others do not translate, and tell
+    nothing of what their change is worth.
     """
-    pairs = runs.merge(runs, left_on=["beside", "seed"], right_on=["row", "seed"],
-                       suffixes=("", " beside"))
-    pairs = pairs[pairs["row"] != pairs["beside"]]
-    if figure.endswith("perplexity"):
-        for name in ("every", "longest"):
-            pairs = pairs[pairs[name].fillna(0) == pairs[f"{name} beside"].fillna(0)]
-    return (pairs[figure] - pairs[f"{figure} beside"]).set_axis(pairs["row"]).dropna()
+    return runs[runs.groupby("row")["validation.bleu"].transform("mean") >= least]
 
 
-def judge(differences: pd.Series, figure: str) -> pd.DataFrame:
-    """"difference" (the mean), its "deviation" and a "verdict" ("better", "worse", "none") for each
-    row of differences.
+def compare(runs: pd.DataFrame, rows: Iterable[str], split: str = "validation") -> pd.DataFrame:
+    """Rows minus those they stand beside, in log perplexity (nats a token) and in BLEU.
 
-    One difference deviates by the row's own standard deviation over three seeds or more, at least
-    by the median of all rows; a mean under two of its deviations is none. Until some row has three
-    differences the verdict is "few runs".
+    The noise is that of all runs, Holm's correction over these rows; see `beside`. Perplexities
+    compare only with the same vocabulary, so between runs on the same sentences.
     """
-    rows = differences.groupby(level=0, sort=False)
-    mean, count = rows.mean(), rows.count()
-    own = rows.std().where(count > 2)
-    deviation = np.maximum(own.fillna(0), own.median()) / np.sqrt(count)
-    none = (mean == 0) | (mean.abs() < 2 * deviation)
-    better = (mean > 0) == figure.endswith("bleu")
-    verdict = np.select([deviation.isna(), none, better], ["few runs", "none", "better"], "worse")
-    return pd.DataFrame({"difference": mean, "deviation": deviation, "verdict": verdict})
-
-
-def compare(runs: pd.DataFrame) -> pd.DataFrame:
-    """Every row but base, beside the row it is compared with: its seeds, and the verdict on each
-    figure; see `judge`.
-    """
-    rows = runs[runs["row"] != "base"].groupby("row", sort=False)[["group", "beside"]].first()
-    rows.insert(2, "seeds", differences(runs, "validation.bleu").groupby(level=0).count())
-    rows.columns = pd.MultiIndex.from_product([[""], rows.columns])
-    judged = {name: judge(differences(runs, figure), figure) for name, figure in FIGURES.items()}
-    return rows.join(pd.concat(judged, axis=1))
-
-
-def beside_the_paper(runs: pd.DataFrame, table: list, figure: str) -> pd.DataFrame:
-    """The rows of Table 3 as differences from base, here and in the paper, and whether they go the
-    same way.
-
-    figure: "perplexity" or "bleu". "only here": in the paper hardly a difference (`HARDLY`).
-    """
-    paper = pd.DataFrame(table).set_index("name")[figure]
-    minus_base = (paper - paper["base"]).round(2)
-    found = compare(runs)[figure].assign(paper=minus_base).dropna(subset=["paper"])
-    judged = found["verdict"].isin(["better", "worse"])
-    hardly, same = found["paper"].abs() <= HARDLY[figure], found["difference"] * found["paper"] > 0
-    answers = [found["verdict"], "only here", "same way"]
-    direction = np.select([~judged, hardly, same], answers, "reversed")
-    return found.assign(direction=direction)
+    known = runs.groupby("row", sort=False).first()
+    wanted = {row for row in known.index.intersection(list(rows))
+              if known.loc[row, "beside"] in known.index}
+    base = {row: known.loc[row, "beside"] if row in wanted else row for row in known.index}
+    figures = {"log perplexity": np.log(runs[f"{split}.perplexity"]), "BLEU": runs[f"{split}.bleu"]}
+    found = pd.concat({name: beside(runs.assign(figure=values), "figure", base)
+                       for name, values in figures.items()}, axis=1)
+    sentences = known.reindex(columns=["every", "longest", "drawn"]).fillna(0).apply(tuple, axis=1)
+    other = [row for row in found.index if sentences[row] != sentences[base[row]]]
+    found.loc[other, "log perplexity"] = np.nan
+    return found
 
 
 def beside(runs: pd.DataFrame, figure: str, base: str | Mapping[str, str],

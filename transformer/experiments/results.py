@@ -10,7 +10,7 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from transformer.experiments.analysis import FIGURES, beside_the_paper, compare, spread
+from transformer.experiments.analysis import FIGURES, compare, learned, spread
 from transformer.experiments.records import table
 from transformer.experiments.runner import run_command
 from transformer.files import write_file
@@ -54,26 +54,31 @@ def families_tuned() -> pd.DataFrame:
 
 def variations() -> pd.DataFrame:
     """Table 3: every row over seeds, and its differences from the row that it stands beside."""
-    found = []
-    runs = table("variations*", "gpu-variations").query("`validation.bleu`.notna()")
+    found, base = [], TABLE_3[0].bleu
+    paper = {row.name: row.bleu - base for row in TABLE_3[1:]}
+    runs = table("variations*", "table3", "gpu-variations").query("`validation.bleu`.notna()")
     for _, own in runs.groupby("file", sort=False):
-        rows = own.groupby("row", sort=False)[["file", "corpus"]].first()
+        rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
         scores = spread(own, "row", list(FIGURES.values()))
-        found.append(rows.join([scores, differences_in_words(own)]))
-    return pd.concat(found).reset_index()
+        found.append(rows.join([scores, differences_in_words(learned(own))]))
+    rows = pd.concat(found).reset_index()
+    alone = rows["row"] == rows["beside"]
+    return rows.assign(paper=rows["row"].map(paper), beside=rows["beside"].mask(alone))
 
 
 def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
-    """"+0.51 ± 0.20, better" for every row and figure, what it is beside, and the paper's BLEU."""
-    found, words = compare(runs), {}
-    for figure in FIGURES:
-        judged = found[figure].dropna(subset="difference")
-        form = "{difference:+.2f} ± {deviation:.2f}, {verdict}"
-        words[figure] = pd.Series({
-            row.Index: form.format(**row._asdict()).replace(" ± nan", "")
-            for row in judged.itertuples()})
-    paper = beside_the_paper(runs, TABLE_3, "bleu")["paper"]
-    return pd.DataFrame(words).assign(beside=found[("", "beside")], paper=paper)
+    """"+0.51 (+0.20 to +0.82), p 0.02" for every row and figure, those of Table 3 by themselves;
+    nothing where no row has two seeds.
+    """
+    if not runs.duplicated("row").any():
+        return pd.DataFrame(columns=["log perplexity", "BLEU"])
+    own = runs["row"].isin({row.name for row in TABLE_3})
+    found = pd.concat([compare(judged, some["row"].unique())
+                       for judged, some in ((runs[own], runs[own]), (runs, runs[~own]))])
+    form = "{:+.2f} ({:+.2f} to {:+.2f}), p {:.2g}"
+    names = ["difference", "low", "high", "p"]
+    return pd.DataFrame({figure: found[figure][names].dropna().apply(
+        lambda row: form.format(*row), axis=1) for figure in ("log perplexity", "BLEU")})
 
 
 def starts() -> pd.DataFrame:

@@ -196,13 +196,12 @@ def run_variations(base: Trial, rows: list[Row], seeds: list[int], folder: Path,
 
 
 def print_verdicts(rows: list[dict]) -> None:
-    """Every row beside the one it is compared with; a difference under two of its deviations is
-    none.
-    """
+    """Every row that learned beside the one it is compared with."""
     import pandas
 
-    from transformer.experiments.analysis import compare
+    from transformer.experiments.analysis import compare, learned
 
-    scored = pandas.DataFrame([row for row in rows if "diverged" not in row])
-    print("\nminus base (or the row named); a difference under two of its deviations is none")
-    print(compare(scored).round(2).to_string())
+    scored = learned(pandas.DataFrame([row for row in rows if "diverged" not in row]))
+    if scored.duplicated("row").any():
+        print("\nminus base (or the row named), 95% interval, p after Holm's correction")
+        print(compare(scored, scored["row"].unique()).round(3).to_string())

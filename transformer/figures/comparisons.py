@@ -61,3 +61,30 @@ def ratios(rows, xlabel, title="", ax=None):
     name_powers(ax.xaxis)
     ax.grid(alpha=0.3, axis="x")
     return ax
+
+
+def ranks(runs, paper, width=7.0, height=4.5):
+    """The place of each row by validation loss at each validation, mean over seeds; 1 is best.
+
+    runs: rows of a record as a table (pandas), with their curves; paper: a figure of each row that
+    is better where it is lower, whose order gives the colours.
+    """
+    import pandas as pd
+
+    curves = {row: pd.DataFrame([*own["log.validation_loss"]]).mean().to_numpy()
+              for row, own in runs.groupby("row", sort=False)}
+    places = pd.DataFrame(curves, index=runs["log.update"].iloc[0]).rank(axis=1)
+    there = paper[places.columns].rank()
+    ax = new_axes(width, height)
+    colours = ax.figure.colorbar(ax.scatter([], [], c=[], cmap="viridis", vmin=1, vmax=len(there)),
+                                 ax=ax, label="place in the paper")
+    for row in places:
+        colour = colours.cmap(colours.norm(there[row]))
+        ax.plot(places.index, places[row], color=colour)
+        ax.annotate(row, (places.index[-1], places[row].iloc[-1]), (5, 0), fontsize=8,
+                    textcoords="offset points", va="center", annotation_clip=False)
+    ax.set(xlabel="update", ylabel="place by validation loss (1 is best)",
+           title="does the paper's order emerge?")
+    ax.set_xlim(0, 1.3 * places.index[-1])  # room for the names
+    ax.invert_yaxis()
+    return ax
