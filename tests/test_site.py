@@ -272,3 +272,14 @@ def test_links_of_the_repository(root):
                     "[h](http://x) `[c](d)`")
     assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
         "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)")
+
+
+def test_routes_lead_through_their_notebooks(site):
+    """Each stop of a route links to the next one; the pages of routes have all of them."""
+    for name, stops in book.routes().items():
+        names = [notebook.stem for notebook, _ in stops]
+        links = pages(site)[f"{book.page_of(name)}.html"].links
+        assert set(names) <= {link.split("/")[-1].split(".")[0] for link in links}
+        for here, there in zip(names, names[1:]):
+            found = pages(site)[f"notebooks/{here}.html"]
+            assert f"On the route {name}" in found.text and f"{there}.html" in found.links

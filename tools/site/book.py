@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import pairs  # noqa: E402
+import reading  # noqa: E402
 import stamp  # noqa: E402
 
 ROOT = pairs.ROOT
@@ -41,6 +42,7 @@ PARTS = {
 PAGES = {"README.md": "index.md", "RESULTS.md": "results.md", "DEVIATIONS.md": "deviations.md",
          "CONTRIBUTING.md": "contributing.md"}
 PICTURES = ("attention.png", "results.png")
+ROUTES = "Three routes through the book"
 QUESTION = re.compile(r"question-(\d\d)")
 
 
@@ -86,7 +88,7 @@ def chapters():
     """(notebook, section of the paper, what you learn), from the README's table or, where that
     lacks it, its title."""
     table = re.findall(r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| ?(.*?) \| (.*?) \|",
-                       readme()["Three routes through the book"], re.MULTILINE)
+                       readme()[ROUTES], re.MULTILINE)
     rows = {stem: (section, learned) for stem, section, learned in table}
     return [(notebook, *rows.get(notebook.stem, (title_of(notebook), "")))
             for notebook in pairs.notebooks()]
@@ -102,6 +104,36 @@ def grouped():
             parts.append((name, []))
         parts[-1][1].append(chapter)
     return parts
+
+
+def routes():
+    """{route: [(notebook, minutes), ...] in reading order}, from the README's table.
+
+    Without the last one, which has every notebook.
+    """
+    table = readme()[ROUTES]
+    names = [cell.strip() for cell in table[table.index("| notebook |"):].split("\n")[0].split("|")]
+    cells = reading.routes(table)
+    return {name: [(notebook, int(cells[notebook.stem][column])) for notebook in pairs.notebooks()
+                   if cells.get(notebook.stem, [""] * 3)[column]]
+            for column, name in enumerate(names[-4:-2])}
+
+
+def signpost(notebook):
+    """What comes after a notebook on each route that has it; nothing where none does."""
+    found = []
+    for name, stops in routes().items():
+        places = [stop for stop, _ in stops]
+        if notebook in places:
+            after = places[places.index(notebook) + 1:]
+            text = f"[{title_of(after[0])}]({after[0].name}) comes next" if after else "this was the last"
+            found.append(f"On the route *{name}* {text}.")
+    return " ".join(found)
+
+
+def minutes_of(notebook):
+    """Minutes of reading, in words."""
+    return f"{reading.minutes(notebook)} minutes"
 
 
 def title_of(notebook):
@@ -158,15 +190,35 @@ def front_page(url):
     ]
     for name, group in grouped():
         rows = [
-            f"- [{title_of(notebook)}](notebooks/{notebook.name})" + (learned and f": {learned}")
+            f"- [{title_of(notebook)}](notebooks/{notebook.name})"
+            f"{learned and f': {learned}'} ({minutes_of(notebook)})"
             for notebook, _, learned in group
         ]
         lines += [f"**{name}**", "\n".join(rows)]
         inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
+    trees.insert(0, tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"))
     pages = ["questions", "results", "use", "deviations", "contributing", "api/index"]
     trees.append(tree(pages, ":hidden:", ":caption: Look up"))
     return "\n\n".join([*lines, "## Six results", parts["Six results"], LOOK_UP, *trees])
+
+
+def page_of(route):
+    """The name of a route's page."""
+    return "route-" + route.replace(" ", "-").lower()
+
+
+def route_pages():
+    """{name of the page: text}: a page for each route, with its notebooks and minutes."""
+    pages = {}
+    for name, stops in routes().items():
+        rows = [f"1. [{title_of(notebook)}](notebooks/{notebook.name}), {minutes} minutes"
+                for notebook, minutes in stops]
+        total = sum(minutes for _, minutes in stops)
+        pages[page_of(name)] = "\n\n".join([
+            f"# {name[0].upper()}{name[1:]}", f"{len(rows)} notebooks, {total} minutes of reading. "
+            "Each ends with a link to the next one of this route.", "\n".join(rows)])
+    return pages
 
 
 def questions_page():
@@ -211,10 +263,12 @@ def api_pages():
 
 # Hooks of conf.py
 
-def notebook_for_site(source, folder, url):
+def notebook_for_site(source, stem, folder, url):
     """The JSON of a notebook with what its page needs: targets of questions, links, words for
-    pictures."""
+    pictures, what comes next on its routes."""
     book = nbformat.reads(source, as_version=4)
+    if after := signpost(ROOT / "notebooks" / f"{stem}.ipynb"):
+        book.cells.append(nbformat.v4.new_markdown_cell(after))
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
@@ -252,6 +306,7 @@ def stage(source):
         (source / name).mkdir(parents=True)
     use = f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
     pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
+             **route_pages(),
              "use": "# Three ways to use it\n\n" + relink(use, "", url),
              "deviations": document("DEVIATIONS.md", url),
              "contributing": document("CONTRIBUTING.md", url),

@@ -63,7 +63,8 @@ def read_source(app, docname, source):
     """A notebook as its page needs it; the file itself, which the download button gives, stays as
     it is."""
     if docname.startswith("notebooks/"):
-        source[0] = book.notebook_for_site(source[0], "notebooks", URL)
+        source[0] = book.notebook_for_site(
+            source[0], Path(docname).name, "notebooks", URL)
 
 
 def read_docstring(app, what, name, thing, options, lines):

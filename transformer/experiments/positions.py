@@ -5,12 +5,12 @@ Rotary positions (notebook 07) change three things at once: nothing is added to 
 layer hears of the places anew, and scores depend on distances alone. Each kind here has some of
 that:
 
-    none      nothing is added, and no layer hears of places (the decoder's mask alone is left)
-    shifted   sines are added, but in training each sentence begins anywhere (Kiyono et al., 2021),
-              so that only distances can be relied on
-    both      sines are added, and queries and keys are turned as well
-    bias      nothing is added; each head of self-attention learns a number for each distance, which
-              is added to its scores (Shaw et al., 2018; Raffel et al., 2020)
+- none: nothing is added, and no layer hears of places (the decoder's mask alone is left)
+- shifted: sines are added, but in training each sentence begins anywhere (Kiyono et al., 2021), so
+  that only distances can be relied on
+- both: sines are added, and queries and keys are turned as well
+- bias: nothing is added; each head of self-attention learns a number for each distance, which is
+  added to its scores (Shaw et al., 2018; Raffel et al., 2020)
 """
 
 from dataclasses import dataclass, fields, replace
