@@ -125,8 +125,9 @@ def signpost(notebook):
     for name, stops in routes().items():
         places = [stop for stop, _ in stops]
         if notebook in places:
-            after = places[places.index(notebook) + 1:]
-            text = f"[{title_of(after[0])}]({after[0].name}) comes next" if after else "this was the last"
+            text = "this was the last"
+            if after := places[places.index(notebook) + 1:]:
+                text = f"[{title_of(after[0])}]({after[0].name}) comes next"
             found.append(f"On the route *{name}* {text}.")
     return " ".join(found)
 
