@@ -548,12 +548,12 @@ def peak_memory(device: torch.device) -> float:
 # print("both processes have the same weights; "
 #       f"those of one process alone differ by {difference:.0e}")
 # for batch, ran in ((512, first), (4096, trained_by(2, 4096)[0])):
-#     share = ran["exchange"] / (ran["exchange"] + ran["computing"])
-#     print(f"batch of {batch:5,}: exchanging gradients took {share:.0%} of the time")
+#     print(f"batch of {batch:5,}, an update:", ", ".join(
+#         f"{ran[what]:.1f} ms {what}" for what in ("computing", "waiting", "exchanging")))
 
 # %% [markdown]
-# What is exchanged are all gradients, once an update, whatever the size of the batch, so a large batch makes the exchange cheap beside the computing. (The time includes
-# waiting for the slower of the two.)
+# What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So a large batch makes the exchange cheap. The process that is ready first
+# waits for the other.
 #
 # Torch does the same with one process a GPU, started by `torchrun`. The processes talk through a library: NCCL between GPUs, Gloo between CPUs.
 # (On several machines `torchrun` is started on each, with the address of the first one, and a `--folder` on a disk that all of them see.)

@@ -296,23 +296,29 @@ def work_together(number, count, folder, batch=512, updates=20, width=256):
     """One of count processes that train a small network in float64, each on its part of the batch.
 
     They meet through a file in folder; each leaves its weights there, as <number>.pt, with the
-    seconds that computing took and the exchange of gradients.
+    milliseconds of an update (the median) that it spent computing, waiting for the others, and
+    exchanging gradients.
     """
     distributed.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=count)
+    torch.set_num_threads(1)  # the processes share the cores
     torch.manual_seed(0)  # so all start from the same weights
     model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)).double()
     x = torch.randn(batch, width, dtype=torch.float64)
-    seconds = {"computing": 0.0, "exchange": 0.0}
+    times = {"computing": [], "waiting": [], "exchanging": []}
     for _ in range(updates):
         started = time.perf_counter()
         loss = (model(x[number::count]) - x[number::count]).square().sum() / x.numel()
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         computed = time.perf_counter()
+        distributed.barrier()  # only to tell waiting from exchanging
+        together = time.perf_counter()
         for p, gradient in zip(model.parameters(), gradients):
             distributed.all_reduce(gradient)  # the sum of all processes' parts, for each of them
             p.data -= 0.1 * gradient
-        seconds["computing"] += computed - started
-        seconds["exchange"] += time.perf_counter() - computed
-    torch.save({"weights": model.state_dict(), **seconds}, f"{folder}/{number}.pt")
+        moments = started, computed, together, time.perf_counter()
+        for own, begin, end in zip(times.values(), moments, moments[1:]):
+            own.append(1000 * (end - begin))
+    middle = {what: sorted(own)[len(own) // 2] for what, own in times.items()}
+    torch.save({"weights": model.state_dict(), **middle}, f"{folder}/{number}.pt")
     distributed.destroy_process_group()
