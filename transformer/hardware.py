@@ -548,8 +548,9 @@ def peak_memory(device: torch.device) -> float:
 # print("both processes have the same weights; "
 #       f"those of one process alone differ by {difference:.0e}")
 # for batch, ran in ((512, first), (4096, trained_by(2, 4096)[0])):
-#     print(f"batch of {batch:5,}, an update:", ", ".join(
-#         f"{ran[what]:.1f} ms {what}" for what in ("computing", "waiting", "exchanging")))
+#     parts = [f"{ran[part]:.1f} ms {part}"
+#              for part in ("computing", "waiting", "exchanging")]
+#     print(f"batch of {batch:5,}, an update:", ", ".join(parts))
 
 # %% [markdown]
 # What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So a large batch makes the exchange cheap. The process that is ready first
