@@ -44,6 +44,11 @@ def test_the_peak_is_the_rate_asked_for(family):
     assert (job.known["what"], job.known["training.updates"]) == ("choice", 1000)
 
 
+def test_an_unknown_family_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="unknown family 'gru': choose rnn-attention, transformer"):
+        table2.main(families=("rnn", "gru"), folder=tmp_path, record=tmp_path / "x.json")
+
+
 # What is chosen
 
 def chosen(merit, **changes):

@@ -341,6 +341,8 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
         minutes: stop after so many; the same command goes on
     """
     comparison = COMPARISONS[corpus]
+    if unknown := [name for name in families if name not in comparison.models]:
+        raise ValueError(f"unknown family {unknown[0]!r}: choose {', '.join(comparison.models)}")
     models = {name: comparison.models[name] for name in families or comparison.models}
     plan = Plan(replace(comparison, models=models), corpus, seeds)
     record = record or data_folder() / "runs" / f"table2-{corpus}.json"
