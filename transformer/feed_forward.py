@@ -294,8 +294,8 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #         print(f"  unit {unit:3}:", "  ".join(f"'{word}' {n}" for word, n in top))
 
 # %% [markdown]
-# The narrowest units answer to articles, to "to" and "by", or to the full stop: to words that the grammar of a sentence hangs on. Units from the middle
-# answer to mixtures for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
+# The narrowest units answer to articles, to "to" and "by", or to the full stop: to words that the grammar of a sentence hangs on. Of the units from the middle,
+# that of layer 2 answers mostly to adverbs, and that of layer 1 to a mixture for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
 # column of $W_1$ in equation 2, and something to add to the vector where the pattern is found, its row of $W_2$.
 #
 # What happens without the network? We turn its output to zero, one layer at a time, and count how many of
