@@ -17,9 +17,7 @@ from transformer.complexity import (
     KINDS,
     Dilated,
     Recurrent,
-    crossing,
-    exponent,
-    largest_n,
+    ReusedTables,
     layer_flops,
     local_attention,
     longest_chain,
@@ -27,11 +25,13 @@ from transformer.complexity import (
     path_length,
     pruned_attention,
     recurrent_round,
+    sorted_attention,
     stacked,
     windows,
 )
 from transformer.convolution import Convolution
-from transformer.measuring import TensorMemory
+from transformer.experiments import limits
+from transformer.measuring import TensorMemory, crossing, exponent
 
 pytestmark = pytest.mark.usefixtures("seed")
 PLAIN = [kind for kind in KINDS if "fused" not in kind]
@@ -112,6 +112,13 @@ def test_other_self_attentions_equal_it(kind):
     full, other, x = make_layer("self-attention", 16, h=4), make_layer(kind, 16, h=4, r=9), torch.randn(2, 9, 16)
     other.load_state_dict(full.state_dict())
     assert torch.allclose(other(x), full(x), rtol=0, atol=1e-5)
+
+
+def test_reused_tables_give_the_same_whatever_the_sizes():
+    attend = torch.no_grad()(ReusedTables())
+    for n in (5, 5, 9):
+        q, k, v = random(2, 3, n, 4), random(2, 3, 7, 4), random(2, 3, 7, 6)
+        assert_close(attend(q, k, v)[0], scaled_dot_product_attention(q, k, v)[0])
 
 
 def test_restricted_attention_reaches_r():
@@ -207,8 +214,14 @@ def test_crossing_of_power_laws():
 def test_exponent_is_that_of_the_larger_half():
     sizes = [2, 4, 8, 16, 32, 64]
     assert exponent(sizes, [1, 1, 1, *(3 * n**1.7 for n in sizes[3:])]) == pytest.approx(1.7)
-    assert largest_n(100, 5 * 100**2, 5 * 10_000**2, 2) == pytest.approx(10_000)
-    assert largest_n(100, 500, 50_000, 1) == pytest.approx(10_000)
+
+
+@pytest.mark.parametrize("seconds, longest, stopped", [(60, 6656, "memory"), (3, 4096, "time")])
+def test_reach_doubles_and_then_tries_between(monkeypatch, seconds, longest, stopped):
+    monkeypatch.setattr(limits, "in_a_process", lambda try_length, kind, n, *rest: n / 1000 if n < 7000 else None)
+    row = limits.reach("self-attention", 8, 1, seconds, None, "cpu")
+    assert row == {"layer": "self-attention", "longest": longest, "seconds": float(f"{longest / 1000:.3g}"),
+                   "stopped": stopped}
 
 
 def test_unknown_names_are_refused():
@@ -222,6 +235,15 @@ def test_unknown_names_are_refused():
 
 
 # Pruning
+
+def test_sorted_attention_is_full_where_r_covers_all_and_finds_what_points_the_same_way():
+    q, k, v, directions = random(2, 9, 4), random(2, 9, 4), random(2, 9, 3), random(4, 5)
+    assert_close(sorted_attention(q, k, v, directions, r=9), scaled_dot_product_attention(q, k, v)[0])
+    order = torch.randperm(60)
+    keys, values = 9 * random(60, 16), random(60, 3)
+    found = sorted_attention(keys[order], keys, values, random(16, 30), r=8)
+    assert ((found - values[order]).abs().amax(dim=1) < 0.01).double().mean() > 0.9
+
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_pruned_attention_keeps_the_largest(masked):

@@ -1,11 +1,14 @@
-"""Time and memory of layers, which take turns so that all share the same good and bad minutes."""
+"""Time and memory of layers, which take turns so that all share the same good and bad minutes; and
+what curves over sizes say."""
 
+import math
 import os
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -112,3 +115,25 @@ def measure(
     return {mode: {name: {"seconds": [median(times[mode, n][name]) for n in sizes],
                           "bytes": [peaks[mode, n][name] for n in sizes]} for name in layers}
             for mode in ("forward", "training")}
+
+
+# What curves say
+
+def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """p of the power law values ~ sizes^p that fits the larger half best, by least squares of the
+    logarithms.
+    """
+    half = len(sizes) // 2
+    return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
+
+
+def crossing(sizes: Sequence[int], a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Where curve a comes to lie above curve b for good, or None: the n between two sizes, on
+    straight lines in log-log.
+    """
+    gap = [math.log(y / z) for y, z in zip(a, b)]
+    i = max((i for i in range(len(gap)) if gap[i] <= 0), default=None)
+    if i is None or i + 1 == len(gap):
+        return None
+    part = gap[i] / (gap[i] - gap[i + 1])
+    return sizes[i] * (sizes[i + 1] / sizes[i]) ** part

@@ -29,12 +29,3 @@ def mark_sizes(ax, sizes):
         ax.axvline(n, color="grey", linestyle=":")
         ax.annotate(f"{n:,}", (n, 0.02), xycoords=ax.get_xaxis_transform(), xytext=(-4, 0),
                     textcoords="offset points", rotation=90, ha="right", fontsize=8)
-
-
-def print_exponents(fits, sizes):
-    """The exponents of n of each kind of layer, beside those of Table 1."""
-    larger = f"{sizes[len(sizes) // 2]:,} to {sizes[-1]:,}"
-    print(f"exponents of n, {larger:19}table  FLOPs  forward  training  memory")
-    for kind, (flops, forward, training, memory) in fits.items():
-        table = 2 if "self" in kind else 1
-        print(f"{kind:35}{table:7}{flops:7.2f}{forward:9.2f}{training:10.2f}{memory:8.2f}")
