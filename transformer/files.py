@@ -32,7 +32,7 @@ def existing(path: str | Path, otherwise: str) -> Path:
     return Path(path)
 
 
-def load_bpe(path: str | Path, marks: Sequence[str]):
+def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
     """The byte pairs in a tokenizer.json that has these marks.
 
     Raises FileNotFoundError or ValueError where it is missing or damaged.
