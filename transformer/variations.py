@@ -383,7 +383,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # $$\text{score} = \text{row} + \text{seed} + \text{noise}$$
 #
 # to all runs at once. Three runs of one row tell too little about its own noise, so it is assumed to be as large in all rows. Each difference from base
-# gets a 95% interval and a $p$ value by Student's $t$. Of twenty differences one passes $p < 0.05$ by chance, so Holm's correction (1979) multiplies the smallest $p$ by their
+# gets a 95% interval and a $p$ value by Student's $t$. Of twenty differences that are nothing but noise one is expected to pass $p < 0.05$, so Holm's correction (1979) multiplies the smallest $p$ by their
 # number, the next by one less, and so on.
 #
 # Does it keep its promise? Here are made-up tables in which no row differs from any other:
@@ -520,7 +520,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # ## Why are learned positions no better than the sine?
 #
 # Row E shows no difference that passes, as in the paper. Attention needs a vector for each place that it can tell from the others. The sine is such a table from
-# the start ([notebook 07](07_positions.ipynb)), so little is left to learn.
+# the start ([notebook 07](07_positions.ipynb)), so there may be little left to learn.
 #
 # The paper kept the sine because it might serve on sentences longer than any in training. A learned table has vectors there that no step ever changed. So both kinds
 # were trained on pairs of at most twelve words, and translated short sentences and longer ones:
