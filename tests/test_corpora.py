@@ -355,6 +355,7 @@ SIZES = {("multi30k", "train"): 29_000, ("multi30k", "validation"): 1014, ("mult
          ("tatoeba", "validation"): 2000, ("tatoeba", "test"): 2000, ("tatoeba", "train"): 161_852,
          ("newstest2013", "test"): 3000, ("newstest2014", "test"): 3003,
          ("wmt14", "train"): 4_468_840, ("wmt14", "validation"): 3000, ("wmt14", "test"): 3003,
+         ("wmt14_eighth", "train"): 558_605, ("wmt14_eighth", "validation"): 3000, ("wmt14_eighth", "test"): 3003,
          ("europarl", "train"): 18_000, ("europarl", "validation"): 1000, ("europarl", "test"): 1000,
          ("treebank_nltk", "train"): 2998, ("treebank_nltk", "validation"): 451, ("treebank_nltk", "test"): 465,
          ("treebank_craft", "train"): 18_951, ("treebank_craft", "validation"): 2780, ("treebank_craft", "test"): 9099}

@@ -289,3 +289,5 @@ def test_text_cut_into_words_is_put_together(toy, server):
     assert corpora.read_corpus("toy", "train") == [("It's one.", "„Eins“."), ("A-B", "A-B")]
     assert corpora.read_corpus("toy", "train", reverse=True)[0] == ("„Eins“.", "It's one.")
     assert corpora.read_corpus("toy", "test")[1] == ("A ##AT##-##AT## B", "A ##AT##-##AT## B")
+    paths = corpora.corpus_paths("toy", "train")
+    assert list(wmt14_pairs(paths, "train", every=2)) == [("It's one.", "„Eins“.")]

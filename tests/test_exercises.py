@@ -74,6 +74,9 @@ MISTAKES = {
     "holm": ("max(largest, p[i] * (len(p) - place))", "p[i] * (len(p) - place)"),
     "rank_correlation": (".argsort().argsort()", ".argsort()"),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
+    "rank": ("reverse=True", "reverse=False"),
+    "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
+    "share_better": ("right / written", "right"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)

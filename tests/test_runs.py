@@ -21,7 +21,7 @@ from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
 from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import load, parameters_of
-from transformer.recipes import RECIPES, recipe
+from transformer.recipes import RECIPES, SESSIONS, recipe, session
 from transformer.runs import (
     Experiment,
     average_last,
@@ -37,13 +37,10 @@ from transformer.runs import (
     tell_time,
     validator,
 )
-from transformer.scores import bleu, scores
+from transformer.scores import bleu, score_report, scores
 from transformer.scoring import score_run
 from transformer.search import translate
 from transformer.training import TrainingConfig
-from transformer.translation import (
-    score_report,
-)
 from transformer.weights import load_weights
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
@@ -92,6 +89,13 @@ def test_every_recipe_makes_a_model():
     assert recipe("nowhere") == recipe("files") != recipe("bundled")
     assert recipe("multi30k", "tiny")["model"] == TransformerConfig.preset("tiny", vocab_size=6000)
     assert recipe("multi30k", "tiny")["training"] == recipe("multi30k")["training"]
+
+
+def test_sessions():
+    for name in SESSIONS:
+        assert session(name) == SESSIONS[name] and session(name, 2)["training"].minutes == 2
+    with pytest.raises(ValueError, match="no session is prepared for 'europarl': choose bundled, multi30k, "):
+        session("europarl")
 
 
 def test_parameters_without_a_model():
@@ -177,10 +181,10 @@ def test_updates_are_timed(minutes, said, monkeypatch, capsys):
 def test_validation(finished, files):
     model, tokenizer = load(str(finished))
     e = experiment(files, finished)
-    seen, pairs = [], read_corpus("bundled", "validation")[59:60]
-    figures = validator(e, tokenizer, 200, seen.append)(model)
+    pairs = read_corpus("bundled", "validation")[59:60]
+    figures = validator(e, tokenizer, 200)(model)
     outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
-    assert seen == [finished] and figures["bleu"] == bleu(outputs, [pairs[0][1]]).score
+    assert figures["bleu"] == bleu(outputs, [pairs[0][1]]).score
     batch = collate(encode_pairs(tokenizer, pairs))
     with torch.no_grad():
         log_p = model(batch.source, batch.decoder_input).log_softmax(dim=-1)
@@ -190,7 +194,9 @@ def test_validation(finished, files):
 
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     e = dataclasses.replace(experiment(files, tmp_path / "run"), target_language="fr")
-    run_experiment(e, "transformer train --seed 3")
+    seen = []
+    run_experiment(e, "transformer train --seed 3", watch=lambda log: seen.append([row["update"] for row in log]))
+    assert seen == [[3], [3, 6]]
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
     assert "59 sentence pairs, 300 types" in said and "plan: 6 updates" in said and str(tmp_path) not in said

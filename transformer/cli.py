@@ -42,7 +42,8 @@ class Train(Experiment):
     """
 
     # bundled (comes with the package, and is taken where none is given), multi30k, tatoeba,
-    # europarl, wmt14, treebank_craft, treebank_nltk (downloaded)
+    # europarl, wmt14, wmt14_eighth (one pair in eight), treebank_craft, treebank_nltk
+    # (downloaded)
     corpus: str | None = None
     source_language: str | None = None  # code of your sentences' language (en where not given)
     target_language: str | None = None  # code of their translations' language (de where not given)

@@ -12,7 +12,7 @@ from transformer.pretrained import load
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, read_log, read_settings, run_experiment
 from transformer.scores import bleu, exact_match
-from transformer.translation import translate_all
+from transformer.search import translate_all
 from transformer.visualization import score_attention
 
 

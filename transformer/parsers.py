@@ -107,7 +107,7 @@ def tree_pairs(e, split):
             for sentence, tree in stream_corpus(e.corpus, split))
 
 
-def tree_validator(e, tokenizer, count=200, watch=None):
+def tree_validator(e, tokenizer, count=200):
     """validate(model) for `train`: cross-entropy, F1 and valid trees on validation sentences.
 
     The `count` sentences come from all over the split, because neighbours are of one article.
@@ -119,8 +119,6 @@ def tree_validator(e, tokenizer, count=200, watch=None):
     check_pairs(encoded, e.model.max_positions, "validation ")
 
     def validate(model):
-        if watch is not None:
-            watch(e.folder)
         report = evaluate_parser(model, tokenizer, pairs, beam=1, what=None)
         figures = {name: report[name] for name in ("f1", "valid_trees")}
         return {**held_out_loss(model, encoded), **figures}

@@ -105,7 +105,8 @@ class Progress:
 class Run:
     """A run in memory, begun anew or brought back to where a checkpoint found it.
 
-    Of several processes the first one validates, logs and saves, and the others wait for it.
+    Of several processes the first one validates, logs and saves, and the others wait for it. Where
+    validate has a `watch`, watch(log) is called when a row of the log is complete and saved.
     """
 
     def __init__(self, model, optimizer, config, folder=None, validate=None, resume=False):
@@ -113,6 +114,7 @@ class Run:
         check_folder(folder, resume)
         self.model, self.optimizer = model, optimizer
         self.config, self.folder, self.validate = config, folder, validate
+        self.watch = getattr(validate, "watch", None)
         self.device = next(model.parameters()).device
         self.precision = choose_precision(self.device, config.precision)
         self.scaler = loss_scaler(self.device, self.precision)
@@ -167,7 +169,7 @@ class Run:
             self.record(rate)
 
     def record(self, rate: float) -> None:
-        """Log, validate and save every save_every updates, and at the end.
+        """Log, validate, save and let it be watched every save_every updates, and at the end.
 
         Every save_minutes only save.
         """
@@ -181,6 +183,8 @@ class Run:
             self.show(row)
             # With patience, the weights before that many validations are the best
             self.save(config.keep + (progress.since_best if config.patience else 0))
+            if self.watch is not None:
+                self.watch(progress.log)
             self.meter.restart()
         elif time.monotonic() - self.saved > 60 * config.save_minutes:
             self.save()

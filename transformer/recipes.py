@@ -45,8 +45,39 @@ RECIPES = {
 # that is every 1,500 updates. The big model took a second an update, and averaged twenty.
 WMT14_BIG = replace(RECIPES["wmt14"]["training"], updates=300_000, save_every=600, keep=20)
 
+# What a session in Colab has time for (notebook 16), and what a CPU learns in half a minute. Those
+# of multi30k and tatoeba are the recipes above, with a limit; none has run on a GPU yet.
+SESSIONS = {
+    "bundled": dict(
+        model=TransformerConfig(vocab_size=2500, N=1, d_model=128, d_ff=256, h=4, P_drop=0.0),
+        training=TrainingConfig(updates=1000, minutes=8, batch_tokens=400, warmup=150, factor=0.7,
+                                save_every=100, keep=4)),
+    "multi30k": dict(
+        model=RECIPES["multi30k"]["model"],
+        training=replace(RECIPES["multi30k"]["training"], minutes=18)),
+    "tatoeba": dict(
+        model=RECIPES["tatoeba"]["model"],
+        training=replace(RECIPES["tatoeba"]["training"], updates=12_000, minutes=36, keep=10)),
+    "wmt14_eighth": dict(
+        model=TransformerConfig(vocab_size=16_000, N=4, norm_first=True),
+        training=TrainingConfig(updates=12_000, minutes=36, batch_tokens=8192, warmup=2000,
+                                factor=0.7, save_every=1000, keep=4)),
+}
+
 # (beam, alpha): Multi30k's alpha was chosen on its validation split, the rest is the paper's
 SEARCH = {"multi30k": (4, 1.6), "treebank_nltk": (21, 0.3), "treebank_craft": (21, 0.3)}
+
+
+def session(corpus: str, minutes: float | None = None) -> dict:
+    """{"model", "training"} of a short run; it trains for at most `minutes`, or its own limit.
+
+    ValueError for a corpus that none is prepared for.
+    """
+    if corpus not in SESSIONS:
+        raise ValueError(f"no session is prepared for {corpus!r}: choose {', '.join(SESSIONS)}")
+    found = SESSIONS[corpus]
+    training = replace(found["training"], minutes=minutes or found["training"].minutes)
+    return {"model": found["model"], "training": training}
 
 
 def search_of(corpus: str) -> tuple[int, float]:

@@ -107,7 +107,7 @@ def stream_pairs(e: Experiment, split: str):
     return islice(pairs, border) if split == "train" else islice(pairs, border, None)
 
 
-ON_DISK = ("wmt14", "europarl")
+ON_DISK = ("wmt14", "wmt14_eighth", "europarl")
 LARGE = 100 * 2**20  # own files: from so many bytes on
 
 
@@ -338,24 +338,29 @@ def held_out_loss(model, encoded) -> dict:
     return validation_loss(model, encoded, criterion=ChunkedLoss(0.0, model.config.pad_id))
 
 
-def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200,
-              watch: Callable | None = None) -> Callable:
-    """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
-
-    watch(folder) is called before each validation.
-    """
+def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable:
+    """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs."""
     pairs = list(islice(stream_pairs(e, "validation"), count))
     encoded = encode_pairs(tokenizer, pairs)
     sources, references = zip(*pairs)
     check_pairs(encoded, e.model.max_positions, "validation ")
 
     def validate(model):
-        if watch is not None:
-            watch(e.folder)
         outputs = translate(model, tokenizer, sources, beam=1)
         return {**held_out_loss(model, encoded), "bleu": bleu(outputs, references).score}
 
     return validate
+
+
+@dataclass(frozen=True)
+class Watched:
+    """validate(model) for `train`, and watch(log), called when a row of the log is complete."""
+
+    validate: Callable
+    watch: Callable
+
+    def __call__(self, model) -> dict:
+        return self.validate(model)
 
 
 def new_model(e: Experiment, device: torch.device):
@@ -407,7 +412,7 @@ class Task:
     """What a run learns; left as it is, to translate."""
 
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
-    validator: Callable = validator  # validator(e, tokenizer, count, watch): model -> figures
+    validator: Callable = validator  # validator(e, tokenizer, count): model -> figures
     new_model: Callable = new_model  # new_model(e, device)
 
 
@@ -431,7 +436,8 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
                    task: Task = Task()) -> bool:
     """Vocabulary, plan, training (validated on `count` pairs), average: a model in e.folder.
 
-    command: the words that started it, for run.json. Started by torchrun, each process calls it.
+    command: the words that started it, for run.json. watch(log) is called after each validation.
+    Started by torchrun, each process calls it.
     Returns True in the first of them. Raises ValueError or OSError for data, settings or a folder
     that cannot be used, Interrupted after Ctrl-C.
     """
@@ -441,7 +447,8 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
         tokenizer, encoded = open_run(e, command, device, task.pairs)
         model = task.new_model(e, device)
         with first_goes_ahead():  # it may have to download what is validated on
-            validate = task.validator(e, tokenizer, count, watch)
+            validate = task.validator(e, tokenizer, count)
+            validate = Watched(validate, watch) if watch else validate
         first = process_number() == 0
         if first:
             announce(e, model, tokenizer, encoded, device)

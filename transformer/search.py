@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tqdm import tqdm
+
 from transformer.checks import check_search
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
@@ -105,3 +107,10 @@ def translate_n_best(model, tokenizer, sentences, n_best: int = 4, beam: int | N
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how)
     return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some] for some in lists]
+
+
+def translate_all(model, tokenizer, sentences: list[str], beam: int | None = None,
+                  alpha: float | None = None, what: str = "test") -> list[str]:
+    """`translate` with a progress bar, named after what the sentences are."""
+    with tqdm(total=len(sentences), desc=what, unit="sentence", mininterval=1.0) as bar:
+        return translate(model, tokenizer, sentences, beam, alpha, Batching(progress=bar.update))

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from transformer.corpora.lines import stream_parallel
@@ -23,9 +24,13 @@ def detokenizer(language: str) -> Callable[[str], str]:
     return detokenize
 
 
-def wmt14_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:
-    """The pairs of a split of wmt14, whose training text, and only that, comes cut into words."""
+def wmt14_pairs(paths: Sequence[Path], split: str, every: int = 1) -> Iterator[tuple[str, str]]:
+    """The pairs of a split of wmt14, whose training text, and only that, comes cut into words.
+
+    every: of the training pairs only one in so many, from all over the text.
+    """
     if split != "train":
         return stream_parallel(*paths)
     english, german = detokenizer("en"), detokenizer("de")
-    return ((english(source), german(target)) for source, target in stream_parallel(*paths))
+    pairs = islice(stream_parallel(*paths), 0, None, every)
+    return ((english(source), german(target)) for source, target in pairs)

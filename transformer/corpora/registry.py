@@ -4,6 +4,7 @@ import csv
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from transformer.corpora.bundled import BUNDLED_SPLITS, bundled_file, bundled_pairs
@@ -48,8 +49,10 @@ class Corpus:
 
 
 HERE = Path(__file__).parent
-READERS = {"tatoeba": tatoeba_pairs, "wmt14": wmt14_pairs, "treebank_nltk": tree_pairs,
-           "treebank_craft": tree_pairs}  # the others' files correspond line by line
+# The others' files correspond line by line.
+READERS: dict[str, Callable] = {
+    "tatoeba": tatoeba_pairs, "wmt14": wmt14_pairs, "wmt14_eighth": partial(wmt14_pairs, every=8),
+    "treebank_nltk": tree_pairs, "treebank_craft": tree_pairs}
 
 
 def read_files() -> dict[str, File]:

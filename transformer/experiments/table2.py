@@ -141,7 +141,7 @@ def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]
 
 # One run
 
-def timed_validator(of: Callable, e, tokenizer, count=200, watch=None):
+def timed_validator(of: Callable, e, tokenizer, count=200):
     """validate(model) for `train`: what of(e, tokenizer, count) finds, and the seconds of training
     since the last call ended.
     """

@@ -109,7 +109,7 @@ def write_drawn(count: int, path: Path) -> None:
                     file.write(f"{pair.source}\t{pair.target}\n")
 
 
-def loss_validator(e, tokenizer, count=HELD_OUT, watch=None):
+def loss_validator(e, tokenizer, count=HELD_OUT):
     """validate(model) for `train`: the cross-entropy of the first validation pairs, and what the
     source is worth, which is quick.
     """
