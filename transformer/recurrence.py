@@ -252,7 +252,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # %% [markdown]
 # ## The frame
 #
-# Now the translator. The *vocabulary* is a numbered list of the words and marks that a model knows. An entry is called a *type*,
+# The *vocabulary* is a numbered list of the words and marks that a model knows. An entry is called a *type*,
 # its number an *id*, and each occurrence in a sentence a *token*. Three ids are marks: the start, the end, and the padding that brings
 # the sentences of a batch to one length.
 #
