@@ -620,18 +620,17 @@ class ReusedTables:
 #           for kind in layers}
 # left, right = plotting.new_axes(5, 3.6, columns=2)
 # plotting.lines(together, rates, "vectors multiplied at once", "billion FLOPs a second",
-#                "one matrix, 1,536 x 512", "xy", left, markers=True)
+#                "many vectors at once are faster", "xy", left, markers=True)
 # plotting.lines(together, curves, "sequences in the batch", "positions a second",
-#                "layers forward, n = 32, 1 thread", "xy", right, markers=True)
+#                "a batch helps recurrence most", "xy", right, markers=True)
 # for name, values in (rates | curves).items():
 #     print(f"{name}: {values[-1] / values[0]:.1f} times as fast at the right end")
 # assert max(rates["1 thread"][2:]) > 1.2 * rates["1 thread"][0]
 # assert curves["recurrent"][-1] > 1.3 * curves["recurrent"][0]
 
 # %% [markdown]
-# Left: the more vectors share a weight that is read, the faster the processor multiplies. Right: so a batch helps the recurrent layer most. (Half
-# of a GRU's work needs only the inputs, and is done for all positions at once.) A second thread helps where there is much to do at once; with one
-# vector the threads mostly wait for each other.
+# Left: the more vectors share a weight that is read, the faster the processor multiplies, and only with many of them are two threads faster than one. Right (one thread, $n = 32$): so a batch helps the recurrent layer most. (Half
+# of a GRU's work needs only the inputs, and is done for all positions at once.)
 #
 # A GPU has thousands of processors, so it needs far more work at once to be busy. That is the paper's complaint in Section 1: long
 # sequences fill the memory, and then the batch must be small just where recurrence needs it. On a GPU we have measured nothing;

@@ -327,7 +327,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # Each dot is a round, the stroke and the number are the median. On the record's machine:
 #
 # - **Training** is 1.5 times as fast as with torch's module for the base model, 1.8 times for the middle one and 2.7 times for the smallest. Fused Adam is a part of this, and every user of torch can have it by one
-#   argument; a tuned torch module would therefore come closer.
+#   argument.
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache. Marian has one, and there it is 1.1 times. **Beam search** is 1.5 times as fast as Marian's.
 # - From **CTranslate2** the rounds do not clearly differ: greedy they lie on both sides of 1, and with a beam two of three lie below.
 #
