@@ -165,3 +165,21 @@ def paired_bootstrap(one: dict, other: dict, draws: int = 1000) -> dict[str, flo
     far = np.abs(again) - np.abs(again).mean() > abs(difference)
     return {"difference": difference, "low": float(low), "high": float(high),
             "p": float((far.sum() + 1) / (draws + 1))}
+
+
+WAYS = ("", "greedy", "beam 4", "greedy, only trees", "beam 4, only trees", "CKY")
+
+
+def parser_scores(runs: pd.DataFrame) -> pd.DataFrame:
+    """Of each "parser" of parser.json and each "search" that it was scored with: "seeds", and over
+    these the means of "f1" and of the share of "malformed" outputs.
+    """
+    found = []
+    for row, some in runs.groupby("row", sort=False) if len(runs) else ():
+        for way in WAYS:
+            figures = [f"test.{way}.{name}".replace("..", ".") for name in ("f1", "malformed")]
+            if set(figures) <= set(some.dropna(axis=1, how="all")):
+                f1, malformed = some[figures].mean()
+                found.append({"parser": row, "search": way, "seeds": some[figures[0]].count(),
+                              "f1": f1, "malformed": malformed})
+    return pd.DataFrame(found)

@@ -10,7 +10,7 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from transformer.experiments.analysis import FIGURES, compare, learned, spread
+from transformer.experiments.analysis import FIGURES, compare, learned, parser_scores, spread
 from transformer.experiments.records import table
 from transformer.experiments.runner import run_command
 from transformer.files import write_file
@@ -106,6 +106,11 @@ def parses_by_length() -> pd.DataFrame:
     figures = table("parser-*", "gpu-parser*").iloc[:1].filter(like="test.by_length.").T[0]
     parts = figures.index.str.removeprefix("test.by_length.").str.rsplit(".", n=1, expand=True)
     return figures.set_axis(parts).unstack().rename_axis("words").reset_index()
+
+
+def parsers() -> pd.DataFrame:
+    """Baselines and parsers of parser.json."""
+    return parser_scores(table("parser"))
 
 
 def exponents() -> pd.DataFrame:
