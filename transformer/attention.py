@@ -100,7 +100,7 @@ from transformer.checks import check_heads, check_mask
 #
 # In a Transformer three learned matrices make query, key and value from a word's vector:
 # $Q = xW_Q$, $K = xW_K$, $V = xW_V$. Here they are chosen by hand: beings ask for actions, actions and words in want of an owner ask for beings,
-# and keys say what a word is. Scores are divided by $\sqrt 2$ because a key has 2 numbers; why, we measure below.
+# and keys say what a word is. The two numbers of a value mean nothing in particular. Scores are divided by $\sqrt 2$ because a key has 2 numbers; why, we measure below.
 
 # %% tags=["active-ipynb"]
 # #                      being     action   wants an owner
@@ -125,7 +125,7 @@ from transformer.checks import check_heads, check_mask
 
 # %% [markdown]
 # Follow "his". Its vector is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
-# dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $287$, $1$, $1$ and $16.9$, add up to $306$,
+# dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $286$, $1$, $1$ and $16.9$, add up to $305$,
 # which makes the weights $0.94$, $0.00$, $0.00$ and $0.06$. The output is
 # $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
 #
@@ -235,7 +235,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # | causal (masked) | which keys a query may see |
 # | multi-head | how often it happens side by side, each time with other matrices |
 #
-# One function, four settings of the first two rows, the same seven random vectors. The two kinds of score are timed as well:
+# One function, four settings of the first two rows, the same seven random vectors as queries. The two kinds of score are timed as well:
 
 # %% tags=["active-ipynb"]
 # from transformer.measuring import turns
@@ -290,7 +290,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # ## If attention is only a weighted sum, what makes it powerful?
 #
 # A convolution is a weighted sum too, but its weights are the same for every input. Fixed weights cannot
-# know where the wanted name stands: the best they can do here is to give each place a quarter, with an error of $1 - 1/4$. Two rivals are stronger. One is a network with two hidden
+# know where the wanted name stands: the best they can do here is to give each place a quarter, with an error of $(3/4)^2 + 3\,(1/4)^2 = 3/4$. Two rivals are stronger. One is a network with two hidden
 # layers that sees the whole input. The other sends each pair, with the name asked for, through one small network and adds up the results.
 
 # %% tags=["active-ipynb"]
@@ -352,7 +352,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # The "±" is the standard deviation over the starts. Three things come apart.
 # - *Weights that depend on the content*: without them the error stays near $0.75$.
 # - *The same rule for every place*: the network on the whole input can learn the task, but with more weights and more tasks it still has a larger error, and it has no place for a fifth pair.
-# - *Comparing by a product, and shares that add up to 1*: the network for each pair is nearly as good with the names and the length of its training, and much worse beyond them.
+# - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. It is nearly as good with the names and the length of its training, and much worse beyond them.
 #
 # Attention is a look-up in a table that the input brings along.
 
@@ -439,7 +439,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # The plain product gets worse as keys get wider; at $d_k = 16$ it is better than the scaled one, if anything. A smaller start mends it without any division, so on this task the division buys nothing that a start with small scores does not buy as well. Whether it does more in
 # long trainings of deep models, we do not know. The additive score copes with wide keys too, but for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
-# And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate:
+# And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
 # %% tags=["active-ipynb"]
 # class OtherShares(LookUp):
@@ -474,7 +474,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("only softmax finds the number, and keeps to it among 16 pairs")
 
 # %% [markdown]
-# Softmax has two properties that the others lack one or both of: a score some units above the rest gets nearly all weight, however many pairs there are, and no weight is exactly 0, so every score has a gradient.
+# Softmax has two properties, and each of the others lacks one or both: a score some units above the rest gets nearly all weight, even among many pairs, and no weight is exactly 0, so every score has a gradient.
 # Which of them decides here, these runs do not tell.
 
 # %% [markdown] tags=["question-06"]

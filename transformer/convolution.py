@@ -78,7 +78,7 @@ from transformer.recurrence import blend
 #
 # In an encoder the window is centred, with $(k - 1) / 2$ words on each side. In a decoder it must not contain words that are
 # not yet written, so it ends at the word itself and is called **causal**. Both are torch's convolution, with zeros put on both sides of the sentence, or all
-# on the left. When the model writes word by word, its last $k - 1$ inputs stand there instead of the zeros.
+# on the left. When the model writes word by word, the layer's last $k - 1$ inputs stand there instead of the zeros.
 
 # %%
 class Convolution(nn.Module):
@@ -178,7 +178,9 @@ def glu(x: Tensor) -> Tensor:
 
 
 # %% [markdown]
-# Which inputs does an output depend on? The gradient of the output with respect to an input is exactly zero where there is no path between them, so it
+# ## What does an output depend on?
+#
+# The gradient of an output with respect to an input is exactly zero where there is no path between them. So the windows
 # can be measured:
 
 # %%
@@ -283,7 +285,7 @@ class GatedBlock(nn.Module):
 # print(f"eight times the blocks, {mean[3] / mean[0]:.1f} times as far (root of 8: 2.8)")
 
 # %% [markdown]
-# The field grows with the number of blocks, but what fills it grows about like the square root of that number. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen, whatever the weights.
+# The field grows with the number of blocks, but the distance at which a word really looks grows about like the square root of that number. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen, whatever the weights.
 #
 # **For a word to see another, $n$ places away, takes about $n / (k-1)$ causal blocks** on top of each other, and twice as many centred ones.
 # In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field doubles with each block. (Table 1's path of $\log_k n$ needs such gaps, see [09](09_complexity.ipynb).)
@@ -392,7 +394,7 @@ class DotProductScore(nn.Module):
 
 
 # %% [markdown]
-# A layer adds what it found to its $h$, and both to what came in. The decoder is a stack of such layers:
+# A layer adds what it found to its $h$, and this sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
 
 # %%
 class ConvolutionalDecoderLayer(nn.Module):
@@ -477,8 +479,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 
 
 # %% [markdown]
-# Padding must change nothing, and writing word by word must equal training, where all positions go through at once. Each output may depend on the whole source, but
-# through three blocks with $k = 3$ on seven target words only: itself and six before it.
+# Padding must change nothing, and writing word by word must equal training, where all positions go through at once. Each output may depend on the whole source. Of the
+# target it may depend on seven words only, itself and six before it, because there are three blocks with $k = 3$.
 
 # %% tags=["active-ipynb"]
 # model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3))

@@ -233,8 +233,8 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
 
 # %% [markdown]
-# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A weighted sum can only give the first part and the mean of the second, which leaves an error of $0.18$. Without the network neither one
-# attention nor two get much below that here. With it most starts, if not always all, find the second part, an absolute value as in the first example.
+# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, but
+# here neither one attention nor two get much below that. With the network most starts find the second part, an absolute value as in the first example.
 
 # %% [markdown]
 # ## What do the units of a trained model answer to?
@@ -274,7 +274,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # %% [markdown]
 # With random weights a unit is on for about half of all words, because its sum is as often below zero as above. After training a word switches on about one unit in twenty. In large trained
 # models the share falls to a few per cent, too (Li et al., 2023). Which words are these? We list what the five units with the
-# narrowest choice of words answered to most often, and after them a unit from the middle of that order:
+# narrowest choice of words answered to most often, and after them a unit from the middle of that order, all among those that are on at least 30 times (`es` and `s` are pieces of words):
 
 # %% tags=["active-ipynb"]
 # def favourites(units, least=30):

@@ -63,7 +63,7 @@ from torch import nn
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
 # %% [markdown]
-# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of these, so
+# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value, so
 # that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
 # a weight of 0.
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
@@ -193,7 +193,8 @@ def sinusoids(n, d_model):
 # Its numbers start small, as suits the scores, and are multiplied by $\sqrt{d_{model}}$ on their way in ([notebook 06](06_embeddings.ipynb)).
 #
 # While training, the decoder gets the whole target at once. Its mask is a triangle: each token may look at itself and at what stands
-# before it. When the model writes by itself, the rest is not there yet.
+# before it. When the model writes by itself, the rest is not there yet. Another mask hides the padding, token 0, with which the
+# shorter sources of a batch are filled up.
 
 # %%
 class Transformer(nn.Module):
@@ -229,8 +230,8 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# That is a complete Transformer. With its default sizes it is the paper's base model, of 65 million parameters by the paper's count
-# ([notebook 08](08_model.ipynb) counts them one by one):
+# That is a complete Transformer. With its default sizes it is the paper's base model. The paper says that this has 65 million parameters, and our count
+# comes near to that ([notebook 08](08_model.ipynb) looks for the difference):
 
 # %% tags=["active-ipynb"]
 # with torch.device("meta"):  # shapes only, no numbers
@@ -293,7 +294,7 @@ def write(model, source, longest):
 #
 # A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
 # compared with the target without its first: after each token the model has to name the next. The loss is minus the natural logarithm of the probability that
-# the model gave to the right token; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula with a factor of 0.3:
+# the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula with a factor of 0.3:
 # for so narrow a model the formula alone gives a very high rate ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
 
 # %%
@@ -351,8 +352,8 @@ def train_step(model, optimizer, step, warmup=100):
 # The last picture is an anti-diagonal: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
 # to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
-# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, among them about
-# 4 in 10 of all that have four digits. So we ask for numbers of eight digits: there are a hundred million of them, and it has seen about 5,000.
+# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, about 5,000 of each
+# length. That is 4 in 10 of all numbers with four digits, but hardly any of the hundred million with eight. So we ask for numbers of eight digits.
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)

@@ -137,7 +137,7 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor,
 
 # %% [markdown]
 # The older *long short-term memory* (LSTM; Hochreiter and Schmidhuber, 1997) keeps two vectors: a cell $c$, and the state $h$
-# that it shows to others. Its gates are input $i$, output $o$ and, since Gers et al. (2000), forget $f$, which scales what the cell holds. Each is computed as the GRU's are,
+# that it shows to others. The input gate $i$ scales the new content, a tanh as in the GRU, the output gate $o$ what is shown and, since Gers et al. (2000), the forget gate $f$ what the cell holds. The gates are computed as the GRU's are,
 # $i, f, o = \sigma(W_{i,f,o}\, x + U_{i,f,o}\, h)$:
 #
 # $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
@@ -242,7 +242,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #       "\nlasts or explodes, as its first weights are scaled")
 
 # %% [markdown]
-# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps;
+# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps and 0 after 99;
 # with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So it is the weights that decide, and training moves them.
 #
 # Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no $f$: its cell was passed on whole and only added to.
@@ -446,7 +446,7 @@ class RecurrentDecoder(nn.Module):
 # ## The model
 #
 # Both halves stand in the frame. The two versions differ in how many vectors the memory holds and, with
-# attention, in the parameters of the score.
+# attention, in the parameters of the score. The preset `tiny` is a ready-made choice of sizes.
 
 # %%
 class RecurrentEncoderDecoder(SequenceToSequence):
@@ -494,7 +494,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #           f"logits {tuple(logits.shape)}  {count:,} parameters")
 
 # %% [markdown]
-# Padding must change nothing, the decoder must not see later words, and writing token by token must equal training, where all go through at once:
+# Padding must change nothing, the decoder must not see later words, and writing token by token (the frame's `start` and `step`) must equal training, where all go through at once:
 
 # %% tags=["active-ipynb"]
 # source, target = source[:3], target[:3]
@@ -544,8 +544,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$),
-# and the same 48 numbers carry more after more training. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow with a wider vector. With attention each digit stays where it is,
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory,
+# and one of the same width carries more after more training. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow with a wider vector. With attention each digit stays where it is,
 # and only the place to look at must be learned. How much one vector could carry in the end, such short runs do not tell. Notebook [16](16_translation.ipynb) asks the question of real sentences.
 #
 # Where does the model with attention look?
@@ -569,7 +569,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
 
 # %% [markdown]
-# Rows are the digits it writes, from top to bottom, and columns the digits it reads. It was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
+# Rows are the digits it writes, from top to bottom, and columns the digits it reads. The model was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
 # nothing left to fetch. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
 # French and English.
 

@@ -217,8 +217,9 @@ class Residual(nn.Module):
 # - **Length of the gradient.** On its way down the gradient is multiplied by the slope of each sub-layer and fades. If so, anything that keeps
 #   its length would do.
 # - **Information.** Random sub-layers mix what passes, whatever its size, until neither the input can be made out at the top nor, at the bottom, what the top asks for.
-#
-# We stack twelve small networks, as many as the paper's encoder has sub-layers, in five ways. Each has two matrices with a ReLU between them, which turns negative numbers into 0. LayerNorm
+
+# %% [markdown]
+# We stack twelve small networks, as many as the paper's encoder has sub-layers, in five ways. Each has two matrices with a ReLU between them, which turns negative numbers into 0. "He" is the initialisation of He et al. (2015): the second matrix is larger by $\sqrt 2$, to make up for the ReLU. LayerNorm
 # is used here without gain and bias.
 
 # %% tags=["active-ipynb"]
@@ -242,7 +243,7 @@ class Residual(nn.Module):
 # %% [markdown]
 # The networks of five seeds run side by side. Before any training we send random vectors up and random gradients down, and measure four things
 # at each height: the size of the vectors; the length of the gradient; how much of the *input* a linear map can still read from the vectors there; and how much of the *gradient that entered at
-# the top* a linear map can read from the gradient there. The last two are shares of variance, $R^2$, on vectors that the linear map was not fitted to: 1 means all, 0 nothing.
+# the top* a linear map can read from the gradient there. The last two are shares of variance, $R^2$, on vectors that the linear map was not fitted to: 1 means all, and 0, or a little less by chance, nothing.
 
 # %% tags=["active-ipynb"]
 # start = {}
@@ -339,7 +340,7 @@ class Residual(nn.Module):
 #
 # - **Neither size nor length.** With He's initialisation the vectors at the top and the gradient at the bottom have the right size without a path, and hardly anything is learned.
 # - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing of the gradient arrives, and hardly anything is learned. With a path for
-#   the gradient only it is the other way round, and no better. (This gradient grows two thousand times, but Adam divides by a gradient's usual size.)
+#   the gradient only it is the other way round, and no better. (One gradient shrinks to a thousandth, the other grows two thousand times, but Adam divides by a gradient's usual size.)
 # - **The start is most of it.** A stack without any path learns if it *starts* as $x + F(x)$. Its extra width is not the reason, since random networks as wide do not learn.
 
 # %% [markdown]
@@ -361,7 +362,7 @@ class Residual(nn.Module):
 # more in 04) all come from the same words, and the position-wise network. A layer of the decoder has a third one between the two: attention
 # whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. One class is
 # enough, in which this cross-attention may be left out. All sub-layers are handed in, and each gets its own `Residual`. A mask says
-# which position may look at which; its axis h is for the heads of 04.
+# which position may look at which; it has the shape (B, h, T, S) or one that stretches to it, where h counts the heads of 04.
 
 # %%
 class Layer(nn.Module):
