@@ -50,7 +50,7 @@ WMT14_BIG = replace(RECIPES["wmt14"]["training"], updates=300_000, save_every=60
 SESSIONS = {
     "bundled": dict(
         model=TransformerConfig(vocab_size=2500, N=1, d_model=128, d_ff=256, h=4, P_drop=0.0),
-        training=TrainingConfig(updates=1000, minutes=8, batch_tokens=400, warmup=150, factor=0.7,
+        training=TrainingConfig(updates=1000, minutes=4, batch_tokens=400, warmup=150, factor=0.7,
                                 save_every=100, keep=4)),
     "multi30k": dict(
         model=RECIPES["multi30k"]["model"],
