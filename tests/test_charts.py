@@ -1,7 +1,7 @@
 """Section 6.3, beyond the reproduction: searches for trees only, a decoder that counts, charts."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from torch import nn
 
 from transformer.data import collate
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
+from transformer.experiments import parser
 from transformer.experiments.charts import (
     Grammar,
     best_spans,
@@ -23,8 +24,11 @@ from transformer.experiments.charts import (
     tree_of_spans,
 )
 from transformer.experiments.parser import Setting, difference, right_branching, share_of_rate
+from transformer.experiments.records import flatten
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
+from transformer.model import TransformerConfig
 from transformer.parsing import linearize, read_back
+from transformer.training import TrainingConfig
 from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
 from transformer.tree_search import OnlyTrees
 from transformer.trees import Tree, leaves_of
@@ -288,3 +292,22 @@ def test_a_difference_of_articles():
     found = difference((np.array([matched + 1, test]), 1), one, gold, [10] * 4)
     assert found["f1"] == pytest.approx(200 * 40 / (gold.sum() + test.sum()), abs=0.01)
     assert found["low"] > 0 and found["p"] < 0.01
+
+
+@pytest.mark.parametrize("s, ways", [
+    (Setting(4), 4), (Setting(4, count=False, spans=True), 1),
+    (replace(parser.AS_IT_WAS, updates=4), 2)])
+def test_a_row_is_trained_and_scored(s, ways, texts, monkeypatch, tmp_path, one_thread):
+    pairs = [(sentence, tree) for (sentence, _), tree in zip(texts, TREES)][:30]
+    c = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=400)
+    training = TrainingConfig(batch_tokens=400, warmup=4, keep=2)
+    for name, value in {"gold_trees": lambda split: pairs, "VALIDATIONS": 2, "EXTRA": 30}.items():
+        monkeypatch.setattr(parser, name, value)
+    monkeypatch.setattr(parser, "RECIPE", {"model": c, "training": training})
+    row = flatten(parser.run(s, 1, tmp_path / "row", "cpu"))
+    found = [name for name in row if name.startswith("test.") and name.endswith(".f1")]
+    assert sum("by_length" not in name for name in found) == ways and row["updates"] == 4
+    assert s.spans or not s.vocabulary or row["test.greedy, only trees.malformed"] == 0
+    assert len(row["log.f1"]) == len(row["log.malformed"]) == 2
+    again = flatten(parser.run(s, 1, tmp_path / "row", "cpu"))
+    assert {name: row[name] for name in found} == {name: again[name] for name in found}

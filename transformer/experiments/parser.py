@@ -20,7 +20,7 @@ from torch import nn
 
 from transformer.corpora import corpus_paths, read_corpus
 from transformer.corpora.treebanks import craft_texts, trees_in
-from transformer.data import Tokenizer, encode_pairs, load_bpe
+from transformer.data import Tokenizer, encode_pairs
 from transformer.evalb import brackets, score_trees
 from transformer.experiments.analysis import holm
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
@@ -218,9 +218,10 @@ def tokenizer_of(s: Setting, pairs: list[tuple[str, str]],
         texts = ((sentence,) if s.vocabulary else (sentence, text) for sentence, text in pairs)
         made = Tokenizer.train((text for both in texts for text in both), size)
         write_file(path, made.save)
+    tokenizer = Tokenizer.load(path)
     if s.vocabulary:
-        return ParserTokenizer(load_bpe(path), symbols_in(text for _, text in pairs))
-    return Tokenizer.load(path)
+        return ParserTokenizer(tokenizer.bpe, symbols_in(text for _, text in pairs))
+    return tokenizer
 
 
 def share_of_rate(update: int, s: Setting, warmup: int) -> float:
@@ -307,7 +308,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     e = experiment_of(s, seed)
     trees, held_out = gold_trees("train"), gold_trees("validation")
     parser = new_parser(s, e, trees, folder.parent)
-    validate = validator(parser, held_out[::len(held_out) // 200][:200])
+    validate = validator(parser, held_out[::max(1, len(held_out) // 200)][:200])
     parts = fast_training(e.training, e.model)
     log = train(parser.model, parser.encode(trees), e.training, folder, validate,
                 resume=(folder / "checkpoint.safetensors").is_file(),
