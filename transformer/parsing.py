@@ -588,7 +588,7 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% [markdown]
 # Rows that begin with "here" **do not compare** with the others: other text, other labels, half as many sentences, a much smaller
-# model. "Valid" is a tree that needed no repair. The grammar's row is still missing; on 300 validation sentences the best of six grammars had an F1 of 76.6 (`data/runs/parser.md`), so a rival that only counts
+# model. "Valid" trees needed no repair. The grammar's row is still missing; on 300 validation sentences the best of six grammars had an F1 of 76.6 (`data/runs/parser.md`), so a rival that only counts
 # is probably far ahead of the paper's recipe at this size. Choosing the output with the fewest repairs is worth ten points, but against the likeliest of a beam of 21, which may be the worst way to
 # search: while that model trained, its greedy F1 on 200 validation sentences was 57 to 59.
 #
