@@ -11,7 +11,15 @@ from torch import nn
 from transformer.attention import scaled_dot_product_attention
 from transformer.bench import learning, levers, parts, run
 from transformer.bench.harness import in_a_process, rows_of, under
-from transformer.bench.peers import EXTRA, OURS, TRAINED, Ours, available, make_systems
+from transformer.bench.peers import (
+    EXTRA,
+    LEVERS,
+    OURS,
+    TRAINED,
+    Ours,
+    available,
+    make_systems,
+)
 from transformer.bench.run import run_bench
 from transformer.bench.settings import QUICK, Bench, EndlessConfig
 from transformer.experiments.records import read_rows
@@ -221,9 +229,9 @@ def test_the_fast_way_learns_what_the_plain_way_learns():
     """In double precision, with the same entries dropped, fifty updates lead to the same weights."""
     c = TransformerConfig(**{**SIZES, "P_drop": 0.3, "eos_id": 2})
     batches, systems = draw_batches(c.vocab_size, 60, 50, CPU), []
-    for name in ("plain", "fast"):
+    for pulled in (("dropout",), LEVERS):
         torch.manual_seed(5)
-        system = TRAINED[name](c).double().prepare()
+        system = Ours(c, pulled).double().prepare()
         for number, batch in enumerate(batches):
             system.seed, system.rate = number, 1e-3
             torch.manual_seed(number)
@@ -241,7 +249,9 @@ def test_all_ways_learn_from_the_same():
     plain, *ways = learning.bundled_learning(quick=True)
     assert len(set(plain["losses"])) == len(plain["losses"])
     for row in ways:
-        assert row["losses"] == pytest.approx(plain["losses"], abs=2e-2 if row["way"] == "fast, bf16" else 2e-4)
+        # "medium" is fp32 on some processors and bf16 on others
+        allowed = 2e-4 if row["way"] == "fast" else 2e-2
+        assert row["losses"] == pytest.approx(plain["losses"], abs=allowed)
 
 
 def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, capsys):

@@ -10,10 +10,10 @@ from transformer import training
 from transformer.bench.settings import QUICK
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.fast import build_fast
+from transformer.fast import FAST, build_fast
 from transformer.fast.training import fast_training
 from transformer.hardware import matmul_precision
-from transformer.model import Transformer, TransformerConfig
+from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.pretrained import bundled_folder
 
 # precisions; all but plain by the fast parts
@@ -31,7 +31,7 @@ def train(way: str, seed: int, encoded, updates: int, c: TransformerConfig, nudg
         updates=updates, batch_tokens=400, warmup=updates // 4, factor=0.5, save_every=1,
         precision=WAYS[way], seed=seed)
     torch.manual_seed(seed)
-    model = Transformer(c) if way == "plain" else build_fast(c)
+    model = Transformer(c, Parts(dropout=FAST.dropout)) if way == "plain" else build_fast(c)
     model.decoder.layers[0].feed_forward.W_1.weight.data[0, 0] += nudge
     parts = {} if way == "plain" else fast_training(settings, c)
     log = training.train(model, encoded, settings, **parts)

@@ -66,7 +66,7 @@ class System(nn.Module):
         return loss.item()
 
 
-LEVERS = ("similar lengths", "loss in chunks", "attention", "fused Adam")
+LEVERS = ("similar lengths", "loss in chunks", "attention", "dropout", "fused Adam")
 
 
 class Ours(System):
@@ -79,7 +79,8 @@ class Ours(System):
     def __init__(self, c: TransformerConfig, pulled=()):
         super().__init__()
         self.pulled = pulled
-        self.model = Transformer(c, FAST if "attention" in pulled else Parts())
+        fast = {part: getattr(FAST, part) for part in ("attention", "dropout") if part in pulled}
+        self.model = Transformer(c, Parts(**fast))
 
     def prepare(self, precision="fp32"):
         loss = ChunkedLoss if "loss in chunks" in self.pulled else SmoothedLoss

@@ -7,10 +7,13 @@ from functools import partial
 
 from transformer.attention import MultiHeadAttention
 from transformer.fast.attention import kernel_attention
+from transformer.fast.dropout import BitDropout
 from transformer.model import Parts
 from transformer.protocol import build, kind_of
 
-FAST = Parts(attention=partial(MultiHeadAttention, attend=kernel_attention))
+FAST = Parts(
+    attention=partial(MultiHeadAttention, attend=kernel_attention),
+    dropout=BitDropout)
 
 
 def build_fast(config):
