@@ -147,7 +147,7 @@ def along(runs: pd.DataFrame, paper: pd.Series) -> pd.DataFrame:
 
 # Two outputs of the same sentences, from their n-gram counts (`transformer.scores.ngram_counts`)
 
-def counts_at(counts: dict, places) -> dict:
+def counts_at(counts: dict, places: slice | list[int]) -> dict:
     """The counts of sentences at some places: a slice, or numbers."""
     return {name: np.asarray(column)[places].tolist() for name, column in counts.items()}
 
