@@ -36,7 +36,6 @@ from transformer.trees import Tree, read_trees, walk
 
 # %% tags=["active-ipynb"]
 # import random
-# import tempfile
 #
 # import pandas as pd
 #
