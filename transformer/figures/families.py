@@ -50,24 +50,6 @@ def learning(rows, families=(), title="", size=(4.2, 3.2)):
     return axes
 
 
-def by_part(rows, families=(), parts=("hard.combinations", "hard.longer"), title=""):
-    """BLEU on parts of a test split: a point a run, families from the top down."""
-    found = runs_by_family(rows, families)
-    ax = new_axes(5.4, 0.34 * len(found) + 1)
-    for part, colour, marker in zip(parts, COLOURS, "os^"):
-        points = [(run[f"part.{part}"], place) for place, runs in enumerate(found.values())
-                  for run in runs]
-        ax.plot(*zip(*points), marker, color=colour, markersize=5, alpha=0.8,
-                label=part.replace("hard.", "harder set: "))
-    tick_labels(ax.yaxis, [LABELS[family] for family in found], len(found))
-    ax.invert_yaxis()
-    ax.set(xlabel="BLEU")
-    ax.figure.suptitle(title)
-    ax.grid(alpha=0.3)
-    ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(parts))
-    return ax
-
-
 def buckets(words, groups=6):
     """[(first, last, places)]: sentences grouped by their words, about equally many in each, and no
     length in two groups.
