@@ -122,8 +122,7 @@ TABLE_3 = [
 # %% [markdown]
 # ## A row applied to a base
 #
-# A base is an `Experiment` of [notebook 16](16_translation.ipynb): a corpus, a model, and its training. What readers ask for changes three
-# things besides: the pairs, which may be drawn from the grammar of the bundled corpus, how long they may be, and what is taken out of the model.
+# A base is an `Experiment` of [notebook 16](16_translation.ipynb): a corpus, a model, and its training. Readers' questions, further below, change three things besides: the pairs, which may be drawn from the grammar of the bundled corpus, how long they may be, and what is taken out of the model.
 
 # %%
 @dataclass
@@ -232,8 +231,8 @@ def millions(row: Row, vocab_size: int = 37_000) -> float:
 # print("where d_model stays, no difference from base is off by more than a million")
 
 # %% [markdown]
-# With 37,000 types every row but big is a little smaller here than in the paper. Where only layers change, the difference from base agrees to
-# within rounding. With $d_{model} = 1024$ it is two million too small. What is missing grows with
+# With 37,000 types every row but big is a little smaller here than in the paper. Where $d_{model}$ stays, the difference from base agrees to
+# within rounding. With $d_{model} = 1024$ this difference is two million too small. What is missing grows with
 # $d_{model}$, as an embedding matrix does. Which vocabulary would explain the paper's column?
 
 # %%
@@ -384,11 +383,12 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #
 # $$\text{score} = \text{row} + \text{seed} + \text{noise}$$
 #
-# to all runs at once. Three runs of one row tell too little about its own noise, so it is assumed to be as large in all rows. Each difference from base
-# gets a 95% interval and a $p$ value by Student's $t$. Of twenty differences that are nothing but noise one is expected to pass $p < 0.05$, so Holm's correction (1979) multiplies the smallest $p$ by their
-# number, the next by one less, and so on.
+# to all runs at once. Three runs tell too little about a row's own noise, so it is assumed to be as large in all rows. Each difference from
+# base gets a 95% interval and, by Student's $t$, a $p$ value: how often noise alone would make it as large. Of twenty differences that are
+# only noise one is expected to pass $p < 0.05$, so Holm's correction multiplies the smallest $p$ by their number, the next by one less, and
+# so on.
 #
-# Does it keep its promise? Here are made-up tables in which no row differs from any other:
+# Does it keep its promise? Here are made-up tables, with equal noise and no row that differs:
 
 # %% tags=["active-ipynb"]
 # chance, passed = np.random.default_rng(1), []
@@ -410,9 +410,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # ## First results: 1,500 updates
 #
-# `transformer variations` trains every row with every seed, each run in a process of its own, and goes on where it was stopped. All
-# rows are trained with the first seed before any is trained with the second. The record in `data/runs` comes from a shorter setting than `SMALL`: **1,500 updates (big 4,500), two to three
-# times through the corpus, greedy translations of the 1,014 validation sentences.** ± is the standard deviation over seeds.
+# `transformer variations` trains every row with every seed. The record in `data/runs` comes from an earlier base, wider than `SMALL` and
+# trained for less: **1,500 updates (big 4,500), two to three times through the corpus, greedy translations of the 1,014 validation
+# sentences.** ± is the standard deviation over seeds.
 
 # %% tags=["active-ipynb"]
 # everything = table("variations*")
@@ -457,13 +457,16 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #         print(f"{figure}, {title}: {', '.join(p.index[p[figure] < 0.05])}")
 
 # %% [markdown]
-# **Five perplexities differ from base's.** As in the paper, a narrow model (d_model=256), short keys (d_k=16) and more label smoothing make it worse. Against
-# the paper, no dropout makes it better, and more dropout makes it much worse. In so few epochs
-# there may be little for dropout to prevent; longer runs can test that guess.
+# **Five perplexities differ from base's.** As in the paper, a narrow model (d_model=256), short keys (d_k=16) and more label smoothing make
+# them worse. Against the paper, no dropout makes it better, and more dropout much worse. **Only one BLEU differs**: intervals reach two
+# points to either side, and the paper's largest difference is 2.1.
 #
-# **Only one BLEU differs**, that of P_drop=0.2. An interval of BLEU reaches two points to either side, and the paper's largest difference is 2.1, so this record says nothing about most of them.
+# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most rows', so its own $p$ is too small and the
+# intervals are too wide. Without it more rows pass, such as h=32 (worse) and N=4 (better). These are hints, as we looked
+# afterwards.
 #
-# Two numbers sum it up: how many rows differ from base in the paper's direction, and Spearman's rank correlation with the paper's differences, which is 1 for the same order and about 0 for unrelated ones.
+# Two numbers sum the table up: the rows that differ from base in the paper's direction, and Spearman's rank correlation with the paper's
+# differences (1 for the same order, about 0 for unrelated ones).
 
 # %% tags=["active-ipynb"]
 # judged = judged.assign(loss=np.log(judged["validation.perplexity"]))
@@ -472,14 +475,16 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # agreement_with_interval(judged, "loss", in_paper).round(2)
 
 # %% [markdown]
-# Tossed coins would give half of the signs, so little of the paper's order shows after 1,500 updates.
+# Tossed coins give 11 or more of 16 signs in one table of ten, so little of the paper's order shows after 1,500 updates.
 #
 # ## Trained longer
 #
-# The setting `SMALL` was chosen to ask again: four times as many tokens, a beam of four, averaged weights, and a rate at twice which base still learns. All rows are trained at one
-# rate with three seeds; then each may choose a lower rate of its own. What is expected, and by which test, was
-# [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table3.md). `python -m transformer.experiments.rates` does all of it, in about sixteen hours of one core. Once all rows
-# are there, a picture shows the place of each row by validation loss along the training, coloured by its place in the paper.
+# `SMALL` was chosen to ask again: four times as many tokens, a beam of four, averaged weights. Fifteen rows are trained with three
+# seeds at one rate, the highest tried at which the two rows most at risk learn (and base even at twice it); then each may choose a lower
+# one. What is expected, and by which test, was
+# [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table3.md). `python -m transformer.experiments.rates`
+# does all of it, in an estimated sixteen hours of one core. Once all rows are there, a picture shows the place of each row by validation
+# loss along the training.
 
 # %% tags=["active-ipynb"]
 # longer = pd.DataFrame(read_rows("table3"))
@@ -514,8 +519,8 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # found.loc[rows].rename(labels).round(2)
 
 # %% [markdown]
-# The curve has the paper's form, but none of its points passes. Of the four rows above only d_k=16 does, with keys of three numbers.
-# Row h=32 has keys as short, and its loss is of the same size. That fits the paper's guess that short keys are what hurts, and does not prove it: 32 heads also mean narrower values. Rows that separate the two
+# The curve has the paper's form, but none of its points passes. Of the four rows above only d_k=16 does, with keys of three numbers. Row h=32
+# has keys as short, and is worse by almost as much; without P_drop=0.2 it passes, too. That fits the paper's guess that short keys are what hurts, and does not prove it: 32 heads also mean narrower values. Rows that separate the two
 # (`--rows heads`) have not been run, and no row tests why one head might be worse.
 #
 # Parameters do not depend on the number of heads, but time does: 4 CPU minutes for one head and 6.6 for 32, which compute 32 tables of weights.
@@ -523,10 +528,10 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown] tags=["question-20"]
 # ## Why are learned positions no better than the sine?
 #
-# Row E shows no difference that passes, as in the paper. Attention needs a vector for each place that it can tell from the others. The sine is such a table from
-# the start ([notebook 07](07_positions.ipynb)), so there may be little left to learn.
+# Row E shows no difference that passes, and the paper, too, found hardly any. Attention must tell places apart, so each needs a vector of its
+# own. Sines are such vectors from the start ([notebook 07](07_positions.ipynb)), so there may be little left to learn.
 #
-# The paper kept the sine because it might serve on sentences longer than any in training. A learned table has vectors there that no step ever changed. So both kinds
+# The paper kept the sines because they might serve on sentences longer than any in training. A learned table has vectors there that no step ever changed. So both kinds
 # were trained on pairs of at most twelve words, and translated short sentences and longer ones:
 
 # %% tags=["active-ipynb"]
@@ -542,13 +547,14 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # pd.DataFrame(rows, index=columns).T.round(2)
 
 # %% [markdown]
-# No difference passes. The test is mild, though: nine in ten of the longer sentences have fewer than twenty words, so that most
-# of their words stand at places that training did reach. Sentences two to four times as long as training's, with rotary positions as the third kind (`--corpus bundled --rows length`), have not been run.
+# No difference passes. The test is mild, though: few of Multi30k's sentences have more than twenty words ([notebook 10](10_data.ipynb)), so
+# that most words of the longer ones stand at places that training did reach. Sentences two to four times as long as training's, with rotary positions as the third kind (`--corpus bundled --rows length`), have not been run.
 
 # %% [markdown] tags=["question-22"]
 # ## The hyperparameters look random. Are they?
 #
-# The learning rate is swept, one seed each: `factor` multiplies it, and `warmup` is how long it climbs (100, 400 and 1,200 updates; a longer climb ends lower).
+# The learning rate is swept, one seed each: `factor` multiplies it, and `warmup` is how long it climbs; a longer climb ends lower. The
+# warm-ups of 1,000, 4,000 and 12,000 updates in the rows' names are the paper's, here 100, 400 and 1,200. The noise is that of rows A to C.
 
 # %% tags=["active-ipynb"]
 # everywhere = everything[everything["corpus"] == "multi30k"]
@@ -570,14 +576,15 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. The other three end under a BLEU of two. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
 #
-# So these two numbers cannot be picked at random, nor one without the other. **That the paper's 4,000 is right for its size this does not show.** Sizes are
+# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Sizes are
 # less touchy: half or twice the inner width, or 4 or 16 heads, show no difference that passes.
 
 # %% [markdown] tags=["question-23"]
 # ## How much data saturates a given architecture?
 #
-# Three sizes, three seeds each, on all pairs, every third and every ninth. Every run has the same number of updates, so that each pair of a ninth is seen 24 times,
-# and each of all pairs two to three times. This shows what new sentences are worth at this budget. It does not show where an architecture that is trained to its end has enough of them.
+# Three sizes, three seeds each, on all pairs, every third (`every=3`) and every ninth. Every run has the same number of updates, so that each pair of a ninth is seen 24 times,
+# and each of all pairs two to three times. This shows what new sentences are worth at this budget, not where an architecture that is trained to its
+# end has enough of them.
 
 # %% tags=["active-ipynb"]
 # shares = multi30k[multi30k["group"].isin(["base", "data"])]
@@ -626,7 +633,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. $W_V$ and the matrix behind it, $W_O$, are two in a row, so $W_O$ may do most of the work.
 #
-# **Without the residual paths it did not learn to translate** at this rate: a perplexity of 331 is little better than the 399 of bare word frequencies.
+# **Without the residual paths it did not learn to translate** at this rate: its BLEU is 0.
 # [Notebook 03](03_stacks.ipynb) looks at why. So whoever has a simple problem may try one head, or spare $W_V$. Two at once, a lower rate without paths, and more seeds (`--rows simple`) have not been run.
 
 # %% [markdown]
@@ -634,7 +641,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #
 # - A table of ablations at one learning rate measures two things at once: what a part is worth, and how near a row stands to the rate at which trainings fail.
 # - After 1,500 updates narrow models and short keys lose, as in the paper; dropout does harm, against the paper. The paper's order of rows does not show.
-# - Three seeds resolve a tenth of a nat, or two BLEU points. Most rows of Table 3 lie closer together than that, and whether the paper's own seeds do, nobody knows.
+# - Three seeds resolve a tenth of a nat, or two BLEU points. Most rows of Table 3 lie closer together than that.
 #
 # `transformer variations --corpus multi30k` trains Table 3, `--rows A B` two of its groups, `--rows heads schedule depth simple` what readers ask;
 # `--corpus bundled --rows endless data length` draws pairs from the grammar.
