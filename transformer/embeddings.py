@@ -10,10 +10,10 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
 # A model computes with vectors, and a text consists of words, here *tokens* from a fixed vocabulary. At the bottom of the model each
-# token becomes a vector, and at the top each vector becomes a probability for every token. Section 3.4 does both, for
-# both languages, with one matrix. At the end you will have this matrix, know what sharing it brings and whether the factor
-# $\sqrt{d_{model}}$ is needed, and have seen what a trained matrix has put side by side. Reading takes about 20 minutes, running
-# it half a minute.
+# token becomes a vector, and at the top each vector becomes a probability for every entry of the vocabulary. Section 3.4 does both, for
+# both languages, with one matrix. At the end you will have this matrix, know what sharing it saves and what the factor
+# $\sqrt{d_{model}}$ changes in a small model, and have seen what a trained matrix has put side by side. Reading takes about 20 minutes,
+# running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -46,7 +46,7 @@ from transformer.checks import outside_vocabulary
 # %% [markdown]
 # ## From a token to a vector
 #
-# The vocabulary has $V$ types, numbered from 0. A matrix $E$ has a row of $d_{model}$ numbers for each type, and to embed a
+# The vocabulary has $V$ entries, called *types* and numbered from 0; a token is one occurrence of a type, given by its number. A matrix $E$ has a row of $d_{model}$ numbers for each type, and to embed a
 # token is to take its row. The same can be written as a product: a row of zeros with a 1 at the token's place
 # (*one-hot*), times $E$. Nobody computes it in this way, but it shows that embedding is a linear layer.
 
@@ -158,7 +158,7 @@ class Projection(nn.Module):
 #
 # So much for the sizes at the start. Does a model *learn* better with the factor? We train a very small one: a single encoder layer of
 # notebooks 03 to 05 that has to write twelve random tokens backwards, for which it must know both which tokens there are
-# and where they stand. It is trained with and without the factor, with one matrix and with two, three seeds each.
+# and where they stand. It is trained with and without the factor, with one matrix for input and output and with a matrix for each, three seeds each.
 
 # %% tags=["active-ipynb"]
 # class Backwards(nn.Module):
@@ -170,7 +170,7 @@ class Projection(nn.Module):
 #         self.layer = Layer(
 #             lambda: Residual(d, 0.0), MultiHeadAttention(d, 4), FeedForward(d, 2 * d))
 #         angles = torch.arange(12)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
-#         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)
+#         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)  # see 07
 #
 #     def forward(self, tokens):
 #         x = self.factor * self.embedding(tokens) + self.positions
@@ -210,9 +210,10 @@ class Projection(nn.Module):
 # print("all four learn the task, with the factor and without it")
 
 # %% [markdown]
-# All four learn it, and here the models without the factor even end lower. So the sizes at the start do not decide whether a model
-# learns. One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a
-# small start within some hundred steps. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
+# All four learn it, and here the models without the factor even end lower. So for this model and this task the factor is not needed.
+# One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a
+# small start within some hundred steps. In a whole translator the start can matter: [notebook 14](14_training.ipynb) halves the embeddings before training, and a model of two
+# layers then uses its source less after 600 updates. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -221,8 +222,8 @@ class Projection(nn.Module):
 #
 # $$p_i = \frac{e^{z_i}}{\sum_{j=1}^{V} e^{z_j}}$$
 #
-# The largest logit is subtracted first. It cancels in the fraction, and without this subtraction $e^{z}$ overflows: in
-# float32 $e^{89}$ is already infinite.
+# The largest logit is subtracted from all of them first. This divides numerator and denominator by the same number, so the fraction stays as it is;
+# without it $e^{z}$ overflows: in float32 $e^{89}$ is already infinite.
 
 # %%
 def softmax(logits: torch.Tensor) -> torch.Tensor:
@@ -283,6 +284,10 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 
 # %% [markdown]
 # Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
+#
+# Would they buy a better translation? A single run (`data/runs/multi30k-untied.json`) gives no sign of it: on the captions of Multi30k a small model with three matrices
+# reaches 38.4 BLEU (a score that [notebook 15](15_decoding.ipynb) explains), and with one matrix 39.8 to 40.1 in three
+# runs. The single run was also computed with more digits (fp32), so this is no clean comparison.
 
 # %% [markdown]
 # ## One matrix, three gradients
@@ -314,10 +319,12 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # norms = [gradient.norm(dim=1) for gradient in (*parts, tied)]
 # uses = ["source", "target", "output", "sum"]
 # title = "the output's gradient reaches every row"
-# plotting.heatmap(norms, range(20), uses, title, labels=("row of E", "use"))
+# labels = ("row of E", "use", "norm of the gradient")
+# plotting.heatmap(norms, range(20), uses, title, labels=labels)
 # assert torch.allclose(tied, sum(parts), atol=1e-6)
 # assert norms[2].min() > 0
-# print("the gradient of the shared matrix is the sum of the three")
+# print("the gradient of the shared matrix is the sum of the three;")
+# print(f"the output's part is at least {norms[2].min():.2f} long in every row")
 
 # %% [markdown]
 # The columns are the 20 rows of $E$, and the colour is the size of each row's gradient. Source and target reach only the rows of
@@ -329,7 +336,8 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # ## What stands side by side in a trained matrix?
 #
 # The model that comes with the package has one matrix for English and German. Here are sixty English nouns that it knows
-# as single tokens, sorted by the *grammatical gender of their German translation*, which English does not have:
+# as single tokens, sorted by the *grammatical gender of their German translation*, which English does not have. The colours are cosines:
+# inner products of two rows that were first scaled to length 1, so that only their directions count. Every second noun is named.
 
 # %% tags=["active-ipynb"]
 # nouns = {
@@ -344,38 +352,50 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # names = [name for some in nouns.values() for name in some.split()]
 # model, tokenizer = load()
 # ids = torch.tensor([tokenizer.encode(name) for name in names])[:, 0]
-# rows = F.normalize(model.embedding.weight.detach()[ids], dim=1)
+# everything = F.normalize(model.embedding.weight.detach(), dim=1)
+# rows = everything[ids]
 # cosines = rows @ rows.T
-# title = "nouns of one German gender are alike (der, die, das: 20 each)"
+# title = "nouns of one German gender are alike (lines part der, die and das)"
 # marks = [names[i] if i % 2 == 0 else "" for i in range(60)]
 # ax = plotting.new_axes(8, 6.5)
-# plotting.heatmap(cosines, marks, marks, title, ax, largest=0.7);
+# plotting.heatmap(cosines, marks, marks, title, ax, largest=0.7,
+#                  labels=("noun", "noun", "cosine (1 on the diagonal)"))
+# for edge in (19.5, 39.5):
+#     ax.axhline(edge, color="black", linewidth=1)
+#     ax.axvline(edge, color="black", linewidth=1)
 
 # %% tags=["active-ipynb"]
 # nearest = cosines.fill_diagonal_(-1).argmax(dim=1).tolist()
 # same = sum(genders[i] == genders[j] for i, j in enumerate(nearest))
 # print(f"the nearest of the 60 has the same German gender: {same} of 60 (chance: 19)")
+# living = {*names[:10], *names[20:30], *names[40:45]}  # persons and animals
+# kind = [name in living for name in names]
+# alike = sum(kind[i] == kind[j] for i, j in enumerate(nearest))
+# print(f"both are living, or both are things: {alike} of 60 (chance in a gender: 31)")
 # for name in ("cat", "dog", "house"):
 #     near = cosines[names.index(name)].topk(4).indices.tolist()
 #     print(f"nearest to {name}:", ", ".join(names[i] for i in near))
-# assert same > 50
+# near = (everything @ rows[names.index("hat")]).topk(5).indices.tolist()[1:]
+# found = [tokenizer.decode([i]) for i in near]
+# print("nearest to hat in the whole matrix:", ", ".join(found))
+# assert same > 50 and alike > 40
 
 # %% [markdown]
 # The model has sorted English nouns by German gender: each of the sixty has a noun of its own gender as its nearest. Nobody gave it
 # genders; but to write *der*, *die* or *das*, and the right ending of every adjective before the noun, it needs them. Within a gender
-# meaning shows as well: nearest to "cat" and to "dog" are animals and persons, nearest to "house" are things.
+# meaning shows as well: the nearest to a person or an animal is mostly a person or an animal, and the nearest to a thing a thing.
 #
 # One row of the picture is like no other: "hat". These three letters are also a German word (*has*), and because both languages share
-# one vocabulary, both words share a row.
+# one vocabulary, both words share a row. Its nearest rows in the whole matrix are German verbs of the same kind (*have*, *can*, *became*).
 #
 # Does sharing one matrix bring a word and its translation together?
 
 # %% tags=["active-ipynb"]
 # german = {"cat": "Katze", "dog": "Hund", "house": "Haus", "book": "Buch"}
-# everything = F.normalize(model.embedding.weight.detach(), dim=1)
 # for name, translation in german.items():
 #     row = rows[names.index(name)]
-#     other = everything[tokenizer.encode(translation)[0]]
+#     token, = tokenizer.encode(translation)  # each of these words is one token
+#     other = everything[token]
 #     rank = (everything @ row > other @ row).sum().item()
 #     print(f"{name} and {translation}: cosine {other @ row:.2f}, "
 #           f"{rank:,} of {len(everything):,} rows are nearer")
