@@ -12,7 +12,7 @@
 # Attention compares every word with every other word, and does not use where they stand. So the order of the words has to be written into
 # the vectors themselves. The paper adds to each embedding a pattern of sines and cosines that is different at each
 # position (Section 3.5). At the end you will have this pattern and the two alternatives that are used most, learned
-# and rotary positions, and know what suits each of them to attention. Reading takes about 25 minutes, running it a few seconds.
+# and rotary positions, and know how each of them reaches the scores of attention. Reading takes about 25 minutes, running it a few seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -64,8 +64,8 @@ from torch import Tensor, nn
 #
 # The number of the position itself could be added, but at position 500 it would be far larger than anything the word's vector holds. All
 # positions have to be told apart by small values. Written numbers solve the same problem with digits: in 1,234,567 the last digit changes at every
-# step, the one before it ten times more slowly, and so on. The paper does this smoothly. Each pair of components is
-# the hand of a clock, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians from one position to the next:
+# step, the one before it ten times more slowly, and so on. The paper does this smoothly. Its pattern has $d_{model}$ numbers, its *components*. Components $2i$ and $2i + 1$ say
+# where hand $i$ of a clock points, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians from one position to the next:
 #
 # $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, \ldots, d_{model}/2 - 1$$
 
@@ -84,7 +84,7 @@ def frequencies(d_model: int) -> Tensor:
 
 # %% [markdown]
 # The picture shows the eight hands of $d_{model} = 16$ at six positions. A row of clocks is a position, and the place of each hand's end is a
-# cosine (to the right) and a sine (upwards).
+# cosine (to the right) and a sine (upwards). At position 0 all hands point to the right, and they turn anticlockwise, as angles do in geometry.
 
 # %% tags=["active-ipynb"]
 # places = [0, 1, 2, 10, 100, 1000]
@@ -96,7 +96,7 @@ def frequencies(d_model: int) -> Tensor:
 # Neighbouring positions differ in the fast hands on the left, far ones also in the slow hands on the right.
 #
 # One full turn of a hand takes $2\pi / \omega_i$ positions, its wavelength. The paper says that the wavelengths form a
-# geometric progression from $2\pi$ to $10000 \cdot 2\pi$.
+# geometric progression from $2\pi$ to $10000 \cdot 2\pi$. (The comment above the loop is for the project's tests, which then compare this output with theirs.)
 
 # %%
 def wavelengths(d_model: int) -> Tensor:
@@ -141,7 +141,8 @@ def sinusoids(n: int, d_model: int) -> Tensor:
     """
     pos = torch.arange(n, dtype=torch.float64)[:, None]
     angle = pos * frequencies(d_model)  # (n, d_model / 2)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+    pairs = torch.stack([angle.sin(), angle.cos()], dim=-1)  # (n, d_model / 2, 2)
+    return pairs.flatten(1)
 
 
 # %% tags=["active-ipynb"]
@@ -203,8 +204,8 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # assert difference < 1e-9
 
 # %% [markdown]
-# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns fast; the last is nearly the
-# identity.
+# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns by 3 radians, almost half a turn; the last turns by
+# 0.003 and is nearly the identity.
 
 # %% [markdown]
 # How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
@@ -212,24 +213,30 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 #
 # $$PE_p \cdot (M_3\, PE_j) = PE_p \cdot PE_{j+3},$$
 #
-# and an inner product of two encodings is largest where they are equal (the next section shows it), at $j = p - 3$. Such a head looks three words back, anywhere in the
+# and an inner product of two encodings is largest where they are equal, at $j = p - 3$ (the next section shows both). Such a head looks three words back, anywhere in the
 # sentence. It has room for half as many frequencies as it is wide, because each has a sine and a cosine: a head of the base model is 64 wide and can hold 32 of the 256.
 
 # %% [markdown]
 # ## Nearness
 #
 # Sine and cosine have a second property that suits attention, whose scores are inner products: because $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
-# the inner product of two encodings depends on the distance of their positions only. It is $PE_p \cdot PE_q = \sum_i \cos((p - q)\,\omega_i)$, which is largest at distance 0.
+# the inner product of two encodings depends on the distance of their positions only. It is $PE_p \cdot PE_j = \sum_i \cos((p - j)\,\omega_i)$, which is largest at distance 0.
+# Beside it stands the product with the key's side turned by $M_3$.
 
 # %% tags=["active-ipynb"]
-# products = table[:101] @ table[:101].T
-# left, right = plotting.new_axes(4, 3.6, columns=2)
+# encodings = table[:101]
+# products = encodings @ encodings.T
+# turned = encodings @ shift_matrix(3, 512) @ encodings.T
+# left, right = plotting.new_axes(4.2, 3.6, columns=2)
 # ticks = [t if t % 20 == 0 else "" for t in range(101)]
-# plotting.heatmap(products, ticks, ticks, "PE(p) · PE(q)", left, labels=("q", "p"))
-# row = {"p = 50": products[50]}
-# title = "near positions have a large product"
-# labels = ("distance q - p", "PE(p) · PE(q)")
-# plotting.lines(range(-50, 51), row, *labels, title, ax=right)
+# labels = ("j", "p", "PE(p) · PE(j)")
+# title = "only the distance counts"
+# plotting.heatmap(products, ticks, ticks, title, left, labels=labels)
+# near = slice(30, 71)  # 20 on each side of p = 50
+# curves = {"PE(p) · PE(j)": products[50, near], "PE(p) · M₃ PE(j)": turned[50, near]}
+# title = "highest at 0, or three words back"
+# plotting.lines(range(-20, 21), curves, "j - p, for p = 50", "product", title, ax=right)
+# assert products[50].argmax() == 50 and turned[50].argmax() == 47
 # positions = torch.arange(101)
 # by_distance = frequencies(512)[:, None].mul(positions).cos().sum(dim=0)
 # expected = by_distance[(positions[:, None] - positions).abs()]
@@ -237,10 +244,12 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # print("each of the 10,201 products is the sum of cosines of its distance")
 
 # %% [markdown]
-# On the left each diagonal has one colour, so only the distance counts. On the right is one row of it. The peak is at
-# distance 0, with the value $d_{model}/2 = 256$, and it falls off in the same way on both sides. So these products tell near from far, but not
-# before from after. In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose two matrices are equal would look at its
-# neighbours on both sides, and one whose matrices differ by a rotation, as above, would look to one side. What a trained head does has to be measured
+# On the left each diagonal has one colour. The solid curve on the right is a part of its row 50. The peak is at
+# distance 0, with the value $d_{model}/2 = 256$, and the curve falls off in the same way on both sides. So these products tell near from far, but not
+# before from after. With $M_3$ in between (dashed) the peak is three words back.
+#
+# In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose two matrices are equal would look at
+# a place and its neighbours on both sides, and one whose matrices differ by a rotation would look to one side. What a trained head does has to be measured
 # ([notebook 19](19_visualization.ipynb)).
 
 # %% [markdown]
@@ -335,16 +344,18 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # Sentences of 20 words give a gradient to the first 20 rows only, so rows past the longest sentence of training are never
 # trained and stay random. The sines are defined everywhere. Whether a model makes good use of sines at positions that it has not met in training is
-# another question, which the paper leaves open; [notebook 17](17_variations.ipynb) measures it.
+# another question, which the paper leaves open; [notebook 17](17_variations.ipynb) makes a first, mild test of it.
 
 # %% [markdown]
 # ## Turning queries and keys
 #
-# Sines that are added to embeddings have to pass through the learned matrices before they reach a score. Rotary positions (Su et
-# al., 2021), which most language models use today, act on the scores directly. They add nothing to the embeddings. Inside attention they turn each query and each
-# key by the angles of its own position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$. If two hands
-# are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by the difference $(p - j)\,\omega$. An inner product depends only on lengths and on this angle, and so
-# the score depends on the content of query and key, and on their distance. The model of the next notebook takes `positions="rotary"`.
+# Vectors that are added to embeddings have to pass through $W_Q$ and $W_K$ before they reach a score. Rotary positions (Su et
+# al., 2021), which most language models use today, act on the scores directly. Inside attention they turn each query and each
+# key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$. If two hands
+# are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by $(p - j)\,\omega$. An inner product depends only on lengths and on such angles, so
+# the score depends on the content of query and key, and on how far one stands before or after the other.
+#
+# **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`.
 
 # %%
 class RotaryPositions(nn.Module):
@@ -363,7 +374,7 @@ class RotaryPositions(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         sin, cos = positions_of(self.table, start, x.shape[-2]).unbind(dim=-1)
-        even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)
+        even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (B, h, n, d_k / 2)
         turned = [cos * even - sin * odd, sin * even + cos * odd]
         return torch.stack(turned, dim=-1).flatten(-2)
 
