@@ -4,7 +4,7 @@ from statistics import mean
 
 from transformer.experiments.analysis import counts_at
 from transformer.experiments.records import under
-from transformer.plotting import COLOURS, STYLES, lines, new_axes, tick_labels
+from transformer.plotting import COLOURS, STYLES, lines, new_axes
 from transformer.scores import bleu_of_counts
 
 LABELS = {"rnn": "RNN, one vector", "rnn-attention": "RNN with attention",
