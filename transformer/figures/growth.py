@@ -4,10 +4,10 @@ from transformer.plotting import lines
 
 
 def growth(sizes, curves, ylabel, title="", ax=None, markers=False):
-    """`lines` over positions n; where curves cover each other, the later show as dashes."""
+    """`lines` over positions n; where curves cover each other, dashes lie on the solid ones."""
     ax = lines(sizes, curves, "positions n", ylabel, title, log="xy", ax=ax, markers=markers)
     for i, line in enumerate(ax.lines):
-        line.set_zorder(2 - i / 10)
+        line.set_zorder(2.5 - i / 20 - (line.get_linestyle() == "-") / 2)
     return ax
 
 
