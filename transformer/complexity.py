@@ -120,7 +120,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tupl
     check_local_attention(q, k, v, r, mask)
     r = min(r, n)
     blocks = F.pad(q, (0, 0, 0, -n % r)).unflatten(-2, (-1, r))  # (..., blocks, r, d_k)
-    real = windows(mask.transpose(-2, -1), r, causal)
+    real = windows(mask.transpose(-2, -1), r, causal)  # False beyond the ends
     real = real.transpose(-2, -1)  # (..., blocks, 1, width)
     i = torch.arange(r, device=q.device)[:, None]
     j = torch.arange(real.shape[-1], device=q.device) - r  # the first r lie before
@@ -151,9 +151,9 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tupl
 # %% [markdown]
 # ## Every row becomes a layer
 #
-# The attention of notebook 04 takes any function that attends: the full table, torch's own kernel (a single operation, called "fused" below), or the
-# blocks. A convolution with gaps between its inputs is called *dilated*. It is the same convolution on every second position, or
-# every third, and so on: `Dilated` takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
+# The attention of notebook 04 takes any function that attends: its own, which writes the full table of weights; torch's kernel (a single operation,
+# called "fused" below); or the blocks. A convolution with gaps between its inputs, for longer strides through the sequence, is called *dilated*. It is the
+# same convolution on every second position, or every third, and so on: `Dilated` takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 
 # %%
@@ -246,7 +246,7 @@ def make_layer(
 # size = {"width": 2.7, "height": 2.7}
 # plotting.heatmaps(panels, across=4, **size, labels=("input", "output"))
 # conv = block.convolution.conv
-# padded = F.pad(x.transpose(1, 2), (8, 0))
+# padded = F.pad(x.transpose(1, 2), (8, 0))  # two gaps of 4 before the first
 # theirs = F.conv1d(padded, conv.weight, conv.bias, dilation=4).transpose(1, 2)
 # theirs = (x + F.glu(theirs)) * math.sqrt(0.5)
 # assert torch.allclose(Dilated(block, 4)(x), theirs, atol=1e-5)
@@ -302,8 +302,8 @@ def longest_chain(y: Tensor) -> int:
 # print(f"each further position adds {a_step} operations to the GRU's chain, else none")
 
 # %% [markdown]
-# **$O(1)$ and $O(n)$, as in the table.** How long a flat chain is depends on the program. That the GRU's grows does
-# not: its next step needs the last result inside a $\tanh$ and a $\sigma$. (A linear recurrence such as $h_t = W h_{t-1} + x_t$ can be regrouped into about
+# **$O(1)$ and $O(n)$, as in the table.** How long a flat chain is depends on the program. The GRU's grows in
+# any program: its next step needs the last result inside a $\tanh$ and a $\sigma$. (A linear recurrence such as $h_t = W h_{t-1} + x_t$ can be regrouped into about
 # $\log n$ rounds, see [01](01_recurrence.ipynb).)
 #
 # ## The longest path
@@ -366,7 +366,7 @@ def recurrent_round(gru: nn.GRU) -> Callable:
 # }
 # gru = Recurrent(8, 8, batch_first=True).double()
 # h = x = torch.randn(1, 40, 8, dtype=torch.float64)
-# for i in range(40):  # after round i the first i states are right, and no more
+# for i in range(40):  # each round makes one more state right
 #     h = recurrent_round(gru)(i, x, h)
 #     assert ((h - gru(x)).abs().amax(dim=-1) < 1e-12).sum() == i + 1
 # paths = {}
@@ -381,7 +381,7 @@ def recurrent_round(gru: nn.GRU) -> Callable:
 
 # %% [markdown]
 # **For the convolution the table is kind.** $\log_k n$ holds only for windows with growing gaps $1, k, k^2, \ldots$ Plain windows
-# take $(n-1)/(k-1)$ layers, as the paper's text says. And a short path is paid
+# take $(n-1)/(k-1)$ layers; the paper's text says $O(n/k)$. And a short path is paid
 # for with that many layers, while the table's first column prices one.
 #
 # ## Operations, counted
@@ -422,21 +422,21 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #         assert layer_flops(kind, 200, 64) == counted(make_layer(kind, 64), x)
 # print("the formulas equal torch's count")
 # sizes = [64 * 2**i for i in range(8)]  # 64 to 8,192
-# for d in (64, 1024, 512):
+# for d in (64, 1024, 512):  # the last one is drawn
 #     curves = {kind: [layer_flops(kind, n, d) / n / 1e6 for n in sizes]
 #               for kind in KINDS}
 #     meet = crossing(sizes, curves["self-attention"], curves["recurrent"])
 #     assert abs(meet - d) < 0.01 * d
 #     print(f"d = {d:4}: the recurrent layer has fewer FLOPs from n = {meet:.0f} on")
-# title = f"d = {d}, k = 3, r = 32: the full table is dearer from n = {meet:.0f} on"
-# ax = growth(sizes, curves, "million FLOPs a position", title)
+# title = f"d = {d}: attention is dearer than recurrence from n = {meet:.0f} on"
+# ax = growth(sizes, curves, "million FLOPs a position (k = 3, r = 32)", title)
 # ax.set_yticks([2, 3, 4, 6, 10, 20])
 # mark_sizes(ax, [meet])
 
 # %% [markdown]
 # The paper's argument is that $n$ is usually smaller than $d$, and then self-attention is cheaper than recurrence. With all constants, both meet
-# **exactly at $n = d$**. (An LSTM has eight matrices and meets attention at $2d$.) The paper's sentences had about 30 tokens, and
-# $d$ was 512. Below 96 positions, $3r$, restricted attention costs more than the full table, because its windows overlap.
+# **exactly at $n = d$**. (An LSTM has eight matrices and meets attention at $2d$.) The English sentences on which the paper tests have
+# 23 words on average ([10](10_data.ipynb)), and $d$ was 512. Below 96 positions, $3r$, restricted attention costs more than the full table, because its windows overlap.
 #
 # Section 4 has one more rival, the *separable* convolution. Each of the $d$ numbers is convolved with $k$ weights of its own, then one matrix mixes them: $2knd + 2nd^2$. Even with $k = n$, says the paper, its complexity is that of self-attention with the network after it. With all constants:
 
@@ -450,7 +450,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #     def forward(self, x):  # (B, n, d) -> the same
 #         return self.mix(self.each(x.transpose(1, 2)).transpose(1, 2))
 #
-# n, d = 65, 64
+# n, d = 65, 64  # odd, so that a window of n has a middle
 # for k in (3, n):
 #     flops = counted(Separable(d, k), torch.randn(1, n, d))
 #     assert flops == 2 * k * n * d + 2 * n * d**2
@@ -478,7 +478,8 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # for ax, mode in zip(plotting.new_axes(5.2, 4, columns=2), live):
 #     curves = {kind: [1000 * seconds for seconds in live[mode][kind]["seconds"]]
 #               for kind in KINDS}
-#     growth(sizes, curves, "milliseconds", f"{mode}, here, d = 128", ax, markers=True)
+#     title = f"{mode}, d = 128: self-attention is steepest"
+#     growth(sizes, curves, "milliseconds here", title, ax, markers=True)
 # law = [5 * n**1.7 for n in sizes]
 # assert abs(exponent(sizes, law) - 1.7) < 1e-9
 # memory = {kind: exponent(sizes, live["training"][kind]["bytes"]) for kind in KINDS}
@@ -487,7 +488,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #       + ", ".join(f"{p:.2f} ({kind})" for kind, p in memory.items()))
 
 # %% [markdown]
-# In sequences this short, starting operations takes a good part of the time. So
+# These sequences are short, and the layers narrow. So
 # `python -m transformer.experiments.complexity` went on to $n = 8{,}192$ with the paper's $d = 512$:
 
 # %% tags=["active-ipynb"]
@@ -499,12 +500,13 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #                    if (row["mode"], row["layer"]) == (mode, kind)] for kind in KINDS}
 #
 # forward, training = column("forward", "seconds"), column("training", "seconds")
-# memory = {kind: [size / 2**20 for size in sizes_]
-#           for kind, sizes_ in column("training", "bytes").items()}
-# panels = [("time, forward", "seconds", forward), ("memory, training", "MiB", memory),
-#           ("time, training", "seconds", training)]
+# memory = {kind: [size / 2**20 for size in held]
+#           for kind, held in column("training", "bytes").items()}
+# panels = [("forward: self-attention is steepest", "seconds", forward),
+#           ("training: self-attention is steepest", "seconds", training),
+#           ("memory: n² for self-attention unless fused", "MiB", memory)]
 # for ax, (title, unit, curves) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
-#     growth(sizes, curves, unit, f"{title}, d = {d}", ax)
+#     growth(sizes, curves, unit, title, ax)
 #     add_slopes(ax, sizes, curves)
 # print("exponents of n      table   FLOPs  forward  training  memory")
 # for kind in KINDS:
@@ -516,13 +518,14 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # for mode, seconds in (("forward", forward), ("training", training)):
 #     meet, fused = (crossing(sizes, seconds[kind], seconds["recurrent"])
 #                    for kind in KINDS[:2])
-#     print(f"{mode}: the GRU is faster from n = {meet:,.0f} on, {fused:,.0f} if fused")
+#     print(f"{mode}: the GRU is faster than self-attention from n = {meet:,.0f} on, "
+#           f"than the fused kernel from {fused:,.0f}")
 
 # %% [markdown]
 # The linear rows are linear. By FLOPs, self-attention stands at 1.72 and not at 2, because the projections are still half of the work at $n = 2d$, and the fused
 # kernel follows that count. The written-out form is steeper, 2.60. Why?
 #
-# A suspect is memory. Each call makes new tables of $8 n^2$ numbers, for which the system has to find pages and fill them
+# A suspect is memory. Each call makes new tables of $8 n^2$ numbers (for 8 heads), for which the system has to find pages and fill them
 # with zeros. `ReusedTables` writes into tables made beforehand instead:
 
 # %%
@@ -551,7 +554,7 @@ class ReusedTables:
 # attends = {"fresh": scaled_dot_product_attention, "reused": ReusedTables(),
 #            "fused": kernel_attention}
 # layers = {name: SelfAttention(512, 8, attend=attends[name]) for name in attends}
-# print("nanoseconds a pair of positions: of the program + of the system for it")
+# print("nanoseconds for each pair of positions: program + operating system")
 # for n in (512, 1024, 2048):
 #     x, calls, said = torch.randn(1, n, 512), (2048 // n) ** 2, []
 #     for name, layer in layers.items():
@@ -629,7 +632,7 @@ class ReusedTables:
 # assert curves["recurrent"][-1] > 1.3 * curves["recurrent"][0]
 
 # %% [markdown]
-# Left: the more vectors share a weight that is read, the faster the processor multiplies, and only with many of them are two threads faster than one. Right (one thread, $n = 32$): so a batch helps the recurrent layer most. (Half
+# Left: the more vectors share a weight that is read, the faster the processor multiplies, and only with many of them are two threads faster than one. Right (one thread, $n = 32$): so a batch helps the recurrent layer more than attention. (Half
 # of a GRU's work needs only the inputs, and is done for all positions at once.)
 #
 # A GPU has thousands of processors, so it needs far more work at once to be busy. That is the paper's complaint in Section 1: long
@@ -640,7 +643,7 @@ class ReusedTables:
 # ## Why does BERT stop at 512, and what does O(n²) cost in practice?
 #
 # BERT's positions are a learned table of 512 rows ([07](07_positions.ipynb)), so token 513 has none. It was
-# not made longer because of the cost: nine tenths of BERT's training steps even used 128 tokens (Devlin et al., 2019). Here are the time a token in the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
+# not made longer because of the cost: nine tenths of BERT's training steps even used 128 tokens (Devlin et al., 2019). Here are the training time a token of one layer, from the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
 # layers, 12 heads, $n^2$ pairs and 32 sequences.
 
 # %% tags=["active-ipynb"]
@@ -666,7 +669,7 @@ class ReusedTables:
 
 # %% [markdown]
 # Memory ends the full table. The fused kernel (FlashAttention; Dao et al., 2022) computes it piece by piece, and
-# again in the backward pass: its memory is linear, and time ends it. Restricted attention goes further than both. So today's models read 100,000 tokens and more, and pay in time.
+# again in the backward pass: its memory is linear, and time ends it. Restricted attention goes further than both. With fused kernels today's models read 100,000 tokens and more, and pay in time.
 
 # %% [markdown] tags=["question-02"]
 # ## Is attention just smart brute force? What if we prune?
@@ -725,15 +728,16 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 #           for name, by in rules.items()}
 # four = {name: values[2] for name, values in curves.items()}
 # labels = ("keys kept for each query", "loss per token, nats")
-# title = "the four largest of about twelve weights nearly suffice"
+# title = "the four largest weights nearly suffice"
 # every = curves | {"all kept": [full] * 5}
 # plotting.lines(keeps, every, *labels, title, "xy", markers=True)
 # assert four["the largest"] < 1.2 * full < min(four["the nearest"], four["at random"])
-# print(f"loss {full:.3f} with all; with four: "
+# print(f"a source has {(source != 0).sum() / len(source):.0f} tokens on average")
+# print(f"loss {full:.3f} with all weights; with four: "
 #       + ", ".join(f"{value:.3f} ({name})" for name, value in four.items()))
 
 # %% [markdown]
-# The four largest of about a dozen weights do nearly the work of all, and the nearest four do not. But to know the largest, all scores have to
+# The four largest weights do nearly the work of all, and the nearest four do not. But to know the largest, all scores have to
 # be computed. **Pruning afterwards saves at most the product with $V$**, half of the $4n^2d$, and has to find the largest for it.
 #
 # To save more, a method must choose before it scores. One way is to sort (the Reformer; Kitaev et al., 2020): vectors that point the same way
@@ -762,6 +766,11 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
         in_order(q, from_q), in_order(k, from_k), in_order(v, from_k), r=r)
     return in_order(output, from_q.argsort())
 
+
+# %% [markdown]
+# For a test, each of 4,096 queries is nearly the key of a partner somewhere in the sequence, and wants the partner's number (always answering 0 has an
+# error of 1). A query and its partner's key may get different numbers in one sorting. So it is tried up to 16 times with new
+# directions, and each query keeps the answer of the try whose keys fitted it best. Beside it, `local_attention` looks at as many neighbours:
 
 # %% tags=["active-ipynb"]
 # n, r = 4096, 32
@@ -792,9 +801,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #       f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}")
 
 # %% [markdown]
-# Each query is nearly the key of a partner somewhere among 4,096 positions, and wants the partner's number (always answering 0 has an error of 1).
-# The nearest keys are of no use. Sorting finds the partner, unless query and key got different numbers; so it is tried again
-# with other directions, and the answer whose keys fitted best is kept. The price: a model must learn to let what
+# The nearest keys are of no use, and with enough tries sorting finds nearly every partner. The price: a model must learn to let what
 # belongs together point the same way.
 #
 # ## Can one see what it does?
@@ -809,7 +816,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # What held: linear rows are linear, only recurrence waits, and the paths of attention and recurrence are exact. Footnotes:
 #
 # 1. *Self-attention's exponent*: by count below 2 while the projections weigh; by the clock it depends on memory, and once was above.
-# 2. *The crossing with recurrence*: at $n = d$ by count, later by the clock, because steps that wait cost more than their FLOPs.
+# 2. *The crossing with recurrence*: at $n = d$ by count; for one sequence later by the clock, because steps that wait cost more than their FLOPs.
 # 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers.
 # 4. *The restricted path*: about $2n/r$ with the paper's $r$, since a layer carries a signal half a window far. The O drops the 2.
 # 5. *Memory*: not in the table, and the first to end.
