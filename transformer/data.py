@@ -35,7 +35,7 @@ from transformer.checks import check_texts
 from transformer.corpora.windows import windows
 from transformer.files import load_bpe
 
-WORD = re.compile(r"\w+|[^\w\s]")
+WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -139,7 +139,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 # plotting.bars(ratios, "corpus", "per cent of pairs", title)
 # for row in compared:
 #     print(f"{row['corpus']:13} empty {row['empty']:.2%}, equal {row['same']:.2%}, "
-#           f"ratio over 2 where both have 5 words {row['long over 2']:.2%}")
+#           f"ratio over 2 where both have 5 words or more {row['long over 2']:.2%}")
 
 # %% [markdown]
 # The ratio finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
@@ -260,6 +260,8 @@ WORD = re.compile(r"\w+|[^\w\s]")
 
 # %%
 SPECIALS = ("<pad>", "<s>", "</s>")
+# A word or a mark, with the space before it; other white space, which (third part)
+# leaves its last place to the word that follows
 PRE_TOKEN = r" ?[\p{L}\p{N}_]+| ?[^\s\p{L}\p{N}_]|\s+(?!\S)|\s+"
 
 
@@ -288,12 +290,13 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
 # ours = merges[:300]
 # same = len(set(ours) & set(library))
 # first = next((i for i in range(300) if ours[i] != library[i]), 300)
-# print(f"{same} of our 300 merges are the library's, the first {first} in its order")
+# print(f"{same} of our 300 merges are the library's, the first {first} in its order;")
+# print(f"then ours is {' + '.join(ours[first])}, its {' + '.join(library[first])}")
 # assert same >= 285 and first >= 20
 
 # %% [markdown]
-# They part where two pairs are equally frequent: after 118 merges "_q" and "qu" are ("q" never stands without either), and
-# each program takes another one first.
+# They part where two pairs are equally frequent: in this corpus each "q" has a space before it and a "u" after it, and
+# each program takes another of the two pairs first.
 #
 # A tokenizer goes from text to ids and back. It gives each text one space before its first word, so that a word is
 # the same token at the start of a sentence and inside it; `decode` takes the space away again.
@@ -374,7 +377,8 @@ class Tokenizer(BytePairs):
 # for text in ("The gardener opened the bottle.", "Der Gärtner öffnete die Flasche.",
 #              "unbelievably"):
 #     words = tokenizer.word_of_each_piece(text)
-#     print(" | ".join(tokenizer.pieces(text)), "   words", words)
+#     pieces = [piece.replace(" ", "_") for piece in tokenizer.pieces(text)]
+#     print(" | ".join(pieces), "   words", words)
 #
 # nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé",
 #          "e\u0301 \u2028 \x00", "</s> <pad>", "don't ... _x_"]
@@ -405,13 +409,13 @@ class Tokenizer(BytePairs):
 # plotting.lines(sizes, curves, "types in the vocabulary, V", "tokens a word", title,
 #                log="x", markers=True)
 # for row in vocabularies:
-#     if row["V"] == 8000:
-#         print(f"{row['corpus']:9} V = 8,000: {row['tokens']:.1f} tokens for the "
-#               f"{row['words']:.1f} words of a validation sentence")
+#     if row["V"] in (8000, 32_000):
+#         print(f"{row['corpus']:9} V = {row['V']:6,}: {row['tokens']:.1f} tokens "
+#               f"for the {row['words']:.1f} words of a validation sentence")
 
 # %% [markdown]
-# All curves fall steeply at first, and from about 8,000 types on there is little left to gain: with 32,000 types nearly every word is one token. Europarl's
-# many different words need more types than captions do. The curve of the bundled corpus ends where nothing is left to merge. The recipes of this book take
+# All curves fall steeply at first. From about 8,000 types on captions and everyday sentences have little left to gain, while Europarl, which has
+# the most unseen words in the table above, goes on falling: with 32,000 types nearly every word is one token. The curve of the bundled corpus ends where nothing is left to merge. The recipes of this book take
 # 3,500 types for the bundled corpus, 6,000 for Multi30k and 8,000 for Tatoeba; we have not measured how BLEU depends on V.
 #
 # ## Types that both languages share
@@ -430,7 +434,7 @@ class Tokenizer(BytePairs):
 
 # %% [markdown]
 # While there are few types, most of them are short pieces that occur in both languages. Later merges make whole words, which
-# belong to one language. Names, numbers and punctuation stay common; at 32,000 types, 12% of those used are. (The rest of each V
+# belong to one language. At 32,000 types, 12% of those used are still common, such as punctuation and names. (The rest of each V
 # are bytes that do not occur, and merges that were only a step to longer ones.)
 #
 # ## Marks and batches
@@ -516,13 +520,13 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 #
 # If every batch had the same number of *sentences*, a batch of long ones would cost ten times the memory and time of a batch of
 # short ones. Section 5.1 puts sentences of similar length together, about 25,000 source tokens and as many target tokens
-# a batch. The paper does not say whether padding counts. **Deviation:** here it does, because every *place* in a batch costs time:
-# the number of sentences times the longest sentence of either side is at most `batch_tokens`.
+# a batch. The paper does not say whether padding counts. **Deviation:** here it does, because every *place* in a batch costs time.
+# A batch has at most `batch_tokens` places a side: the number of its sentences times the longest sentence of either side.
 
 # %% [markdown]
-# A pair has two lengths. So pairs are ordered by the longer of their sides, and among equals by the difference of the
-# sides: upwards where the longer side is odd, downwards where it is even, so that neighbours are similar on both sides everywhere. Batches are cut
-# from this order, each filled up before the next begins; its last pair is the longest.
+# A pair has two lengths. Pairs are ordered by the longer side, and those that agree in it by the difference of the two sides: upwards if
+# the longer side is an odd number, downwards if it is even. So the order does not jump back where the longer side grows by one, and neighbours are similar on
+# both sides everywhere. Batches are cut from this order, each filled up before the next begins; its last pair is the longest.
 
 # %%
 def similar_order(
@@ -632,9 +636,13 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # for name, chosen in (("similar lengths", similar), ("at random", mixed[:len(similar)])):
 #     real = (collate([encoded[i] for i in chosen]).target != tokenizer.pad_id).float()
 #     title = f"{name}: {1 - real.mean():.0%} of {real.numel():,} places are padding"
-#     panels.append((title, real, None, None))
+#     down, along = ([n if n % 10 == 0 else "" for n in range(N)] for N in real.shape)
+#     panels.append((title, real, along, down))
 # plotting.heatmaps(panels, across=2, width=4.2, height=3.6, largest=1,
 #                   labels=("place in the sentence", "sentence"));
+
+# %% [markdown]
+# How much padding is there in four ways of making batches, the first three of which make equally many?
 
 # %% tags=["active-ipynb"]
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T
@@ -654,7 +662,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #       f"at random {share['random']:.0%}")
 
 # %% [markdown]
-# The first three ways make equally many batches. In the last every sentence is filled up to the longest of the corpus, which tempts
+# With a fixed length every sentence is filled up to the longest of the corpus, which tempts
 # people to cut long sentences: then their end mark is gone, and a model cannot learn from them when to stop.
 #
 # Many older tutorials make vocabularies and batches with torchtext, which is no longer developed. [Notebook 90](90_vocabulary.ipynb)
