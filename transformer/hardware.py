@@ -89,7 +89,7 @@ def choose_device(name: str = "auto") -> torch.device:
 # ## How precise must a number be?
 #
 # A number in fp32 takes 4 bytes. GPUs multiply 2-byte numbers several times faster. There are two kinds. **fp16** has 5 bits
-# for the exponent: below $3 \cdot 10^{-8}$ everything becomes 0, and many gradients are smaller. **bf16** has the exponent of
+# for the exponent: below $3 \cdot 10^{-8}$ everything becomes 0, and gradients can be smaller. **bf16** has the exponent of
 # fp32 and fewer digits: nothing vanishes, all is rougher.
 
 # %% tags=["active-ipynb"]
@@ -304,12 +304,12 @@ def wait_for(device: torch.device) -> None:
 # %% tags=["active-ipynb"]
 # precision = choose_precision(device)
 # rate = matmul_rate(device, precision, rounds=100)
-# threads = torch.get_num_threads()
-# print(f"{rate / 1e9:,.0f} GFLOP/s in {precision}, {threads} threads on a CPU")
+# where = f"{torch.get_num_threads()} threads on a CPU" if device.type == "cpu" else gpu
+# print(f"{rate / 1e9:,.0f} GFLOP/s in {precision}, {where or device}")
 
 # %% [markdown]
 # Not every product is as fast. The numbers must also be fetched from memory: a matrix of $n \times n$ times one of $n \times m$ takes $2n^2m$ FLOPs, and
-# reads or writes $n^2 + 2nm$ numbers. The FLOPs a number are called *arithmetic intensity*. Training multiplies weights with all tokens of a batch at once (large $m$);
+# reads or writes $n^2 + 2nm$ numbers. The FLOPs for each number (or each byte) are called *arithmetic intensity*. Training multiplies weights with all tokens of a batch at once (large $m$);
 # writing a translation multiplies the same weights with one token (small $m$). One matrix, times more and more vectors:
 
 # %% tags=["active-ipynb"]
@@ -322,7 +322,7 @@ def wait_for(device: torch.device) -> None:
 # torch.set_num_threads(threads)
 # for m, seconds in times.items():
 #     flops, best = 2 * n * n * m, min(seconds)
-#     print(f"{m:3} vectors: {flops / (n * n + 2 * n * m):4.0f} FLOPs a number, "
+#     print(f"{m:3} at once: {flops / (n * n + 2 * n * m):4.0f} FLOPs a number, "
 #           f"{1e3 * best:6.2f} ms, {flops / best / 1e9:,.0f} GFLOP/s")
 # assert min(times[256]) / 256 < min(times[1]) / 2
 # print("one of 256 vectors takes under half of the time that it takes alone")
@@ -338,7 +338,8 @@ def wait_for(device: torch.device) -> None:
 # %% [markdown]
 # ## How long would the paper's run take here?
 #
-# The paper's base model: 100,000 updates, 25,000 tokens a side each. At 30 tokens a sentence that is 833 pairs an update.
+# The paper's base model: 100,000 updates, 25,000 tokens a side each. We take 30 tokens a sentence, somewhat more than the 23 words of the paper's test sentences
+# ([10](10_data.ipynb)); that makes 833 pairs an update.
 
 # %%
 # The part of a machine's rate that a whole training loop reaches: a guess, about what
@@ -367,7 +368,8 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU would need many months, or years. For eight P100 the estimate is 0.44 days, and the paper's own figure is 0.5 days (12 hours). The FLOPs in its
+# A CPU would need many months, or years. The lines for GPUs are forecasts from their data sheets: the page shown here was run on a CPU. For eight P100
+# 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this is no proof, as our third was guessed from such runs. The FLOPs in its
 # Table 2, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
 # the share of the hardware's rate that went into products is:
 
@@ -380,7 +382,8 @@ def estimate_seconds(
 #           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
 
 # %% [markdown]
-# This share is called **model FLOPs utilisation**. Big reaches more of it than base, as its matrices are larger; a single guess such as our third fits neither of them exactly.
+# This share is called **model FLOPs utilisation**. Big reaches more of it than base. Its matrices are larger, which may be the reason; we have not tested that. A single guess such as our third
+# fits neither of them exactly.
 # While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
 # %%
@@ -414,7 +417,7 @@ class Meter:
 # ## How much memory?
 #
 # Two things fill it. The *state* has a fixed size: weights, gradients and Adam's two averages, 16 bytes a parameter in fp32. The *activations* are what the forward pass keeps for the
-# backward pass, and grow with the batch. Torch says what it keeps (`saved_tensors_hooks`), and on the `meta` device it takes no memory to ask. Here is the
+# backward pass, and grow with the batch. Torch says what it keeps (`saved_tensors_hooks`), and on the `meta` device, where tensors have shapes but no numbers, it takes no memory to ask. Here is the
 # paper's batch of 25,000 tokens a side, in the base model, in sentences of 30 tokens and of 1,000:
 
 # %% tags=["active-ipynb"]
@@ -447,9 +450,9 @@ class Meter:
 #           f"logits and loss {(everything - layers) / 1e9:.1f} GB")
 
 # %% [markdown]
-# The layers of the base model keep about ten thousand numbers a token and layer, so that the activations of this batch take ten times the memory of the state; the paper spread them over eight
-# GPUs. In long sentences the tables of attention weights come on top, with a number for each pair of positions. The logits take as much as three of the state.
-# A batch that does not fit can be taken in parts, whose gradients are added up (the check at the end); and shorter numbers halve most of the activations.
+# The layers of the base model keep about ten thousand numbers a token and layer, so that the activations of this batch take nearly twelve times the memory of the state; the paper spread them over eight
+# GPUs. In long sentences the tables of attention weights come on top, with numbers for each head and pair of positions. Logits and loss take nearly four times the state.
+# A batch that does not fit can be taken in parts, whose gradients are added up ("A batch in parts" below); and shorter numbers halve most of the activations.
 #
 # `peak_memory` tells what a run has needed; the progress bar of [notebook 14](14_training.ipynb) shows it.
 
@@ -548,12 +551,13 @@ def peak_memory(device: torch.device) -> float:
 # print("both processes have the same weights; "
 #       f"those of one process alone differ by {difference:.0e}")
 # for batch, ran in ((512, first), (4096, trained_by(2, 4096)[0])):
-#     parts = [f"{ran[part]:.1f} ms {part}"
-#              for part in ("computing", "waiting", "exchanging")]
-#     print(f"batch of {batch:5,}, an update:", ", ".join(parts))
+#     times = {part: ran[part] for part in ("computing", "waiting", "exchanging")}
+#     share = times["exchanging"] / sum(times.values())
+#     said = ", ".join(f"{ms:.1f} ms {part}" for part, ms in times.items())
+#     print(f"batch of {batch:5,}, an update: {said} ({share:.0%} of it)")
 
 # %% [markdown]
-# What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So a large batch makes the exchange cheap. The process that is ready first
+# What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So in a large batch the exchange is a smaller part of the time. The process that is ready first
 # waits for the other.
 #
 # Torch does the same with one process a GPU, started by `torchrun`. The processes talk through a library: NCCL between GPUs, Gloo between CPUs.
@@ -567,7 +571,7 @@ def peak_memory(device: torch.device) -> float:
 # number. The number of processes changes the time, and not the result beyond rounding.
 
 # %% [markdown]
-# ## Checks
+# ## A batch in parts
 #
 # **Parts of a batch add up to the batch**, but only if each part's loss is a *sum*, and the division by the number of target
 # tokens comes at the end. The mean of the parts' means is another number as soon as the parts differ in length:
