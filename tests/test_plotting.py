@@ -140,7 +140,7 @@ def test_words_of_diagrams_and_trees():
     assert described(diagrams.flow(boxes, [("a", "b", 0)], [(0, -0.2, 1.2, "N times")])).startswith(
         "Written in it: N times; first; second box")
     assert described(trees.hypotheses({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")) == (
-        "Written in it: <s>; a  0.50; b  0.25.")
+        "Written in it: <s>; a  50.0%; b  25.0%.")
 
 
 def test_words_stay_few():

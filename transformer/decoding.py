@@ -137,7 +137,10 @@ class KeyValueCache:
 
     def update(self, k: Tensor | None = None,
                v: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new positions, if any; return all there are."""
+        """Add the keys and values of new positions, if any; return all there are.
+
+        The source has new ones once only: later steps call this with none.
+        """
         if k is not None:
             self.k = append(self.k, k, self.length)
             self.v = append(self.v, v, self.length)
@@ -247,12 +250,12 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 
 # %% [markdown]
 # Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
-# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types there are 168,000 extensions a sentence. To sort
-# fewer, `extend` rates each token by the best extension that it makes, and goes on with the $2K$ best tokens. Above the extensions of any other
-# token stand $2K$ better ones.
+# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types a sentence has 168,000 extensions, too many to sort. So
+# `extend` first rates each token by the best extension that ends with it, and keeps the $2K$ best tokens. An extension with any other token is no loss:
+# each of the $2K$ kept tokens has one that is at least as good.
 #
-# The picture after it shows the first steps of our sentence with $K = 2$: the three best candidates of each step, with the
-# probability of the whole beginning, those kept in bold.
+# The picture after it shows the first steps of our sentence with $K = 2$: the three best extensions of each step, with the
+# probability of the whole beginning. The two that are kept are bold.
 
 
 # %%
@@ -286,6 +289,7 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
 # tree, kept = {}, []
 # with torch.no_grad():
 #     for _ in range(4):
+#         # a new state that reads each beginning anew: no row has to move
 #         state = model.start(source.expand(beam.shape[1], -1), KeyValueCache)
 #         log_probs = next_log_probs(model, beam[0], state)[None]
 #         candidates, best, _ = extend(beam, log_ps, log_probs, K=2)
@@ -297,8 +301,8 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
 # ax.set_title("the second-best beginning after two steps is the best after three");
 
 # %% [markdown]
-# *B ad* leads after two steps. But *B ade* goes on with *te* almost surely, so its probability hardly falls (0.05 to 0.04), while that of
-# *B ad* falls from 0.07 to 0.02. After three steps *B ade te* is ahead, and the greedy search has dropped it by then.
+# *B ad* leads after two steps. But *B ade* goes on with *te* almost surely, so its probability hardly falls (4.7% to 4.4%), while that of
+# *B ad* falls from 7.3% to 2.3%. After three steps *B ade te* is ahead, and the greedy search has dropped it by then.
 #
 # Finished hypotheses have different lengths. To compare them, the search divides $\log P$ by a *length penalty*,
 # which Google's earlier translator GNMT (Wu et al., 2016) introduced and the paper takes over with $\alpha = 0.6$. For an output $Y$ of $|Y|$ tokens and a
@@ -461,8 +465,8 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # print("a beam of 1 is greedy search, and the beam of 4 finds the past tense")
 
 # %% [markdown]
-# *Badete* is right, and twice as likely as the greedy output. The others are *Badet* and two wrong verbs, and all four differ in nothing but
-# the verb.
+# *Badete* is right, and twice as likely as the greedy output, which comes second. Then follow a wrong verb and *Bante*, which is no word. All four
+# differ in nothing but the verb.
 #
 # For many sentences there is `translate` (`transformer/search.py`). It sorts sentences by length and cuts batches so that the caches stay within a
 # bound on memory.
@@ -486,7 +490,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # %% [markdown]
 # Without a penalty, the likeliest output that the search finds breaks off after three words. The model gives this end a small probability
 # ($\log P = -7.0$), but the 28 tokens of the whole sentence cost more together ($-9.6$). The penalty of 0.6 lets the whole sentence win,
-# although its last words are wrong.
+# although its end is wrong (the theatre is missing).
 #
 # How strong is $\alpha = 0.6$? With one more token, $lp$ grows by this part of itself:
 #
@@ -534,8 +538,8 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 #
 # ## Averaging checkpoints
 #
-# The last updates of a training move the weights to and fro, as each batch asks for something else. The mean of
-# several checkpoints lies in the middle of these moves. The paper averages the last 5 (base) or 20 (big).
+# Each batch asks for something else, so the weights at the end of a training depend on which batches came last. The mean of
+# several checkpoints depends on them less. The paper averages the last 5 (base) or 20 (big).
 
 
 # %%
@@ -567,7 +571,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 
 # %% [markdown]
-# A small model learns to say rows of digits (written as words) backwards. It is stopped early, with a checkpoint every ten updates. What share of new rows
+# A small model learns to say rows of digits (written as words) backwards. It is stopped early, with a checkpoint every ten updates. What share of 300 new rows
 # does each of the last five get right, and what share their mean?
 
 # %% tags=["active-ipynb"]
@@ -651,8 +655,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print(theirs.signature)
 
 # %% [markdown]
-# The first "red" is right, and the second counts as an error, because the reference has only one. A sentence has many good
-# translations, so scores near 100 are rare: the paper's best are 28.4 (German) and 41.8 (French).
+# The first "red" is right, and the second counts as an error, because the reference has only one. The bundled grammar has one right translation for
+# each sentence. A real sentence has many, and the reference is one of them, so real scores are far from 100: the paper's best are 28.4 (German) and 41.8 (French).
 #
 # How text is cut into words changes the score, so sacreBLEU (Post, 2018) fixes it, and its *signature* says how: one reference, case kept,
 # the tokeniser 13a, and so on. A score should be reported with it.
@@ -682,7 +686,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 # %% [markdown]
 # One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting (the first leaves „ at its word, so that „Die is not Die), and become
-# right when somebody replaces the quotes of the reference. Splitting compounds adds easy words.
+# right when somebody replaces the quotes of the reference. The last way also counts
+# the parts of compounds: *Adresse* is right there, in spite of *Email*.
 
 # %% [markdown]
 # The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the
@@ -718,14 +723,16 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # for name, values in differences.items():
 #     print(f"{name:27}", interval(values))
 # title = "one difference is clear of 0, the other is not"
-# plotting.histograms(differences, "difference in BLEU, 1000 draws", title);
+# ax = plotting.histograms(differences, "difference in BLEU, 1000 draws", title)
+# ax.axvline(0, color="black", linewidth=1);
 
 # %% [markdown]
 # The interval of one system is more than five points wide, and yet the paired interval of the first difference is clear of 0: hard sentences are hard for both
 # systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these, and between greedy
 # search and a beam of 4 these 200 sentences do not decide. Whoever tries many pairs must ask for more
-# than 95%. The program sacreBLEU has this test as `--paired-bs`.
-#
+# than 95%: of twenty pairs without a difference, one looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`.
+
+# %% [markdown]
 # ## Checks
 #
 # **Scores are true.** The search adds up $\log P$ step by step, with caches and with rows that move. One forward pass over each

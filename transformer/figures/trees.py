@@ -6,7 +6,8 @@ from transformer.plotting import COLOURS, new_axes
 def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
     """Beginnings of a sentence as a tree from left to right.
 
-    values maps a path (a tuple of labels) to a number beside its last label; bold lists paths.
+    values maps a path (a tuple of labels) to a share, written beside its last label in per cent;
+    bold lists paths.
     """
     order = list(values)
     children = {path: [p for p in values if p[:-1] == path] for path in [(), *values]}
@@ -20,7 +21,7 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
     for path in children:
         kept = path in bold or not path
         colour = "black" if kept else "dimgrey"
-        label = f"{path[-1]}  {values[path]:.2f}" if path else root
+        label = f"{path[-1]}  {values[path]:.1%}" if path else root
         ax.text(len(path), y[path], label, ha="center", va="center", color=colour,
                 fontweight="bold" if kept else "normal",
                 bbox={"boxstyle": "round", "fc": "white", "ec": colour})
