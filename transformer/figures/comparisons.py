@@ -102,7 +102,8 @@ def by_length(rows, title=""):
         families.setdefault(row["family"], []).append(row)
     axes = new_axes(4.2, 3.2, columns=len(panels), sharey=True)
     for ax, (place, families) in zip(axes, panels.items()):
-        groups = [f"{row['from']}-{row['to']}" for row in next(iter(families.values()))]
+        bounds = [(row["from"], row["to"]) for row in next(iter(families.values()))]
+        groups = [f"{a}-{b}" if a < b else str(a) for a, b in bounds]
         curves = {family: [row["bleu"] for row in own] for family, own in families.items()}
         lines(range(len(groups)), curves, "words of the source", "BLEU", place, ax=ax, markers=True)
         for own in families.values():

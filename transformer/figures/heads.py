@@ -3,7 +3,7 @@
 from transformer import plotting
 
 
-def one_a_panel(maps, places, size=4.0):
+def one_a_panel(maps, places, size=4.0, title=""):
     """Where single heads look: a panel for each (kind, layer, head) of each maps, counted from 0.
 
     maps: records with .labels(kind) and the weights (N, h, rows, columns) by kind; as many as
@@ -12,10 +12,13 @@ def one_a_panel(maps, places, size=4.0):
     panels = []
     for m, (kind, n, i) in zip(maps if len(maps) > 1 else maps * len(places), places):
         columns, rows = m.labels(kind)
-        title = f"{kind}, layer {n + 1}, head {i + 1}"
-        panels.append((title, getattr(m, kind)[n, i], columns, rows))
-    return plotting.heatmaps(panels, across=2, width=size, height=size, largest=1.0,
+        name = f"{kind}, layer {n + 1}, head {i + 1}"
+        panels.append((name, getattr(m, kind)[n, i], columns, rows))
+    axes = plotting.heatmaps(panels, across=2, width=size, height=size, largest=1.0,
                              labels=("looked at", "looks"))
+    if title:
+        axes[0].figure.suptitle(title)
+    return axes
 
 
 def of_word(maps, word, titles):
