@@ -41,6 +41,7 @@ from transformer.scores import bleu, score_report, scores
 from transformer.scoring import score_run
 from transformer.search import translate
 from transformer.training import TrainingConfig
+from transformer.translation import seconds_an_update
 from transformer.weights import load_weights
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
@@ -174,6 +175,13 @@ def test_updates_are_timed(minutes, said, monkeypatch, capsys):
         now[0] += steps.get(step, 3)
         optimizer.step()
     assert capsys.readouterr().out == f"20 updates timed: {said} (h:mm:ss)\n"
+
+
+def test_a_plan_does_not_stop_where_the_run_would():
+    """Twenty updates are timed even where the run itself has time for one."""
+    brief = dataclasses.replace(TRAINING, minutes=1e-6)
+    e = Experiment(model=TransformerConfig(300, **TINY), training=brief)
+    assert 0 < seconds_an_update(e, read_corpus("bundled", "train")[:200], torch.device("cpu")) < 60
 
 
 # Training

@@ -11,7 +11,7 @@
 #
 # All parts of the paper's Section 6.1 come together here: you will train a translator, watch four sentences become German, score
 # it, average it, search with it, type a sentence of your own and see where the model looks. Without a GPU the page trains
-# for half a minute on the bundled corpus; in Colab, on a GPU, it trains for 20 to 50 minutes on real text. Reading takes half an hour.
+# for about a minute on the bundled corpus; in Colab, on a GPU, it trains for 20 to 50 minutes on real text. Reading takes half an hour.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -154,14 +154,15 @@ from transformer.training import train
 def seconds_an_update(e: Experiment, pairs: list, device) -> float:
     """Median seconds of twenty updates of an experiment's model; nothing is kept.
 
-    pairs: some of its sentence pairs; they also make a vocabulary for the trial.
+    It stops after five minutes: then of those that were done. pairs: some of its
+    sentence pairs; they also make a vocabulary for the trial.
     """
     texts = (text for pair in pairs for text in pair)
     tokenizer = Tokenizer.train(texts, e.model.vocab_size)
     c = replace(e.model, vocab_size=tokenizer.vocab_size)
     encoded = [pair for pair in encode_pairs(tokenizer, pairs)
                if max(map(len, pair)) <= c.max_positions]
-    brief = replace(e.training, updates=21, save_every=1)
+    brief = replace(e.training, updates=21, minutes=5, save_every=1)
     log = train(build_fast(c).to(device), encoded, brief, **fast_training(brief, c))
     return float(np.median(np.diff([row["seconds"] for row in log])))
 
@@ -379,7 +380,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # trials = table("multi30k-alpha")
 # beams, greedy = trials[trials["beam"] == 4], trials[trials["beam"] == 1].iloc[0]
 # labels = {"validation.bleu_tokenized_lowercased": ("BLEU", "best at α = 1.6"),
-#           "validation.length": ("words over the references'", "too few words up to α = 1.8")}
+#           "validation.length": ("words over the references'", "too few, then too many")}
 # for ax, (name, (label, title)) in zip(plotting.new_axes(4.5, 3, columns=2),
 #                                       labels.items()):
 #     curves = {"beam 4": beams[name], "greedy": [greedy[name]] * len(beams)}
