@@ -111,7 +111,7 @@ def why_not() -> str | None:
 #
 # The oldest recipe has three steps. A function cuts a text into words. `build_vocab_from_iterator` counts them, keeps the most frequent ones and
 # numbers them. Every other word becomes `<unk>`. torchtext's own function, `basic_english`, writes everything in lower case, so
-# German nouns would lose their capitals. `get_tokenizer` also takes a function of ours, and the words here are those of the pattern `WORD`.
+# German nouns would lose their capitals. `get_tokenizer` also takes a function of ours, and the words here are those of the pattern `WORD` of notebook [10](10_data.ipynb).
 
 # %%
 MARKS = (*SPECIALS, "<unk>")
@@ -341,7 +341,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 
 # %% [markdown]
 # **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks two rules: byte pairs lose
-# nothing, and the others lose only what is unknown to them.
+# nothing, and of held-out sentences the others lose only what is unknown to them. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
+# at the beginning, turns a line break into a space, and takes the ligature ﬁ apart.)
 
 # %% tags=["active-ipynb"]
 # odd = ["two  spaces", " a space before", "a line\nbreak", "don't", "(so)", "ﬁne"]
@@ -475,8 +476,8 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates the shorter rows are ahead, since a sentence has fewer tokens to get right. (With one seed and few sentences this is
-# no ranking.) But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
+# After so few updates the shorter rows are ahead. Why, we have not separated: a sentence has fewer tokens to get right, and with whole words
+# `<unk>` stands for every rare one. (With one seed and few sentences this is no ranking.) But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
 # are not in the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercise
