@@ -25,9 +25,11 @@ from transformer.gold import (
     determiners,
     encode_turns,
     labelled_vectors,
+    likeliest_owner,
     made_up,
     next_words,
     noun_turns,
+    owner_shares,
     owner_turns,
     probe_accuracy,
     read_genders,
@@ -270,6 +272,15 @@ def test_link_baselines_by_hand():
                 example(Pronoun(3, 4, (4, 5)), GERMAN)]         # no noun before it
     assert link_baselines(examples) == {"chance": pytest.approx((1 / 3 + 3 / 2) / 4), "nearest noun": 0.5,
                                         "first noun": 0.5}
+
+
+def test_likeliest_owner_by_hand():
+    """In "x y z its w" x is a candidate once and the owner never, y in one of two cases, z once, never, w in its only case."""
+    examples = [example(Pronoun(3, 1, (0, 1, 2)), GERMAN), example(Pronoun(3, 4, (1, 4)), GERMAN)]
+    shares = owner_shares(examples)
+    assert shares == {"x": 0, "y": 0.5, "z": 0, "w": 1}
+    assert likeliest_owner(examples, shares) == 1
+    assert likeliest_owner(examples, {"y": 0.1}) == 0.5  # what training never saw comes last
 
 
 def test_separated_verbs_by_hand():

@@ -10,10 +10,10 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/19_visualization.ipynb)
 #
 # The paper ends with pictures of heads: one bridges a long distance, one finds what "its" refers to, one follows
-# the structure of a sentence. At the end you will have two such heads of a trained model, scores that say how
-# often each is right, and experiments that show what the translation takes from them. The bundled corpus makes this
-# possible: the grammar that wrote its sentences also wrote down which noun each "its" stands for. Reading takes
-# about 40 minutes, running it half a minute.
+# the structure of a sentence. At the end you will have three such heads of a trained model, scores that say how
+# often each is right, and for two of them experiments that show what the translation takes from them. The bundled corpus
+# makes this possible: the grammar that wrote its sentences also wrote down which noun each "its" stands for. Reading takes
+# about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -30,6 +30,7 @@ import torch
 from transformer.attention import padding_mask
 from transformer.gold import determiners, references
 from transformer.maps import KINDS, all_maps
+
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -68,7 +69,7 @@ from transformer.maps import KINDS, all_maps
 # %% [markdown]
 # In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
 # from *ihren* to *seinen*. Is the head the reason? The picture
-# cannot tell. So we change what the head puts out, and see whether the German changes. `MultiHeadAttention` has a place
+# cannot tell. So we change what the head puts out, and look at the German. `MultiHeadAttention` has a place
 # for the function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what
 # comes out. (Text and figures count layers and heads from 1, code counts from 0.)
 
@@ -77,8 +78,8 @@ def attention_of(model, kind, layer):
     """An attention module of a Transformer; kind is one of `KINDS`, layers from 0."""
     if kind == "encoder":
         return model.encoder.layers[layer].self_attention
-    layer = model.decoder.layers[layer]
-    return layer.cross_attention if kind == "cross" else layer.self_attention
+    decoder = model.decoder.layers[layer]
+    return decoder.cross_attention if kind == "cross" else decoder.self_attention
 
 
 @contextmanager
@@ -163,14 +164,14 @@ def pasted(head, rows, vectors):
 # Many pictures of decoders are off by one. When the decoder reads word $t-1$, it produces word $t$. We label a
 # row with the word **produced** there, and the columns of its self-attention with what it has **read**.
 #
-# In the page below you choose layer and head, and point at a word. `view(...).save("attention.html")` writes it
-# to a file.
+# In the page below you choose layer and head, and point at a word. (`view(...).save("attention.html")` keeps it.)
 
 # %% tags=["active-ipynb"]
 # both = maps[0]
 # for kind in KINDS:
 #     rows = getattr(both, kind).sum(dim=-1)
 #     assert torch.allclose(rows, torch.ones(rows.shape), atol=1e-5)
+# # a word in pieces sees its own first pieces, one column to the right: so 2, not 1
 # assert both.decoder.triu(2).abs().max() == 0
 # print("every row sums to 1; no step of the decoder sees a later word")
 # view(model, tokenizer, pair)
@@ -180,10 +181,10 @@ def pasted(head, rows, vectors):
 #
 # The noun that "its" refers to is called its *antecedent*. For every "its" we take all nouns that it might refer to,
 # the candidates, and see which one gets the largest weight: in the encoder (from "its" to the noun), in the decoder
-# (from the step that writes *ihren* to the German noun), or across (from that step to the English noun). The function
-# `references` lists the place of each "its" and of its German word, with the places of antecedent and candidates.
-# "His" and "her" are left out, because English has decided there already. The paper's Figure 4 shows two such heads. We
-# compare with three guesses: any candidate, the nearest before the pronoun, the first of the sentence.
+# (from the step that writes *ihren* to the German noun), or across (from that step to the English noun). "His" and "her"
+# are left out, because English has decided there already. The paper's Figure 4 shows two such heads. We compare with four
+# guesses: any candidate, the nearest before the pronoun, the first of the sentence, and the *likeliest owner*, the
+# candidate that in training is the antecedent in most of the cases where it could be.
 #
 # In this grammar the antecedent is always the subject of the clause that "its" stands in. Real English leaves more open.
 
@@ -206,7 +207,7 @@ def link(maps, kind, english, german):
 
 def link_hits(maps, examples, kind="encoder"):
     """(example, does "its" look most at its antecedent, of the candidates: (N, h))."""
-    hits = []
+    hits = []  # references gives the example's number, "its", and the German word
     for i, english, german in references(examples):
         weights, place = link(maps[i], kind, english, german)
         hits.append((i, (weights.argmax(dim=-1) == place).float()))
@@ -240,21 +241,27 @@ def link_baselines(examples) -> dict:
 # found = {kind: link_accuracy(validation_maps, validation, kind) for kind in KINDS}
 # titles = {f"{kind}: antecedent found": table for kind, table in found.items()}
 # heads.table(titles, largest=1.0)
+# shares = gold.owner_shares(read_bundled("train"))
+# guesses = link_baselines(validation)
+# guesses["likeliest owner"] = gold.likeliest_owner(validation, shares)
 # print(f"{len(references(validation))} times its; guesses:",
-#       {name: round(share, 2) for name, share in link_baselines(validation).items()})
+#       {name: round(right, 2) for name, right in guesses.items()})
+# owners = sum(share > 0 for share in shares.values())
+# print(f"in training {owners} of {len(shares)} candidate nouns are ever the owner")
 
 # %% [markdown]
-# One head of the encoder stands out, the head of the opening. In the decoder 2.4 finds the German noun most often, in
-# 77%, where the first noun of the sentence would be right in 72%.
+# Head 1.3 of the encoder stands out, but the likeliest owner is nearly as good a guess: in this grammar few nouns own
+# anything. The head is in the *first* layer, where each vector holds a word and its place and nothing about the
+# sentence, so it can only go by which words the nouns are and by where they stand.
 #
-# The encoder's head is in the *first* layer, where each vector holds a word and its place and nothing about the
-# sentence. So it can only go by which words the nouns are (some own things more often) and by where they stand.
-#
+# In the decoder 2.4 finds the German noun most often, in 77% of 43 cases; the first noun of the sentence is right in 72%.
+
+# %% [markdown]
 # ## The agreement head
 #
-# The ending of a German possessive agrees with *its own* noun: *ihr**en** Ball*, *ihr**e** Tasche*; articles
-# agree in the same way. The English word says nothing of that gender. So some head should link each article and
-# each possessive to the noun behind it. (Heads that follow such structure are the subject of the paper's Figure 5.)
+# The ending of a German possessive agrees with the noun *behind* it: *ihr**en** Ball*, *ihr**e** Tasche*; articles
+# agree in the same way. English says nothing of that noun's gender. So we look for a head that links each
+# article and each possessive to the noun behind it. (The paper's Figure 5 shows heads that follow such structure.)
 
 # %%
 def agreement_hits(maps, examples):
@@ -282,10 +289,9 @@ def agreement_hits(maps, examples):
 # ## Chosen on validation, scored on others
 #
 # The best of many heads is partly lucky on the sentences that chose it. The figures below were measured on new
-# sentences of the same grammar, none of them in the bundled files, by the command
-# `python -m transformer.experiments.circuit` (a few minutes), which keeps them in `data/runs/circuit.json`. After
-# ± stands half of a 95% interval. The *owner* is the noun that "its" stands for, the *owned* noun the one behind
-# it.
+# sentences of the same grammar, none of them in the bundled files, by
+# `python -m transformer.experiments.circuit`, which keeps them in `data/runs/circuit.json`. After
+# ± stands half of a 95% interval. The *owner* is the noun that "its" stands for.
 #
 # In 500 of the sentences the model is given the German up to the possessive and writes the next word. That word
 # has two parts, the stem (*sein* or *ihr*) and the ending. Each head is silenced in turn: what breaks?
@@ -296,21 +302,26 @@ def agreement_hits(maps, examples):
 # circuit.silent(record);
 
 # %% [markdown]
-# Head 1.3 carries the stem and not the ending. Without it the model writes *sein* nearly everywhere, which is still right
-# in about half of the sentences. Head 2.1 carries the ending and not the stem. The six others matter little to either.
-# Nor does head 2.4 of the *decoder*, which found the German noun in 77%: such a score does not show that a head is used.
+# The likeliest owner is right more often than the head: a table of words is enough here. But what the model uses is the
+# head. Head 1.3 carries the stem and not the ending. Without it the model writes *sein* nearly everywhere, which is still right
+# in about half of the sentences. Head 2.1 carries the ending and not the stem. Head 2.4 of the *decoder*, which found the
+# German noun in 77%, carries neither: such a score does not show that a head is used. Of all others one matters, decoder 2.1;
+# without it both parts suffer, and what it does we have not studied.
 #
-# What else depends on the two? The next cell draws all German words of 500 test sentences by class, and translates three
-# of the sentences without head 2.1:
+# What else depends on the two? The next cell draws which German words come right in 500 test sentences, by class, and
+# translates three of them, untouched and without head 2.1:
 
 # %% tags=["active-ipynb"]
 # circuit.by_class(record)
+# sources = [e.source for e in test[:3]]
+# untouched = translate(model, tokenizer, sources)
 # with edited(attention_of(model, "encoder", 1), silent(0)):
-#     print(*translate(model, tokenizer, [e.source for e in test[:3]]), sep="\n")
+#     broken = translate(model, tokenizer, sources)
+# for sentences in zip(untouched, broken):
+#     print(*sentences, sep="\n    2.1 silent: ")
 
 # %% [markdown]
-# The sentences keep their words and their order and lose their agreement: *die Orchester* should be *das Orchester*,
-# *keine Ball* should be *keinen Ball*, and *dem traurigen Königin* should be *der traurigen Königin*.
+# The sentences keep their words and their order and lose their agreement: *das Orchester* becomes *die Orchester*.
 #
 # ## Turn each head: does the German follow?
 #
@@ -328,8 +339,7 @@ def agreement_hits(maps, examples):
 
 # %% [markdown]
 # The possessive follows the two chosen heads and no other. (Stems that "follow" untouched are the model's errors.
-# A silent head also yields the other noun's form in about half of the sentences, because the model has to write
-# something.)
+# With a silent head the model has to guess.)
 #
 # Where the stem does not follow head 1.3, there are two explanations: the gender also takes another path, or the other
 # noun's value does not hold it. To separate them, the next cell sorts the sentences by whether any "its" refers to
@@ -344,8 +354,7 @@ def agreement_hits(maps, examples):
 # the pasted vector the same sentences follow. So no other path holds the stem back: what these nouns hand over
 # through head 1.3 does not say *ihr*, and without a sign the model writes *sein*.
 #
-# Turned to the *right* noun, the head also repairs nearly all of the model's wrong stems: they can be mended at
-# this one row.
+# Turned to the *right* noun, the head also repairs nearly all of the model's wrong stems.
 
 # %% [markdown] tags=["question-32"]
 # ## What does one vector of the encoder hold?
@@ -355,9 +364,9 @@ def agreement_hits(maps, examples):
 # discriminant analysis, which has a closed form.
 #
 # A good score may also mean that the probe learned its task by heart (Hewitt and Liang, 2019). Hence two
-# controls. In the last column the probe learns from shuffled labels. In the rows "made-up gender" each noun has a
+# controls. In the last column a probe of layer 2 learns from shuffled labels. In the rows "made-up gender" each noun has a
 # gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others. In the rows
-# "new noun" the probe learns from half of the nouns and is asked about the other half. The first column is the score of
+# "new noun" it learns from half of the nouns and is asked about the others. The first column is the score of
 # always giving the most common answer.
 
 # %%
@@ -418,10 +427,10 @@ def linear_probe(x, labels, unseen):
 
 # %% [markdown]
 # The embedding already holds the word, in most cases the place, and a noun's German gender: a probe reads this gender even
-# off nouns that it never saw, where the made-up one fails. (English hardly shows it; it can only come from the German that
+# off nouns that it never saw, where the made-up one fails. (English hardly shows it, so it will come from the German that
 # the model learned to write.) "Its" and "the" start without any knowledge of their nouns. After layer 1 "its" holds
-# the gender of its owner, and even which noun that is. After layer 2 "its" and "the" both hold the gender of the noun
-# behind them. Heads 1.3 and 2.1 lead us to expect both.
+# the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
+# behind them, as one would expect of heads 1.3 and 2.1.
 #
 # What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the" in
 # nine of ten cases, and yet with head 2.1 of layer 2 silent, four articles in ten go wrong.
@@ -433,8 +442,8 @@ def linear_probe(x, labels, unseen):
 # keys and values from the encoder. If that is so, a German word should look at the English word that it
 # translates. We take the largest weight of each row as a link and compare with the grammar's links by the
 # *alignment error rate*. With $A$ the links found and $G$ the grammar's, it is
-# $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect. Beside the heads stands a guess, the *diagonal*: German has the order of
-# the English words.
+# $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect. Beside the heads stands a guess, the *diagonal*: that German keeps the
+# order of the English words.
 
 # %%
 def alignment_error_rate(predicted, gold) -> float:
@@ -518,18 +527,19 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 #           ("the grammar's links", links)]
 # panels = [(*panel, *m.labels("cross")) for panel in panels]
 # plotting.heatmaps(panels, across=2, width=4.2, height=4.2, largest=1.0,
-#                   labels=("looked at", "produced"));
+#                   labels=("looked at", "produced", "weight"));
 
 # %% [markdown]
 # Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
-# (German commas have no English partner, so 0 cannot be reached.)
+# (German commas have no English partner, so 0 cannot be reached.) Through this head each step takes from the encoder's
+# output, above all, the vector of the word that it translates.
 #
 # ## Across many words (Figure 3)
 #
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
 # decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose
-# parts stand at least three words apart, and see where the step that writes the second part looks. Two guesses to compare
-# with: the second word of the sentence, where German main clauses have their verb, and any earlier word.
+# parts stand at least three words apart, and see where the step that writes the second part looks. Two guesses stand
+# beside it: the second word of the sentence, where German main clauses have their verb, and any earlier word.
 
 # %%
 def separated_verbs(examples, apart=3) -> list:
@@ -579,12 +589,11 @@ def look_back_hits(maps, examples):
 # assert accuracy > 3 * chance
 
 # %% [markdown]
-# The row of *aus* looks most at *suchte*. Whether the head knows which parts belong together, or just finds the main verb,
-# this score does not tell.
+# Whether this head knows which parts belong together, or just finds the main verb, the score does not tell.
 #
 # ## Sinks, and what a weight weighs
 #
-# The weights of a row add up to 1, also where a head has nothing to find. Where does the weight go then? We count how much
+# The weights of a row add up to 1, also where a head has nothing to find. We count how much of it
 # falls on *marks*, which are punctuation and the end mark. And a weight is only one factor: what arrives is the weight
 # $\alpha$ times the value, sent through $W_O$. Kobayashi et al. (2020) therefore compare the *norms* of these products,
 # $\lVert \alpha\, v W_O \rVert$.
@@ -602,6 +611,12 @@ def norm_weighted(weights, v, W_O):
 
 
 # %% tags=["active-ipynb"]
+# source = collate(encode_pairs(tokenizer, [(e.source, "") for e in validation])).source
+# pieces = [[tokenizer.decode([i]).strip() for i in row] for row in source.tolist()]
+# padding = source == model.config.pad_id
+# found = [[piece in ("", ".", "?", ",") for piece in row] for row in pieces]
+# marks = torch.tensor(found) & ~padding  # "" is the end mark, or padding
+# words = ~marks & ~padding
 # values = []
 #
 #
@@ -611,40 +626,41 @@ def norm_weighted(weights, v, W_O):
 #     return output
 #
 #
-# source = collate(encode_pairs(tokenizer, [(e.source, "") for e in validation])).source
-# text = [[tokenizer.decode([token]).strip() for token in row] for row in source.tolist()]
-# mark = torch.tensor([[word in ("", ".", "?", ",") for word in row] for row in text])
-# real = source != model.config.pad_id
-# low, high = (attention_of(model, "encoder", n) for n in range(2))
+# lower, upper = (attention_of(model, "encoder", n) for n in range(2))
 # with torch.no_grad(), record_attention(model.encoder) as kept:
-#     with edited(low, keep), edited(high, keep):
+#     with edited(lower, keep), edited(upper, keep):
 #         model.encode(source)
-# tables = {"weight on marks": [], "the same, norm-weighted": []}
-# for (raw,), v, module in zip(kept.values(), values, (low, high)):
-#     normed = norm_weighted(raw, v, module.W_O.weight)
-#     for table, shares in zip(tables.values(), (raw, normed)):
-#         on_marks = (shares * (mark & real)[:, None, None]).sum(dim=-1)  # (B, h, S)
-#         table.append(on_marks.transpose(1, 2)[real & ~mark].mean(dim=0))
-# heads.table({name: torch.stack(table) for name, table in tables.items()}, across=2,
-#             largest=0.5)
-# print(f"marks are {(mark & real).sum() / real.sum():.0%} of the tokens")
-# first = kept["layers.0.self_attention"][0][:, 2].argmax(dim=-1)  # head 1.3
-# idle = torch.tensor([[word != "its" for word in row] for row in text]) & real & ~mark
-# resting = mark.gather(1, first)[idle].float().mean()
+# weights = [kept[f"layers.{n}.self_attention"][0] for n in range(2)]  # (B, h, S, S)
+# print(f"marks are {marks.sum() / (marks | words).sum():.0%} of the tokens")
+
+# %% tags=["active-ipynb"]
+# def on_marks(shares):
+#     """How much of a word's row falls on marks, for each head: (B, h, S, S) -> (h,)."""
+#     found = (shares * marks[:, None, None]).sum(dim=-1)  # (B, h, S)
+#     return found.transpose(1, 2)[words].mean(dim=0)
+#
+#
+# normed = [norm_weighted(w, v, attention.W_O.weight)
+#           for w, v, attention in zip(weights, values, (lower, upper))]
+# tables = {"weight on marks": weights, "the same, norm-weighted": normed}
+# heads.table({name: torch.stack([on_marks(shares) for shares in layers])
+#              for name, layers in tables.items()}, across=2, largest=0.5)
+# most = weights[0][:, 2].argmax(dim=-1)  # where head 1.3 looks most
+# idle = words & torch.tensor([[piece != "its" for piece in row] for row in pieces])
+# resting = marks.gather(1, most)[idle].float().mean()
 # print(f"head 1.3: {resting:.0%} of the words other than its look most at a mark")
 
 # %% [markdown]
 # Marks are 17% of the tokens and receive up to 38% of a head's weight. Places that draw weight in
-# this way are called *sinks*. In head 1.3, a third of the words other than "its" look most at a mark. Perhaps the head
-# rests there; we have shown only where the weight goes. The values of marks are short: in the first layer their share
-# falls by about a third when lengths are counted. Kobayashi et al. found the same tendency for BERT's special
-# tokens.
+# this way are called *sinks*. In head 1.3, a third of the words other than "its" look most at a mark. That it
+# rests there is a guess. The values of marks are short: in the first layer their share
+# falls by about a third when lengths are counted, as Kobayashi et al. found for BERT's special tokens.
 
 # %% [markdown] tags=["question-08"]
 # ## Do heads act like the filters of a CNN, each finding something else?
 #
-# Filters of a trained CNN differ. For heads we compare the weights of each two over many sentences, usually by
-# the cosine. It has a flaw: weights are positive, so two heads that look everywhere evenly have a cosine near 1,
+# Filters of a trained CNN differ. To compare two heads one usually takes the cosine of their weights, over many
+# sentences. It has a flaw: weights are positive, so two heads that look everywhere evenly have a cosine near 1,
 # and sharper heads a smaller one, whatever they look at. So we also subtract each row's mean, which leaves the
 # correlation: 0 where the looks of two heads have nothing in common, however sharp they are.
 
@@ -670,7 +686,6 @@ def shuffled(maps):
     order = torch.rand(maps.encoder.shape).argsort(dim=-1)
     return replace(maps, encoder=maps.encoder.gather(-1, order))
 
-
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
 # sentences = [(e.source, e.target) for e in validation[:100]]
@@ -690,11 +705,10 @@ def shuffled(maps):
 #                   labels=("layer.head", "layer.head"));
 
 # %% [markdown]
-# By the cosine, training drives the heads apart. But it seems to do so with shuffled rows as well, where nothing is left
-# but how sharp the heads are. By the correlation it is the reverse: untrained heads have little in common, trained ones
-# have more.
+# By the cosine, training drives the heads apart. But it does so with shuffled rows as well, where nothing is left
+# but how sharp the heads are. By the correlation untrained heads have little in common, and trained ones more.
 #
-# So the answer is: partly. Most pairs of heads look at different things, and two have a task that no other head
+# So the answer is: partly. No two heads correlate by more than 0.52, and two have a task that no other head
 # of the encoder does, as silencing showed. But a filter weighs fixed offsets, and a head finds its word wherever
 # it stands; and for the six other heads we found no task.
 
@@ -703,21 +717,20 @@ def shuffled(maps):
 #
 # - Jain and Wallace (2019, *Attention is not Explanation*) found, for recurrent classifiers, that very different
 #   weights often give the same answer, and that weights agree poorly with gradients. Wiegreffe and Pinter
-#   (2019, *Attention is not not Explanation*) answered that this depends on what one calls an explanation, and
-#   proposed tests.
+#   (2019, *Attention is not not Explanation*) answered that this depends on what one calls an explanation.
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
 # - Voita et al. (2019) pruned 38 of 48 encoder heads of a translator for 0.15 BLEU; heads with a clear role went
 #   last. Michel et al. (2019) found that most heads can be removed one at a time cheaply, and that
-#   cross-attention needs several more than self-attention does.
+#   cross-attention suffers more than self-attention where few heads are left.
 #
-# In this model two heads do what their pictures say; silencing and turning showed it.
+# In this model two heads do what their pictures say, as silencing and turning showed.
 
 # %% [markdown]
 # ## And beyond the small world?
 #
 # The bundled corpus has a strict grammar. Multi30k holds what people wrote under photographs. A model trained on
-# it ([notebook 16](16_translation.ipynb), 4 layers of 4 heads) is too large for the repository, so a command left
+# it ([notebook 16](16_translation.ipynb), 4 layers of 4 heads) is too large for the repository, but a command left
 # a record (`python -m transformer.experiments.attention`): a cross-attention head, chosen on twelve sentences of
 # our own and scored on twelve others, and the cost of silencing each of 48 heads.
 
@@ -730,15 +743,24 @@ def shuffled(maps):
 # names = [f"{kind} {n + 1}" for kind in KINDS for n in range(len(lost[kind]))]
 # plotting.heatmap(table, range(1, 5), names, "BLEU lost with one head silent",
 #                  values=True, labels=("head", "layer"))
-# first = max(*lost["encoder"][0], *lost["decoder"][0])
-# print(f"{real['bleu_lost_on']}; at most {first:.2f} for a self-attention head "
+# most = max(*lost["encoder"][0], *lost["decoder"][0])
+# print(f"{real['bleu_lost_on']}; at most {most:.2f} for a self-attention head "
 #       "of a first layer")
+# first = [torch.tensor(head) / 1000 for kind in ("encoder", "decoder")
+#          for shown in real["sentences"] for head in shown[kind][0]]
+# sharp = torch.cat([weights.amax(dim=1) for weights in first]).mean()
+# one_word = sum(weights.sum(dim=0).max() for weights in first) / sum(map(len, first))
+# print(f"in the two sentences kept, a row's largest weight there is {sharp:.2f} on "
+#       f"average, and {one_word:.0%} of a head's weight falls on one word")
 
 # %% [markdown]
-# Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention.
-# The self-attention heads of both first layers cost at most 0.16 each, and **we do not know why**: silencing one
+# Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200
+# sentences a few tenths may be chance.) The self-attention heads of both first layers cost at most 0.16 each. In the two
+# sentences a row there puts nearly all of its weight on a single word, and seven rows in ten on the same one, so
+# that they get the same vector. That may be why these heads matter little, but **we do not know**: silencing one
 # head at a time cannot tell an idle head from one that another stands in for.
-#
+
+# %% [markdown]
 # ## Exercises
 #
 # Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
@@ -746,7 +768,7 @@ def shuffled(maps):
 # **1.** A weight of the second layer says which *vector* was looked at, and that vector is a mixture already.
 # Attention rollout (Abnar and Zuidema, 2020) multiplies the layers: $R_0 = I$ and
 # $R_n = \frac{1}{2}(\bar{A}_n + I)\,R_{n-1}$, with $\bar{A}_n$ the mean over the heads of layer $n$, and $I$
-# for the path around it. Write it.
+# for the path around it.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.visualization import check_rollout
@@ -770,8 +792,7 @@ def shuffled(maps):
 #     return found
 # ```
 #
-# Its diagonal is at least $2^{-N}$: the path around each layer alone keeps that much. Values, feed-forward
-# networks and norms are left out: an estimate, not a measurement.
+# Values, feed-forward networks and norms are left out, so it is an estimate.
 # </details>
 #
 # **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the
@@ -801,9 +822,9 @@ def shuffled(maps):
 #     return output
 # ```
 #
-# Every row of the head now puts out the mean value of its sentence, which says what is in the sentence and not where.
+# Every row of the head now puts out the mean value of its sentence.
 # </details>
 #
 # ## Next
 #
-# [20 Speed](20_speed.ipynb) asks how fast all this is; the [README](../README.md) has the results in one table.
+# [20 Speed](20_speed.ipynb) asks how fast all this is; [RESULTS.md](../RESULTS.md) has the book's results in tables.

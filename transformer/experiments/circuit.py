@@ -189,8 +189,10 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
         own = scored("looks", [hit[layer, head].item() for _, hit in found], [i for i, _ in found])
         rows.append({"what": "looks", "turn": name, "kind": "encoder", "layer": layer + 1,
                      "head": head + 1} | own)
-    guesses = {key: round(value, 4) for key, value in v.link_baselines(examples).items()}
-    rows[0] |= {"guesses": guesses}
+    guesses = v.link_baselines(examples)
+    guesses["likeliest owner"] = gold.likeliest_owner(
+        examples, gold.owner_shares(read_bundled("train")))
+    rows[0] |= {"guesses": {key: round(value, 4) for key, value in guesses.items()}}
     return heads, rows
 
 

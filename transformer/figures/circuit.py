@@ -29,35 +29,45 @@ def table(record, what, name, **wanted):
 
 def looks(record):
     """How often each of the two heads finds its noun, printed."""
+    found = {"owner": "the owner", "owned": "the noun of an article or possessive"}
     for row in pick(record, "looks"):
-        print(f"head {row['layer']}.{row['head']} finds the {row['turn']} noun: "
+        print(f"head {row['layer']}.{row['head']} finds {found[row['turn']]}: "
               f"{percent(row, 'looks')}")
     first = pick(record, "looks", turn="owner")[0]
     print("guesses for the owner:", ", ".join(
         f"{name} {first[f'guesses.{name}']:.0%}"
-        for name in ("chance", "nearest noun", "first noun")))
+        for name in ("chance", "nearest noun", "first noun", "likeliest owner")))
 
 
 def silent(record):
     """Stems and endings of possessives with each head silent."""
-    print("none silent:", *(f"{name} right {percent(pick(record, 'nothing')[0], name)};"
-                            for name in ("stem", "ending")))
-    for kind, layer, head in (("encoder", 1, 3), ("encoder", 2, 1), ("decoder", 2, 4)):
-        row, = pick(record, "silent", turn="owner", kind=kind, layer=layer, head=head)
-        print(f"{kind} {layer}.{head} silent:",
-              *(f"{name} right {percent(row, name)};" for name in ("stem", "ending")))
-    row, = pick(record, "silent", turn="owner", kind="encoder", layer=1, head=3)
-    print(f"with 1.3 silent the model writes sein in {percent(row, 'sein')}")
+    rows = {(row["kind"], row["layer"], row["head"]): row
+            for row in pick(record, "silent", turn="owner")}
+    named = {"none": pick(record, "nothing", turn="owner")[0]}
+    for place in (("encoder", 1, 3), ("encoder", 2, 1), ("decoder", 2, 4), ("decoder", 2, 1)):
+        named["{} {}.{}".format(*place)] = rows.pop(place)
+    for name, row in named.items():
+        print(f"{name} silent:", both_parts(row))
+    least = {name: min(row[name] for row in rows.values()) for name in ("stem", "ending")}
+    print(f"any other head silent: stem right in at least {least['stem']:.1%}, "
+          f"ending in {least['ending']:.1%}")
+    print("with encoder 1.3 silent the model writes sein in",
+          percent(named["encoder 1.3"], "sein"))
     tables = {f"{name} right, this head silent": table(record, "silent", name, turn="owner")
               for name in ("stem", "ending")}
     return heads.table(tables, across=2, largest=1.0)
+
+
+def both_parts(row) -> str:
+    """How often stem and ending are right."""
+    return "; ".join(f"{name} right {percent(row, name)}" for name in ("stem", "ending"))
 
 
 def by_class(record):
     """All German words with each head silent, by their class."""
     rows = [*pick(record, "words, nothing"), *pick(record, "words, silent", kind="encoder")]
     row, = pick(record, "words, silent", kind="encoder", layer=2, head=1)
-    print("2.1 silent:", *(f"{name} right {percent(row, name)};" for name in CLASSES[:4]))
+    print("2.1 silent:", "; ".join(f"{name} right {percent(row, name)}" for name in CLASSES[:4]))
     shares = [[row[name] for name in CLASSES] for row in rows]
     names = ["none", *(f"{row['layer']}.{row['head']}" for row in rows[1:])]
     return plotting.heatmap(shares, CLASSES, names, "Share of German words that come right",
@@ -86,7 +96,7 @@ def reasons(record):
     row, = pick(record, "turned to the antecedent")
     print("1.3 turned to the right noun: stem right", percent(row, "stem"))
     for row in pick(record, "turned to"):
-        kind = "owns an “its”" if row["owner"] else "owns none"
-        print(f"turned to a noun for {row['stem']:4} that {kind:13} in training: follows",
+        kind = "an owner" if row["owner"] else "never an owner"
+        print(f"turned to a noun for {row['stem']}, {kind} in training: follows",
               percent(row, "follows"))
     print("pasted where turning failed: follows", percent(pick(record, "pasted")[0], "follows"))

@@ -29,7 +29,7 @@ def of_word(maps, word, titles):
         names = [f"{n + 1}.{i + 1}" for n in range(len(weights)) for i in range(len(weights[0]))]
         panels.append((f"{title}: where “{word}” looks", weights.flatten(0, 1), m.source, names))
     return plotting.heatmaps(panels, across=2, width=4.4, height=3.4, largest=1.0,
-                             labels=("looked at", "layer.head"))
+                             labels=("looked at", "layer.head", "weight"))
 
 
 def every(maps, kinds=("encoder", "decoder", "cross"), size=1.8):
