@@ -270,7 +270,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 
 # %% [markdown]
 # Whether bf16 is a bargain depends on its rate, since its error is some ten thousand times as large. Whether "medium" is another fp32 or a bf16 in disguise depends on
-# the CPU, and its error tells. The package never sets it for you, and so the comparisons below use "highest" on both sides.
+# the CPU, and its error tells (in the saved run it is the second, and on the machine of the record below the first). The package never sets it for you, and so the comparisons below use "highest" on both sides.
 #
 # ## Your model in CTranslate2
 #
@@ -333,8 +333,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% [markdown]
 # Each dot is a round, the stroke and the number are the median.
 #
-# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. Fused Adam is a part of this, and every user of torch can have it by one argument.
-# - With `--precision medium` the package is faster still (the last line). Whether it then learns as well, the six seeds above left open.
+# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this.)
+# - With `--precision medium`, another fp32 on the record's machine, the package is faster still (the last line). Whether it then learns as well, the six seeds above left open.
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
 # - From **CTranslate2** the rounds do not clearly differ: they lie on both sides of 1.
 
