@@ -184,7 +184,7 @@ def pasted(head, rows, vectors):
 # (from the step that writes *ihren* to the German noun), or across (from that step to the English noun). "His" and "her"
 # are left out, because English has decided there already. The paper's Figure 4 shows two such heads. We compare with four
 # guesses: any candidate, the nearest before the pronoun, the first of the sentence, and the *likeliest owner*, the
-# candidate that in training is the antecedent in most of the cases where it could be.
+# candidate that in training is most often the antecedent where it could be.
 #
 # In this grammar the antecedent is always the subject of the clause that "its" stands in. Real English leaves more open.
 
@@ -755,8 +755,8 @@ def shuffled(maps):
 
 # %% [markdown]
 # Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200
-# sentences a few tenths may be chance.) The self-attention heads of both first layers cost at most 0.16 each. In the two
-# sentences a row there puts nearly all of its weight on a single word, and seven rows in ten on the same one, so
+# sentences a few tenths may be chance.) The self-attention heads of both first layers cost at most 0.16 each. In the record's
+# two sentences a row there puts nearly all of its weight on a single word, and seven rows in ten on the same one, so
 # that they get the same vector. That may be why these heads matter little, but **we do not know**: silencing one
 # head at a time cannot tell an idle head from one that another stands in for.
 
