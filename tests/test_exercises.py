@@ -129,3 +129,9 @@ def test_mistakes_are_of_exercises_that_are_there():
 def test_verdicts_say_what_is_wrong(answer, said):
     double = Exercise(lambda x: 2 * x, lambda: [(2.0,), (5.0,)], "twice as much")
     assert said in double.verdict(answer)
+
+
+def test_whole_numbers_must_be_exact():
+    many = Exercise(lambda: 400_000, lambda: [()], "one less is wrong")
+    assert many.verdict(lambda: 399_999).startswith("not yet: it is 399999, and should be 400000")
+    assert many.verdict(lambda: 400_000.0) == "right"

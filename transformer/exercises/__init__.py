@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def difference(yours: Any, right: Any) -> str | None:
         if not isinstance(yours, Sequence) or len(yours) != len(right):
             return f"it is {yours!r}, and should hold {len(right)} things"
         return next((wrong for pair in zip(yours, right) if (wrong := difference(*pair))), None)
-    if isinstance(right, Number) and not isinstance(right, bool):
+    if isinstance(right, Number) and not isinstance(right, Integral):  # those exactly, below
         same = abs(float(yours) - float(right)) <= 1e-4 * abs(float(right)) + 1e-6
         return None if same else f"it is {float(yours):.5g}, and should be {float(right):.5g}"
     return None if yours == right else f"it is {yours!r}, and should be {right!r}"
