@@ -29,7 +29,7 @@ MISTAKES = {
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
     "cosine": ("(step - warmup) / (total - warmup)", "step / total"),
-    "between": ("share**2", "share"),
+    "between": ("k**2", "k"),
     "drop": ("kept / (1 - P_drop)", "kept"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
     "perplexity": ("        total += losses[real].sum()\n        tokens += real.sum()",

@@ -105,3 +105,11 @@ def test_train_with_rates_follows_its_rates():
     assert train_with_rates(model, loss_of, [0.0] * 3) == pytest.approx([start] * 3, abs=1e-12)
     losses = train_with_rates(model.eval(), loss_of, [0.01] * 50)
     assert model.training and len(losses) == 50 and losses[-1] < 0.8 * losses[0]
+
+
+def test_a_rate_of_zero_leaves_weights_and_m_alone_and_forms_v():
+    model = torch.nn.Linear(1, 1, bias=False).double()
+    start = model.weight.item()
+    train_with_rates(model, lambda model: 3 * model.weight.sum(), [0.0] * 3 + [0.1])
+    # the gradient is 3: v is formed, m only begins, and is divided by what 4 updates would give it
+    assert start - model.weight.item() == pytest.approx(0.1 * 0.1 / (1 - 0.9**4), abs=1e-9)

@@ -36,11 +36,11 @@ check_cosine = Exercise(
     "the wave begins at update warmup with the whole peak and ends at update total with 0")
 
 
-def between(share: float, warmup: int) -> tuple[int, int]:
+def between(k: int, warmup: int) -> tuple[int, int]:
     """On the way up the share is step / warmup, on the way down sqrt(warmup / step)."""
-    return math.ceil(share * warmup), math.floor(warmup / share**2)
+    return -(-warmup // k), warmup * k**2
 
 
 check_between = Exercise(
-    between, lambda: [(0.5, 4000), (0.25, 1001), (1.0, 300)],
+    between, lambda: [(2, 4000), (4, 1001), (1, 300)],
     "solve both terms of the formula for the step; first and last update count as well")
