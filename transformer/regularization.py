@@ -11,8 +11,8 @@
 #
 # A large model can learn its training sentences by heart. Section 5.4 of the paper names two measures against that: *dropout*
 # disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
-# exactly they act, what tensor2tensor and torch do differently, and how smoothing can make perplexity worse and BLEU better, as the
-# paper says. Reading takes about 20 minutes, running it some ten seconds.
+# exactly they act, what tensor2tensor and torch do differently, what smoothing does to a model's probabilities, and what can be said, and
+# what not, on the paper's finding that it makes perplexity worse and BLEU better. Reading takes about 20 minutes, running it some ten seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -60,9 +60,9 @@ from torch import nn
 # probabilities 1/2, 1/4 and 1/8, the perplexity is 4, as if each had got 1/4.
 
 # %% [markdown]
-# **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the output's runs of $n$ words that
-# also stand in the human translation, the *reference*. BLEU is the geometric mean of $P_1$ to $P_4$, times 100, and for an output of $c$ words
-# that is shorter than the reference's $r$ also times a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
+# **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the outputs' runs of $n$ words that
+# also stand in the human translation, the *reference*, all sentences counted together. BLEU is the geometric mean of $P_1$ to $P_4$, times 100, and for outputs of $c$ words in all
+# that are shorter than the references' $r$ also times a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
 #
 # $$\mathrm{BLEU} = 100 \cdot BP \cdot (P_1 P_2 P_3 P_4)^{1/4} .$$
 #
@@ -230,7 +230,7 @@ def smoothed_without_padding(
 #                     tensor2tensor_targets(gold, 5, 0.3),
 #                     smoothed_without_padding(gold, 5, 0.3)])
 # names = ["no smoothing", "ε / V (here)", "ε / (V - 1)", "ε / (V - 2)"]
-# plotting.heatmap(rows, range(5), names, "three forms of smoothing, V = 5, ε = 0.3",
+# plotting.heatmap(rows, range(5), names, "gold (3) gets 0.76 or 0.70 (ε = 0.3, V = 5)",
 #                  values=True, largest=1.0, labels=("type (0 is padding)", "form"))
 # assert torch.allclose(rows.sum(dim=1), torch.ones(4))
 # assert torch.allclose(rows[2], torch.tensor([0.075] * 3 + [0.7, 0.075]))
@@ -295,7 +295,7 @@ class SmoothedLoss:
     pad_id: int = 0
 
     def __call__(self, output: Callable, x: torch.Tensor, gold: torch.Tensor):
-        logits = output(x).to(x.dtype)  # in bf16 the product is short, the loss is not
+        logits = output(x).to(x.dtype)  # a product in bf16, the loss in fp32
         return label_smoothing_loss(logits, gold, self.epsilon, self.pad_id, "sum")
 
 
@@ -309,7 +309,7 @@ class SmoothedLoss:
 # ## How low can the loss go?
 #
 # Not to zero. The loss is smallest where the model's probabilities are the targets themselves, and then it is the
-# targets' entropy: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ terms for the others.
+# targets' *entropy* $-\sum_k q(k) \ln q(k)$: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ terms for the others.
 
 # %%
 def lowest_loss(V: int, epsilon: float) -> float:
@@ -325,6 +325,7 @@ def lowest_loss(V: int, epsilon: float) -> float:
 
 # %% [markdown]
 # Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$?
+# Dots mark the lowest points:
 
 # %%
 def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
@@ -346,8 +347,11 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # floor = cross_entropy_with_targets(theirs.log(), theirs).mean()
 # curves["tensor2tensor, ε = 0.1"] = (
 #     cross_entropy_with_targets(logits_of_p, theirs)[:, 0] - floor)
-# plotting.lines(p, curves, "probability of the gold token", "loss, nats (V = 1,000)",
-#                "with ε = 0.1 the best answer is 0.9, not 1");
+# title = "with ε = 0.1 the best answer is 0.9, not 1"
+# ax = plotting.lines(p, curves, "probability of the gold token",
+#                     "loss, nats (V = 1,000)", title)
+# for curve in curves.values():
+#     ax.plot(p[curve.argmin()], curve.min(), "ko", markersize=5)  # its lowest point
 
 # %% tags=["active-ipynb"]
 # for e in (0.1, 0.2):
@@ -362,10 +366,11 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 
 # %% [markdown]
 # Without smoothing, more confidence always pays. With it there is a best confidence, and going beyond costs. Most of the lowest
-# loss comes from the other types: together they get only 0.1, but with the paper's vocabulary each costs $-\ln q = 12.8$ nats, which makes 1.28 of
-# the 1.38.
+# loss comes from the other types. Together they get only 0.1, but with the paper's vocabulary $-\ln q$ is 12.8 nats for each, and $0.1 \cdot 12.8$
+# makes 1.28 of the 1.38.
+#
 # tensor2tensor subtracts the lowest loss from every loss. The gradient stays as it was, the minimum becomes 0, and its training losses
-# cannot be compared with ours (**a deviation**, in DEVIATIONS.md).
+# cannot be compared with ours (a deviation from tensor2tensor, not from the paper: see DEVIATIONS.md).
 
 # %% [markdown]
 # So whoever quotes a perplexity must say whether it was measured with smoothing. The paper does not. Its Table 3 has 5.47 with $\epsilon = 0.2$. The
@@ -404,15 +409,15 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # %% [markdown]
 # ## In the paper perplexity gets worse and BLEU better
 #
-# Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. These are one
-# number a row, and no spread. [Notebook 17](17_variations.ipynb) has three seeds of the same rows in small, and
+# Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. The paper gives
+# one number a row and no spread. [Notebook 17](17_variations.ipynb) has three seeds of the same rows in small, and
 # [notebook 16](16_translation.ipynb) finds a *better* perplexity with smoothing, on a small corpus that is seen many times.
 
 # %% [markdown]
 # Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
 # beam search (notebook 15: it compares several whole sentences) can then take. In that case beam search should gain more with smoothing than without.
 # Here are two models of Multi30k, one of each, scored on validation with a beam of 1 (always the likeliest word) and of 4. For a beam of 4 the score depends
-# on a *length penalty*, which makes up for the search's liking for short outputs, so the best one is taken, and none:
+# on a *length penalty*, which makes up for the search's liking for short outputs, so the cell takes the best one, and beside it none at all:
 
 # %% tags=["active-ipynb"]
 # gains = {}
