@@ -16,9 +16,9 @@ def source_use(groups, size=(4.6, 3.4)):
     """
     left, right = new_axes(*size, columns=2)
     seeds(left, groups, lambda row: row["log.use"], "loss with another source - loss, nats",
-          "Does another source cost anything?")
+          "dashed: another source costs little")
     seeds(right, groups, last_spread, "variance over positions / mean square",
-          "Do the encoder's outputs tell positions apart?")
+          "dashed: the encoder's positions become alike")
     right.set_yscale("log")
     name_powers(right.yaxis)
     left.legend(fontsize=8)
