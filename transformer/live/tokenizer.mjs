@@ -1,0 +1,72 @@
+// Byte-pair encoding as `transformer.data.Tokenizer` does it: texts to token ids and back.
+
+// White space is Unicode's, as in the library that learned the merges; JavaScript's own \s differs.
+const PRE_TOKEN = / ?[\p{L}\p{N}_]+| ?[^\p{White_Space}\p{L}\p{N}_]|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
+const WORD = /[\p{L}\p{N}_]+|[^\p{L}\p{N}_\p{White_Space}\x1c-\x1f]/gu;
+
+// The letter that stands for each byte in a vocabulary: printable ones for themselves, others from 256 on.
+function lettersOfBytes() {
+  const printable = byte => (byte > 32 && byte < 127) || (byte > 160 && byte < 256 && byte !== 173);
+  let next = 256;
+  return Array.from({length: 256}, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
+}
+
+export function wordsOf(text) {
+  return text.match(WORD) ?? [];
+}
+
+export class Tokenizer {
+  // types: the texts of all ids, in letters of bytes. merges: [left id, right id], the first merged first.
+  constructor({types, merges, pad, bos, eos}) {
+    const letters = lettersOfBytes(), id = new Map(types.map((type, i) => [type, i]));
+    Object.assign(this, {types, pad, bos, eos, size: types.length});
+    const byteOf = new Map(letters.map((letter, byte) => [letter, byte]));
+    this.idOfByte = letters.map(letter => id.get(letter));
+    this.bytes = types.map((type, i) =>
+      [pad, bos, eos].includes(i) ? [] : Array.from(type, letter => byteOf.get(letter)));
+    this.merges = new Map(merges.map(([left, right], rank) =>
+      [left * this.size + right, {rank, id: id.get(types[left] + types[right])}]));
+  }
+
+  // Merge the pair that was learned first, the leftmost one, as long as there is one.
+  merge(ids) {
+    for (;;) {
+      let best = null, place = -1;
+      for (let i = 0; i + 1 < ids.length; i++) {
+        const merge = this.merges.get(ids[i] * this.size + ids[i + 1]);
+        if (merge && (best === null || merge.rank < best.rank)) [best, place] = [merge, i];
+      }
+      if (best === null) return ids;
+      ids.splice(place, 2, best.id);
+    }
+  }
+
+  // Token ids of a text, without marks at its ends.
+  encode(text) {
+    const parts = (" " + text).match(PRE_TOKEN) ?? [], encoder = new TextEncoder();
+    return parts.flatMap(part => this.merge(Array.from(encoder.encode(part), byte => this.idOfByte[byte])));
+  }
+
+  // The text of ids with the space before it; marks are left out.
+  raw(ids) {
+    const bytes = Uint8Array.from(ids.flatMap(id => this.bytes[id]));
+    return new TextDecoder("utf-8", {ignoreBOM: true}).decode(bytes);
+  }
+
+  decode(ids) {
+    return this.raw(ids).replace(/^ /, "");
+  }
+
+  // The words of token ids with the end mark, and for each token the index of its word. White space with a token of
+  // its own belongs to the word after it.
+  words(ids) {
+    const raw = this.raw(ids), words = wordsOf(raw), ends = [];
+    for (const match of raw.matchAll(WORD)) ends.push(match.index + match[0].length);
+    const groups = ids.map((id, i) => {
+      if (id === this.eos) return words.length;
+      const last = this.raw(ids.slice(0, i + 1)).length - 1;
+      return ends.filter(end => end <= last).length;
+    });
+    return {words: [...words, "</s>"], groups};
+  }
+}
