@@ -1,18 +1,99 @@
-"""An interactive page of attention: one HTML file with words, weights and a small script (view.js).
+"""A page that holds a model: one HTML file that translates what is typed, shows attention, and lets
+heads be changed.
 
-It loads nothing, so it works offline, in JupyterLab, in Colab and on a web site.
+It loads nothing, so it works offline, in JupyterLab, in Colab and on a web site. The folder live/
+has its JavaScript; the tests hold that to the same tokens and logits as Python's.
 """
 
+import base64
+import hashlib
 import html
 import json
-from dataclasses import dataclass, field
+import re
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 
 import torch
+from torch import nn
 
+from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.search import check_sentences, translate
+from transformer.corpora import Example
+from transformer.embeddings import Embedding, Projection
+from transformer.experiments.records import read_rows
+from transformer.fast.attention import kernel_attention
+from transformer.feed_forward import FeedForward
 from transformer.files import write_file
-from transformer.maps import KINDS, AttentionMaps, attention_maps
-from transformer.search import translate
+from transformer.maps import KINDS, attention_maps
+from transformer.model import Transformer
+from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from transformer.pretrained import bundled_folder
+from transformer.protocol import about
+from transformer.stacks import Layer, LayerNorm, Residual, Stack
+from transformer.weights import load_weights
+
+LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
+MODULES = ("tensors", "tokenizer", "model", "search", "words", "pictures", "panel", "page")
+PARTS = (Embedding, Projection, FeedForward, LayerNorm, Residual, Layer, Stack, MultiHeadAttention,
+         SinusoidalPositions, LearnedPositions, RotaryPositions, nn.Linear, nn.Dropout, nn.Identity,
+         nn.ModuleList)
+
+
+# What the page holds
+
+def why_still(model) -> str:
+    """Why a page cannot compute what this model does; empty where it can."""
+    own, parts = type(model), list(model.modules())[1:]
+    methods = all(getattr(own, name, None) is getattr(Transformer, name)
+                  for name in ("embed", "encode", "states", "start", "step"))
+    attends = {m.attend for m in parts if isinstance(m, MultiHeadAttention)}
+    if not methods or not all(isinstance(m, PARTS) for m in parts) or \
+            not attends <= {scaled_dot_product_attention, kernel_attention}:
+        return "This model has parts that the page cannot compute."
+    if (count := sum(p.numel() for p in model.parameters())) > LARGEST:
+        return (f"This model has {count / 1e6:.0f} million parameters; a page holds at most "
+                f"{LARGEST / 1e6:.0f}.")
+    return ""
+
+
+def halves(model) -> str:
+    """All parameters in half precision, one after the other, in base64."""
+    parts = [p.detach().half().cpu().flatten() for p in model.parameters()]
+    return base64.b64encode(torch.cat(parts).numpy().astype("<f2").tobytes()).decode()
+
+
+def merges_of(tokenizer) -> dict:
+    """A byte-pair encoding: the texts of its types, and its merges as pairs of ids."""
+    bpe = tokenizer.bpe
+    merges = json.loads(bpe.to_str())["model"]["merges"]
+    pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
+    return {"types": [bpe.id_to_token(i) for i in range(tokenizer.vocab_size)],
+            "merges": [[bpe.token_to_id(piece) for piece in pair] for pair in pairs],
+            "pad": tokenizer.pad_id, "bos": tokenizer.bos_id, "eos": tokenizer.eos_id}
+
+
+def names_of(model) -> dict[str, str]:
+    """{"encoder 1.3": what notebook 19 found this head to do}, for the bundled model only."""
+    known = load_weights(bundled_folder() / "model.safetensors")[0]
+    own = dict(model.named_parameters())
+    if known.keys() != own.keys() or not all(torch.equal(known[n].float(), own[n].detach().cpu())
+                                             for n in known):
+        return {}
+    names = {"owner": "“its” to its noun", "owned": "“its” to what is owned"}
+    return {f"{row['kind']} {row['layer']}.{row['head']}":
+            f"{names[row['turn']]}, {round(100 * row['looks'])} %"
+            for row in read_rows("circuit") if row["what"] == "looks"}
+
+
+def entry_of(entry) -> dict:
+    """A sentence, a pair or an `Example` as the page has it."""
+    if isinstance(entry, str):
+        return {"source": entry}
+    if not isinstance(entry, Example):
+        return {"source": entry[0], "target": entry[1]}
+    pronouns = [[[word.index, word.antecedent] for word in both] for both in entry.pronouns]
+    gold = {"target": entry.target, "alignment": sorted(entry.alignment), "pronouns": pronouns}
+    return {"source": entry.source, "gold": gold}
 
 
 def as_thousandths(maps) -> dict:
@@ -21,31 +102,49 @@ def as_thousandths(maps) -> dict:
     return {"source": maps.source, "target": maps.target, **weights}
 
 
-def from_thousandths(saved: dict) -> AttentionMaps:
-    """The `AttentionMaps` that `as_thousandths` wrote, each weight to 0.0005."""
-    weights = {kind: torch.tensor(saved[kind]) / 1000 for kind in KINDS}
-    return AttentionMaps(saved["source"], saved["target"], **weights)
+def recorded(model, tokenizer, entries) -> list[dict]:
+    """Entries with weights that Python computed, for models that the page cannot compute."""
+    pairs = [(entry["source"], entry.get("target") or translate(
+        model, tokenizer, [entry["source"]])[0]) for entry in entries]
+    maps = map(as_thousandths, attention_maps(model, tokenizer, pairs))
+    return [{**entry, "target": target, "maps": m}
+            for entry, (_, target), m in zip(entries, pairs, maps)]
 
 
-def view_page(maps) -> str:
-    """The HTML page, complete in itself, that shows these `AttentionMaps`, one or several."""
-    text = json.dumps([as_thousandths(m) for m in maps], ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")  # `</script>` in a sentence would end the script
-    page = files("transformer").joinpath("view.html").read_text(encoding="utf8")
-    script = files("transformer").joinpath("view.js").read_text(encoding="utf8")
-    return page.replace("{script}", script).replace("{pairs}", text)
+# The page
+
+def script() -> str:
+    """The modules of live/ as one script."""
+    folder = files("transformer").joinpath("live")
+    texts = [folder.joinpath(f"{name}.mjs").read_text(encoding="utf8") for name in MODULES]
+    whole = re.sub(r"^import [^;]*;\n", "", "\n".join(texts), flags=re.MULTILINE)
+    return re.sub(r"^export ", "", whole, flags=re.MULTILINE)
+
+
+def page_of(data: dict, weights: str = "") -> str:
+    """The HTML page, complete in itself, of what `page.mjs` wants to know and of `halves`."""
+    folder = files("transformer").joinpath("live")
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    parts = {
+        "style": "\n" + folder.joinpath("page.css").read_text(encoding="utf8"),
+        "script": f"\n{script()}\nstartPage();\n",
+        "data": text.replace("<", "\\u003c"),  # `</script>` in a sentence would end the script
+        "weights": weights}
+    for name in ("style", "script"):
+        hashed = hashlib.sha256(parts[name].encode()).digest()
+        parts[f"hash of {name}"] = f"'sha256-{base64.b64encode(hashed).decode()}'"
+    page = folder.joinpath("page.html").read_text(encoding="utf8")
+    return re.sub(r"\{\{(.*?)\}\}", lambda found: parts[found[1]], page)
 
 
 FRAME = """
-<iframe srcdoc="{page}" title="Where attention looks" sandbox="allow-scripts" \
-style="width: 100%; max-width: 48rem; height: {height}px; border: 0"></iframe>\
-<p><small>An interactive view. Nothing above this line? Then the notebook is shown without its \
-scripts: trust it, or run the cell.</small></p>""".lstrip("\n")
+<iframe srcdoc="{page}" title="A model to take apart" sandbox="allow-scripts" \
+style="width: 100%; height: {height}px; border: 0"></iframe>""".lstrip("\n")
 
 
 @dataclass(frozen=True)
 class View:
-    """An interactive page of attention: a notebook shows it, `save` writes it to a file.
+    """A page that holds a model: a notebook shows it, `save` writes it to a file.
 
     height in pixels. In a notebook the page stands in a frame of its own: its styles and Jupyter's
     never meet, and it may run its own script and nothing else.
@@ -63,16 +162,24 @@ class View:
 
 
 def view(model, tokenizer, sentences) -> View:
-    """`View` of a sentence, a (source, target) pair, or a list of them.
+    """`View` of a sentence, a (source, target) pair, an `Example`, or a list of them.
 
-    A target that is not given is translated. Raises ValueError for an empty list, and for a
+    The page translates what has no target. Of a model that it cannot compute (too large, or with
+    parts of its own) it shows what Python recorded. Raises ValueError for an empty list, and for a
     sentence longer than the model's positions.
     """
-    entries = sentences if isinstance(sentences, list) else [sentences]
-    if not entries:
+    listed = sentences if isinstance(sentences, list) else [sentences]
+    if not listed:
         raise ValueError("no sentence to view: give one, or a list with at least one")
-    pairs = [(entry, translate(model, tokenizer, [entry])[0]) if isinstance(entry, str) else entry
-             for entry in entries]
-    maps = attention_maps(model, tokenizer, pairs)
-    longest = max(len(words) for m in maps for words in (m.source, m.target))
-    return View(view_page(maps), 320 + 28 * longest)
+    entries = list(map(entry_of, listed))
+    encoded = [[*tokenizer.encode(entry["source"]), tokenizer.eos_id] for entry in entries]
+    check_sentences(encoded, model.config.max_positions)
+    own, still = about(model), why_still(model)
+    data = {"source": own.source, "target": own.target, "beam": own.beam, "alpha": own.alpha,
+            "still": still, "sentences": entries, "names": names_of(model)}
+    height = 900 + 28 * max(map(len, encoded))
+    if still:
+        return View(page_of({**data, "sentences": recorded(model, tokenizer, entries)}), height)
+    shapes = [(name, list(p.shape)) for name, p in model.named_parameters()]
+    data |= {"config": asdict(model.config), "tensors": shapes, "tokenizer": merges_of(tokenizer)}
+    return View(page_of(data, halves(model)), height)

@@ -149,11 +149,14 @@ export class Model {
     return this.config.norm_first ? this.norm(`${stack}.final_norm`, x) : x;
   }
 
+  check(length) {
+    const {max_positions} = this.config;
+    if (length > max_positions) throw new Error(`The sentence is longer than the model's ${max_positions} positions.`);
+  }
+
   // Source ids with the end mark -> the memory, a vector a token.
   encode(source, look = {}) {
-    if (source.length > this.config.max_positions) {
-      throw new Error(`${source.length} tokens are more than the model's ${this.config.max_positions} positions`);
-    }
+    this.check(source.length);
     let all = source.map((token, position) => this.embed("embedding", token, position));
     for (let layer = 0; layer < this.config.N; layer++) {
       const at = `encoder.layers.${layer}`, held = {k: [], v: []};
@@ -186,6 +189,7 @@ export class Model {
   // Read the next token of the target: the state grows, and the logits of what follows come back.
   step(token, state, look = {}) {
     const row = state.length++;
+    this.check(state.length);
     let x = this.embed("target_embedding", token, row);
     state.layers.forEach(({own, source}, layer) => {
       const at = `decoder.layers.${layer}`;

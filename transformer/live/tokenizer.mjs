@@ -11,8 +11,9 @@ function lettersOfBytes() {
   return Array.from({length: 256}, (_, byte) => String.fromCodePoint(printable(byte) ? byte : next++));
 }
 
-export function wordsOf(text) {
-  return text.match(WORD) ?? [];
+// [word, where it begins, where it ends] of each word of a text.
+export function placesOf(text) {
+  return Array.from(text.matchAll(WORD), match => [match[0], match.index, match.index + match[0].length]);
 }
 
 export class Tokenizer {
@@ -57,16 +58,17 @@ export class Tokenizer {
     return this.raw(ids).replace(/^ /, "");
   }
 
-  // The words of token ids with the end mark, and for each token the index of its word. White space with a token of
-  // its own belongs to the word after it.
+  // The words of token ids, the end mark included, and for each token the index of its word. White space with a token
+  // of its own belongs to the word after it.
   words(ids) {
-    const raw = this.raw(ids), words = wordsOf(raw), ends = [];
-    for (const match of raw.matchAll(WORD)) ends.push(match.index + match[0].length);
+    const raw = this.raw(ids), places = placesOf(raw), words = places.map(([word]) => word);
+    if (ids.at(-1) === this.eos) words.push("</s>");
+    if (!words.length) words.push("");
     const groups = ids.map((id, i) => {
-      if (id === this.eos) return words.length;
+      if (id === this.eos) return words.length - 1;
       const last = this.raw(ids.slice(0, i + 1)).length - 1;
-      return ends.filter(end => end <= last).length;
+      return Math.min(places.filter(([,, end]) => end <= last).length, words.length - 1);
     });
-    return {words: [...words, "</s>"], groups};
+    return {words, groups};
   }
 }
