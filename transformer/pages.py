@@ -9,6 +9,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -79,10 +80,14 @@ def names_of(model) -> dict[str, str]:
     if known.keys() != own.keys() or not all(torch.equal(known[n].float(), own[n].detach().cpu())
                                              for n in known):
         return {}
-    names = {"owner": "“its” to its noun", "owned": "“its” to what is owned"}
-    return {f"{row['kind']} {row['layer']}.{row['head']}":
-            f"{names[row['turn']]}, {round(100 * row['looks'])} %"
-            for row in read_rows("circuit") if row["what"] == "looks"}
+    turns = {"owner": "“its” to its noun", "owned": "“its” to what is owned"}
+    names = {f"{row['kind']} {row['layer']}.{row['head']}":
+             f"{turns[row['turn']]}, {math.floor(100 * row['looks'])} %"
+             for row in read_rows("circuit") if row["what"] == "looks"}
+    card, = read_rows(bundled_folder() / "card.json")
+    place = f"cross {card['alignment.layer']}.{card['alignment.head']}"
+    right = math.floor(100 * (1 - card["alignment.error"]))
+    return names | {place: f"a word to its translation, {right} %"}
 
 
 def entry_of(entry) -> dict:
