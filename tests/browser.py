@@ -14,7 +14,10 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 class Browser:
     """One page of a headless Chromium, led by DevTools commands through a pipe; `complaints`: what it complained of."""
 
-    KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowDown": 40}
+    KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38,
+            "ArrowRight": 39, "ArrowDown": 40}
+    VISIBLE = ("[...document.querySelector('.side').children].filter(b => getComputedStyle(b).visibility === 'visible')"
+               ".map(b => b.firstChild.textContent)")
     # Chromium reads commands on descriptor 3 and answers on 4
     START = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
              "os.execv(sys.argv[3], sys.argv[3:])")
@@ -99,21 +102,19 @@ class Browser:
             self.send("Input.dispatchKeyEvent", type="keyUp", **code)
 
     def select(self, name, value):
-        self.run(f"{name}.value = {json.dumps(value)}; "
-                 f"document.getElementById('{name}').dispatchEvent(new Event('change'))")
+        self.run(f"{{const list = document.getElementById('{name}'); list.value = {json.dumps(value)}; "
+                 "list.dispatchEvent(new Event('change'))}")
 
     def words(self):
-        """The words on the left that can be seen."""
-        return self.run("[...rows.querySelectorAll('button')].filter(b => getComputedStyle(b).visibility === 'visible')"
-                        ".map(b => b.textContent)")
+        """The words on the left that can be seen, of the first sentence."""
+        return self.run(self.VISIBLE.replace(".side", ".rows"))
 
     def read(self):
         """The words on the right that can be seen."""
-        return self.run("[...columns.children].filter(i => getComputedStyle(i).visibility === 'visible')"
-                        ".map(i => i.lastChild.textContent)")
+        return self.run(self.VISIBLE.replace(".side", ".columns"))
 
     def numbers(self):
-        return self.run("[...columns.children].map(i => i.firstChild.textContent)")
+        return self.run("[...document.querySelector('.columns').children].map(b => b.lastChild.textContent)")
 
     def close(self):
         self.send("Browser.close")

@@ -1,102 +1,76 @@
-"""The script of the interactive view: its arithmetic in node, and what it does to the page in a headless Chromium."""
+"""The page that holds a model, in a headless Chromium: what a person can do, and what the page must not do."""
 
 import json
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 from browser import CHROMIUM, Browser
 
-import transformer
-from transformer.maps import AttentionMaps
-from transformer.pages import view_page
+from transformer import Tokenizer, Transformer, TransformerConfig, load, translate, view
+from transformer.corpora import read_bundled
+from transformer.maps import attention_maps
+from transformer.pages import page_of
 
+CAT, DOG = ("The old cat that saw the dog lost its ball.", "The old dog near the school lost its ball.")
+HOSTILE = "</script><b id=bold>“its” \"x\" 'y' \u202ednuor\u202c <!-- {{data}} &amp;"
 
-def maps_of(source, target, N=2, h=3):
-    """`AttentionMaps` with weights at random, causal in the decoder."""
-    torch.manual_seed(0)
-    S, T = len(source), len(target)
-    return AttentionMaps(source, target, torch.randn(N, h, S, S).softmax(dim=-1),
-                         torch.randn(N, h, T, T).masked_fill(torch.ones(T, T).triu(1) > 0, -1e9).softmax(dim=-1),
-                         torch.randn(N, h, T, S).softmax(dim=-1))
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 
 
 @pytest.fixture(scope="module")
-def maps():
-    """Two sentences."""
-    return [maps_of(["The", "cat", "slept", ".", "</s>"], ["Die", "Katze", "schlief", ".", "</s>"]),
-            maps_of(["It", "rained", "</s>"], ["Es", "hat", "geregnet", "</s>"])]
+def model():
+    return load()
 
-
-def data_of(page):
-    """The words and weights in a page."""
-    return json.loads(re.search(r'<script type="application/json" id="pairs">(.*?)</script>', page, re.S)[1])
-
-
-# The script's arithmetic, in node
 
 @pytest.fixture(scope="module")
-def evaluate():
-    """A function that evaluates an expression after the script was read."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node on this machine")
-    script = (Path(transformer.__file__).parent / "view.js").read_text(encoding="utf8")
+def example():
+    """A sentence of the corpus with an "its" that the model translates right."""
+    return next(e for e in read_bundled("test") if any("its" in e.source.split()[p.index] for p, _ in e.pronouns
+                                                       if p.index < len(e.source.split())))
 
-    def run(expression):
-        code = f"{script}\nconsole.log(JSON.stringify({expression}))"
-        done = subprocess.run([node, "-"], input=code, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return run
-
-
-def test_one_head_and_the_mean_of_all(evaluate, maps):
-    pair = json.dumps(data_of(view_page(maps))[0])
-    for kind in ("encoder", "decoder", "cross"):
-        expected = getattr(maps[0], kind)
-        torch.testing.assert_close(torch.tensor(evaluate(f"weightsOf({pair}, '{kind}', 1, 2)")) / 1000,
-                                   expected[1, 2], atol=0.000501, rtol=0)
-        torch.testing.assert_close(torch.tensor(evaluate(f"weightsOf({pair}, '{kind}', 1, 'mean')")) / 1000,
-                                   expected[1].mean(dim=0), atol=0.000501, rtol=0)
-
-
-def test_labels_of_rows_and_columns_are_those_of_the_maps(evaluate, maps):
-    pair = json.dumps(data_of(view_page(maps))[0])
-    m = maps[0]
-    for kind, rows, columns in (("encoder", m.source, m.source), ("decoder", m.target, m.read),
-                                ("cross", m.target, m.source)):
-        assert evaluate(f"[KINDS.{kind}.rows({pair}), KINDS.{kind}.columns({pair})]") == [rows, columns]
-
-
-def test_a_step_shows_only_what_was_read(evaluate):
-    """Step 2 of a decoder has read the begin mark and word 1; word 2 too where its first piece was read."""
-    weights = "[[1000, 0, 0, 0], [600, 400, 0, 0], [0, 0, 1000, 0], [0, 0, 0, 1000]]"
-    there = f"[0, 1, 2, 3].map(c => columnIsThere('decoder', {weights}, 2, c))"
-    assert evaluate(there) == [True, True, False, False]
-    assert evaluate(there.replace("[600, 400, 0, 0]", "[500, 300, 200, 0]")) == [True, True, True, False]
-    assert evaluate(there.replace("'decoder'", "'cross'")) == [True] * 4
-    pair = "{source: ['a', 'b', 'c'], target: ['x', 'y']}"
-    assert evaluate(f"['encoder', 'decoder', 'cross'].map(kind => rowsAfter({pair}, kind, 1))") == [3, 1, 1]
-
-
-# The page in a browser
 
 @pytest.fixture(scope="module")
-def page(maps, tmp_path_factory):
-    """The page of two sentences, opened in a browser."""
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine")
-    folder = tmp_path_factory.mktemp("browser")
-    (folder / "view.html").write_text(view_page(maps), encoding="utf8")
-    browser = Browser(folder / "profile")
-    browser.open(folder / "view.html")
-    yield browser
-    browser.close()
+def browser(tmp_path_factory):
+    found = Browser(tmp_path_factory.mktemp("browser") / "profile")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def page(browser, tmp_path):
+    """page(view) opens it; afterwards nothing may have been complained of, and nothing loaded."""
+    def show(shown):
+        shown.save(tmp_path / "view.html")
+        browser.complaints.clear(), browser.addresses.clear()
+        browser.open(tmp_path / "view.html")
+        browser.run("new Promise(done => setTimeout(done, 50))")
+        return browser
+
+    yield show
+    browser.run("1")
+    assert browser.complaints == []
+    assert {re.sub(r":.*", "", address, flags=re.S) for address in browser.addresses} <= {"file", "data"}
+
+
+def part(name, number=0):
+    """A part of a sentence's box or figure, as JavaScript."""
+    return f"document.querySelectorAll('[data-is={name}]')[{number}]"
+
+
+def text_of(browser, name, number=0):
+    return browser.run(f"{part(name, number)}.textContent")
+
+
+def typed(browser, text, number=0):
+    """Type a sentence and wait for its translation."""
+    browser.run(f"{part('text', number)}.value = {json.dumps(text)}; {part('text', number)}.dispatchEvent(new Event('input'))")
+    browser.run("new Promise(done => setTimeout(done, 300))")
+
+
+def head(browser, kind, layer, number, picture="lines"):
+    for name, value in (("kind", kind), ("layer", layer), ("head", number), ("picture", picture)):
+        browser.select(name, value)
 
 
 def percents(row):
@@ -109,72 +83,220 @@ def close(shown, expected):
     return len(shown) == len(expected) and all(abs(a - b) <= 1 for a, b in zip(*values))
 
 
-def test_keys_move_through_the_words(page, maps):
-    m = maps[0]
-    page.send("Page.reload")
-    while page.run("document.readyState") != "complete":
-        pass
-    assert page.words() == m.target and page.read() == m.source and set(page.numbers()) == {""}
-    while not page.run("document.activeElement.dataset.row"):
-        page.press("Tab")
-    page.press("ArrowDown", "ArrowDown", "ArrowUp")
-    assert page.run("document.activeElement.textContent") == m.target[1]
-    assert page.run("document.querySelector('[aria-pressed=true]').getAttribute('aria-label')") == "Katze, word 2 of 5"
-    assert close(page.numbers(), percents(m.cross[-1].mean(dim=0)[1]))
-    assert page.run("reading.textContent").startswith("“Katze” looks at: ")
-    page.press("End")
-    assert page.run("document.activeElement.textContent") == "</s>"
-    page.press("Escape")
-    assert set(page.numbers()) == {""} and page.run("document.querySelectorAll('[aria-pressed=true]').length") == 0
+def test_what_is_typed_is_translated(page, model):
+    browser = page(view(*model, CAT))
+    german = translate(*model, [CAT, DOG])
+    assert text_of(browser, "output") == german[0]
+    typed(browser, f"  {DOG}\n")
+    assert text_of(browser, "output") == german[1] and browser.run(f"{part('pick')}.value") == ""
+    browser.select("search", 1)
+    assert text_of(browser, "output") == translate(*model, [DOG], beam=1)[0]
+    typed(browser, CAT)
+    assert browser.run(f"{part('pick')}.value") == "0" and text_of(browser, "output") == german[0]
+    typed(browser, "")
+    assert text_of(browser, "error") == ""
+    typed(browser, "word " * 1100)
+    assert text_of(browser, "error") == "The sentence is longer than the model's 1024 positions."
 
 
-def test_every_layer_and_head_shows_its_own_weights(page, maps):
-    page.select("sentence", "0")
+def test_every_layer_and_head_shows_its_own_weights(page, model):
+    german, = translate(*model, [CAT])
+    browser, (maps,) = page(view(*model, (CAT, german))), attention_maps(*model, [(CAT, german)])
     for kind in ("encoder", "decoder", "cross"):
-        page.select("kind", kind)
-        for n in range(2):
-            page.select("layer", str(n))
-            for head in (0, 2, "mean"):
-                page.select("head", str(head))
-                weights = getattr(maps[0], kind)[n]
-                row = (weights.mean(dim=0) if head == "mean" else weights[head])[3]
-                page.run("rows.querySelectorAll('button')[3].focus()")
-                assert close(page.numbers(), percents(row)), (kind, n, head)
-                widths = page.run("[...lines.children].map(p => Number(p.getAttribute('stroke-width')))")
-                assert widths == pytest.approx([14 * w for w in row.tolist() if w >= 0.01], abs=0.02)
-        assert page.run("steps.hidden") == (kind == "encoder")
+        for layer, number in ((0, 2), (1, 3), (1, "mean")):
+            head(browser, kind, layer, number)
+            columns, rows = maps.labels(kind)
+            assert browser.words() == rows and browser.read() == columns
+            weights = getattr(maps, kind)[layer]
+            row = (weights.mean(dim=0) if number == "mean" else weights[number])[3]
+            browser.run("document.querySelector('[data-row=\"3\"]').focus()")
+            assert close(browser.numbers(), percents(row)), (kind, layer, number)
+            widths = browser.run("[...document.querySelectorAll('.lines path')].map(p => Number(p.getAttribute('stroke-width')))")
+            assert widths == pytest.approx([14 * w for w in row.tolist() if w >= 0.01], abs=0.02)
+            browser.select("picture", "matrix")
+            shades = browser.run("[...document.querySelectorAll('[data-row=\"3\"] i')].map(i => Number(i.style.opacity))")
+            assert shades == pytest.approx(row.tolist(), abs=1e-3)
+            browser.select("picture", "lines")
 
 
-def test_decoding_step_by_step(page, maps):
-    page.select("sentence", "0")
-    page.select("kind", "decoder")
-    page.select("layer", "1")
-    page.select("head", "1")
-    click = "document.getElementById('{}').click()".format
-    m = maps[0]
-    for t in (4, 3, 2, 1):
-        page.run(click("previous"))
-        assert page.run("step.textContent") == f"decoding step {t} of 5"
-        assert page.words() == m.target[:t] and page.read() == m.read[:t]
-        assert page.run("written.textContent") == " ".join(m.target[:t])
-        assert close(page.numbers(), percents(m.decoder[1, 1, t - 1]))
-    assert page.run("previous.disabled") and not page.run("next.disabled")
-    page.press("Tab")
-    page.run(click("next"))
-    assert page.words() == m.target[:2]
-    state = "[step.textContent, play.textContent]"
-    assert page.run(f"play.click(), {state}") == ["decoding step 3 of 5", "Pause"]
-    page.run("new Promise(done => setInterval(() => play.textContent === 'Play' && done(), 100))")
-    assert page.run(state) == ["decoding step 5 of 5", "Play"] and page.words() == m.target
-    assert page.run(f"play.click(), {state}") == ["decoding step 1 of 5", "Pause"]      # from the end: from the start
-    assert page.run(f"play.click(), {state}")[1] == "Play"
-    page.select("kind", "cross")
-    assert page.words() == m.target and page.read() == m.source
+def test_keys_move_through_words_and_cells(page, model):
+    browser = page(view(*model, CAT))
+    head(browser, "encoder", 0, 2)
+    words = browser.words()
+    while not browser.run("document.activeElement.dataset.row"):
+        browser.press("Tab")
+    browser.press("ArrowDown", "ArrowDown", "ArrowUp")
+    assert browser.run("document.activeElement.getAttribute('aria-label')") == f"old, word 2 of {len(words)}"
+    assert text_of(browser, "reading").startswith("“old” looks at: ")
+    browser.press("Tab", "ArrowDown")
+    assert browser.run("document.activeElement.dataset.column") == "1"
+    assert text_of(browser, "what") == "“old” on “old”" and not browser.run(f"{part('slider')}.disabled")
+    browser.press("Escape")
+    assert text_of(browser, "reading") == "Choose a word to see where it looks." and browser.run(f"{part('slider')}.disabled")
+    browser.select("picture", "matrix")
+    browser.run("document.querySelector('td[tabindex=\"0\"]').focus()")
+    browser.press("ArrowDown", "ArrowRight", "ArrowRight", "End")
+    assert browser.run("document.activeElement.getAttribute('aria-label')").startswith("old on </s>: ")
+    browser.press("Home")
+    assert browser.run("document.activeElement.dataset.column + document.activeElement.dataset.row") == "01"
 
 
-def test_nothing_was_loaded_and_nothing_complained(page):
-    """The last one: all that was done to the page before has left no error and no address but its own."""
-    page.run("1")
-    assert page.complaints == []
-    assert {re.sub(r":.*", "", address, flags=re.S) for address in page.addresses} <= {"file", "data"}
-    assert page.run("fetch('data:,x').then(() => 'loaded', () => 'refused')") == "refused"
+def test_one_word_turned_changes_the_german(page, model):
+    """As in notebook 19: head 1.3 decides between ihren and seinen."""
+    browser = page(view(*model, CAT))
+    head(browser, "encoder", 0, 2)
+    words = browser.words()
+    for side, word in (("row", "its"), ("column", "dog")):
+        browser.run(f"document.querySelector('[data-{side}=\"{words.index(word)}\"]').click()")
+    browser.run(f"{part('force')}.click()")
+    before, = translate(*model, [CAT])
+    assert text_of(browser, "output") == before.replace("ihren", "seinen") != before
+    assert browser.run(f"[...{part('output')}.querySelectorAll('mark')].map(m => m.textContent)") == ["seinen"]
+    assert text_of(browser, "before") == before and browser.run(f"{part('before')}.querySelector('del').textContent") == "ihren"
+    assert browser.run("document.querySelector('#edits').textContent") == "encoder 1.3: its on dog 100 % ✕"
+    assert browser.numbers()[words.index("dog")] == "100 %"
+    browser.run(f"{part('slider')}.value = 20; {part('slider')}.dispatchEvent(new Event('input'))")
+    assert browser.numbers()[words.index("dog")] == "20 %" and text_of(browser, "output") == before
+    assert browser.run("edits.children.length") == 1
+    browser.run("edits.querySelector('button').click()")
+    assert browser.run("edits.children.length") == 0 and browser.run("undo.disabled")
+
+
+def test_heads_are_switched_off_for_both_sentences(page, model):
+    browser = page(view(*model, [CAT, DOG]))
+    before = [text_of(browser, "output", i) for i in (0, 1)]
+    assert before == translate(*model, [CAT, DOG])
+    head(browser, "cross", 1, 3, "heads")
+    names = browser.run("[...document.querySelectorAll('.heads')[0].querySelectorAll('button')].map(b => b.textContent)")
+    assert names[:2] == ["1.1", "1.2"] and names[7].startswith("2.4a word to its translation, 92 %")
+    for number in range(4):
+        browser.run(f"document.querySelector('[data-switch=\"1 {number}\"]').click()")
+    after = [text_of(browser, "output", i) for i in (0, 1)]
+    assert after[0] != before[0] and after[1] != before[1] and browser.run("edits.children.length") == 4
+    assert browser.run("silent.getAttribute('aria-pressed')") == "true"
+    browser.run("undo.click()")
+    assert [text_of(browser, "output", i) for i in (0, 1)] == before
+    browser.run("second.click()")
+    assert browser.run("document.querySelectorAll('section').length") == 2
+
+
+def test_decoding_step_by_step(page, model):
+    german, = translate(*model, [CAT])
+    browser, (maps,) = page(view(*model, CAT)), attention_maps(*model, [(CAT, german)])
+    head(browser, "decoder", 1, 1)
+    steps = int(text_of(browser, "status").split()[-1])
+    browser.run(f"{part('play')}.click()")
+    assert text_of(browser, "status") == f"step 1 of {steps}" and text_of(browser, "play") == "Pause"
+    assert browser.words() == maps.target[:1] and browser.read() == ["<s>"]
+    browser.run(f"{part('play')}.click()")
+    likely = f"[...{part('likely')}.children].map(li => [li.className, li.querySelector('.word').textContent])"
+    for step in range(2, 6):
+        browser.run(f"{part('next')}.click()")
+        assert text_of(browser, "status") == f"step {step} of {steps}" and browser.words() == maps.target[:step]
+        assert close(browser.numbers()[:step], percents(maps.decoder[1, 1, step - 1])[:step])
+        shown = browser.run(likely)
+        assert len(shown) == 5 and ["written", maps.target[step - 1]] in shown
+    browser.run(f"{part('previous')}.click()")
+    assert browser.read() == maps.read[:4]
+
+
+def test_the_corpus_knows_what_is_right(page, model, example):
+    browser = page(view(*model, example))
+    assert text_of(browser, "reference") == "✓ as in the corpus"
+    head(browser, "encoder", 0, 2)
+    gold = browser.run("[...document.querySelectorAll('.lines path.gold')].length")
+    assert gold == len(example.pronouns)
+    marks = browser.run("[...document.querySelectorAll('.rows button')].map(b => b.textContent).filter(t => /[✓✗]/.test(t))")
+    assert len(marks) == len(example.pronouns)
+    assert "3: “its” to its noun, 92 %" in browser.run("document.querySelector('#head').textContent")
+    head(browser, "cross", 1, 3, "matrix")
+    assert browser.run("document.querySelectorAll('td.gold').length") == len(example.alignment)
+    typed(browser, example.source + " Well.")
+    assert browser.run("document.querySelectorAll('td.gold').length") == 0
+
+
+def test_other_models_and_what_cannot_be_computed(page):
+    torch.manual_seed(0)
+    tokenizer = Tokenizer.train([CAT, DOG, HOSTILE] * 3, 300)
+    sizes = dict(vocab_size=300, d_model=32, d_ff=32, N=3, h=2, max_positions=300)
+    own = Transformer(TransformerConfig(**sizes, positions="rotary", norm_first=True)).eval()
+    with torch.no_grad():
+        for p in own.parameters():
+            p.copy_(p.half())
+    browser = page(view(own, tokenizer, "its cat"))
+    assert text_of(browser, "output") == translate(own, tokenizer, ["its cat"])[0]
+    own.encoder.layers[0].self_attention.attend = lambda q, k, v, mask=None: (v, torch.eye(v.shape[2])[None, None].expand(
+        len(v), v.shape[1], -1, -1))
+    shown = view(own, tokenizer, [("its cat", "die Katze"), "a dog"])
+    assert len(shown.page) < 200_000
+    browser = page(shown)
+    assert "parts that the page cannot compute" in browser.run("still.textContent")
+    assert text_of(browser, "output") == "die Katze" and browser.run("getComputedStyle(silent).display") == "none"
+    head(browser, "encoder", 0, 1)
+    browser.run("document.querySelector('[data-row=\"1\"]').focus()")
+    assert browser.numbers() == ["", "100 %", ""]
+
+
+def test_hostile_text_stays_text(page):
+    """In sentences and in a vocabulary that learned from them."""
+    tokenizer = Tokenizer.train([HOSTILE] * 9, 330)
+    assert any("script" in piece for piece in tokenizer.pieces(HOSTILE))
+    own = Transformer(TransformerConfig.preset("tiny", vocab_size=330, N=1)).eval()
+    shown = view(own, tokenizer, [(HOSTILE, HOSTILE), HOSTILE])
+    assert shown.page.count("</script>") == view(own, tokenizer, ["a", "b"]).page.count("</script>")
+    browser = page(shown)
+    assert browser.run("document.querySelector('#bold') === null")
+    assert browser.run(f"{part('text')}.value") == HOSTILE
+    assert text_of(browser, "output") == HOSTILE.replace("\u202e", "⟨U+202E⟩").replace("\u202c", "⟨U+202C⟩")
+    for picture in ("lines", "matrix", "heads"):
+        browser.select("picture", picture)
+        assert not re.search("[\u202a-\u202e]", browser.run("document.querySelector('#figures').innerHTML"))
+    assert browser.run("fetch('data:,x').then(() => 'loaded', () => 'refused')") == "refused"
+    browser.complaints.clear()  # of the fetch
+
+
+def test_a_script_that_was_not_written_for_the_page_does_not_run(page):
+    """Were text ever to become a script, the browser would not run it: the page names its own by a hash."""
+    shown = page_of({"sentences": [{"source": "a", "target": "b", "maps": {
+        "source": ["a"], "target": ["b"], **{kind: [[[[1000]]]] for kind in ("encoder", "decoder", "cross")}}}],
+        "names": {}, "beam": 4, "still": "x"})
+    assert "unsafe" not in shown
+
+    class Shown:
+        def save(self, path):
+            path.write_text(shown.replace("</body>", "<script>document.title = 'taken'</script></body>"), encoding="utf8")
+
+    browser = page(Shown())
+    assert browser.run("document.title") == "A Transformer to take apart"
+    assert text_of(browser, "output") == "b"
+    assert any("Content Security Policy" in json.dumps(complaint) for complaint in browser.complaints)
+    browser.complaints.clear()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_moves_and_nothing_is_too_wide(page, model, width, example):
+    browser = page(view(*model, [example, CAT]))
+    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+    places = ("[...document.querySelectorAll('[data-is=picture], #kind, [data-is=play]')]"
+              ".map(e => Math.round(e.getBoundingClientRect().top + scrollY))")
+    head(browser, "encoder", 0, 2)
+    before = browser.run(places)
+    browser.run("document.querySelector('[data-row=\"2\"]').click(), document.querySelector('[data-column=\"1\"]').click()")
+    browser.run(f"{part('force')}.click(), silent.click(), {part('previous')}.click()")
+    assert browser.run("edits.children.length") == 2 and browser.run(places) == before
+    for picture in ("matrix", "heads", "lines"):
+        browser.select("picture", picture)
+        assert browser.run("document.documentElement.scrollWidth") <= width, picture
+    browser.send("Emulation.clearDeviceMetricsOverride")
+
+
+def test_everything_has_a_name(page, model):
+    """What a screen reader reads out: no control without a name."""
+    browser = page(view(*model, [CAT, DOG]))
+    for picture in ("lines", "matrix", "heads"):
+        browser.select("picture", picture)
+        nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
+        roles = {"button", "combobox", "textbox", "slider", "checkbox", "gridcell", "grid", "toolbar", "region", "group"}
+        silent = [node["role"]["value"] for node in nodes if node["role"]["value"] in roles and not node["ignored"]
+                  and not node.get("name", {}).get("value")]
+        assert silent == []

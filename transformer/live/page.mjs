@@ -84,8 +84,8 @@ export class Page {
   // The result of an entry under some edits; a translation that is given is read where it was asked for.
   run(entry, edits) {
     if (!this.engine) return replay(entry.maps);
-    const {search} = this.choice, otherwise = search === "given" && !entry.target;
-    return run(this.engine, {text: entry.source, given: entry.target, search: otherwise ? this.data.beam : search}, edits);
+    const {source: text, target: given} = entry, {search} = this.choice;
+    return run(this.engine, {text, given, search: search === "given" && !given ? this.data.beam : search}, edits);
   }
 
   // Changes: a head that is off concerns all sentences, a weight the one whose words it names.
@@ -107,7 +107,8 @@ export class Page {
   }
 
   isOff(layer, head) {
-    return this.edits.some(edit => edit.silent && edit.kind === this.choice.kind && edit.layer === layer && edit.head === head);
+    const {kind} = this.choice;
+    return this.edits.some(edit => edit.silent && edit.kind === kind && edit.layer === layer && edit.head === head);
   }
 
   toggle(layer, head) {
@@ -131,7 +132,8 @@ export class Page {
   drawEdits() {
     $("edits").replaceChildren();
     for (const edit of this.edits) {
-      const button = element("button", element("li", $("edits")), `${edit.name} ✕`, {type: "button", "aria-label": `Take back: ${edit.name}`});
+      const words = {type: "button", "aria-label": `Take back: ${edit.name}`};
+      const button = element("button", element("li", $("edits")), `${edit.name} ✕`, words);
       button.addEventListener("click", () => this.setEdits(this.edits.filter(other => other !== edit)));
     }
     $("undo").disabled = !this.edits.length;

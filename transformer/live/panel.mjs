@@ -8,8 +8,10 @@ import {goldLinks, isThere, matched, verdicts, weightsOf} from "./words.mjs";
 const PAUSE = 900;          // milliseconds between two steps while playing
 const WAIT = 150;           // milliseconds without a key before what was typed is translated
 
-// Write a text, with the words marked that another text has not.
+// Write a text, with the words marked that another text has not; what is written is not read out again.
 export function writeMarked(root, text, other, name) {
+  if (root.written === `${text}\n${other}`) return;
+  root.written = `${text}\n${other}`;
   const places = placesOf(text), kept = matched(placesOf(other).map(([word]) => word), places.map(([word]) => word));
   let at = 0;
   root.replaceChildren();
@@ -41,7 +43,8 @@ export class Panel {
   }
 
   listen() {
-    const {pick, text, previous, next, play, picture, slider, force} = this.parts, {sentences, source, target} = this.page.data;
+    const {pick, text, previous, next, play, picture, slider, force} = this.parts;
+    const {sentences, source, target} = this.page.data;
     sentences.forEach((entry, i) => element("option", pick, shown(entry.source), {value: i}));
     element("option", pick, "your own", {value: "", disabled: ""});
     text.lang = source;
@@ -49,8 +52,8 @@ export class Panel {
     text.readOnly = !this.page.engine;
     pick.addEventListener("change", () => this.pick(Number(pick.value)));
     text.addEventListener("input", () => this.onText());
-    previous.addEventListener("click", () => this.goTo(this.step - 1));
-    next.addEventListener("click", () => this.goTo(this.step + 1));
+    previous.addEventListener("click", () => this.goTo(this.now - 1));
+    next.addEventListener("click", () => this.goTo(this.now + 1));
     play.addEventListener("click", () => this.play());
     picture.addEventListener("pointermove", event => event.pointerType === "mouse" && this.onPoint(event.target));
     picture.addEventListener("pointerleave", () => this.onPoint(null));
@@ -106,6 +109,7 @@ export class Panel {
       error.textContent = "";
     } catch (problem) {
       if (!this.result) throw problem;
+      this.plain = this.result;
       error.textContent = problem.message;
     }
     this.links = this.entry.gold ? goldLinks(this.entry.gold, this.result.sides) : null;
@@ -113,11 +117,16 @@ export class Panel {
 
   // Steps
 
+  // The step that is shown: the last one, however many there will be, where no other is asked for.
+  get now() {
+    return Math.min(this.step, this.result.steps);
+  }
+
   goTo(step) {
     const {kind} = this.page.choice, {steps, sides} = this.result;
     this.pause();
-    this.step = Math.min(Math.max(step, 1), steps);
-    if (kind !== "encoder") Object.assign(this, {row: sides[kind].rows.groups[this.step - 1], column: null});
+    this.step = step < steps ? Math.max(step, 1) : Infinity;
+    if (kind !== "encoder") Object.assign(this, {row: sides[kind].rows.groups[this.now - 1], column: null});
     this.draw();
   }
 
@@ -129,8 +138,8 @@ export class Panel {
 
   play() {
     if (this.timer !== null) return this.pause();
-    this.goTo(this.step < this.result.steps ? this.step + 1 : 1);
-    if (this.step >= this.result.steps) return undefined;
+    this.goTo(this.now < this.result.steps ? this.now + 1 : 1);
+    if (this.now >= this.result.steps) return undefined;
     this.parts.play.textContent = "Pause";
     this.timer = setTimeout(() => {
       this.timer = null;
@@ -207,32 +216,29 @@ export class Panel {
     const within = (n, words) => n !== null && n < words.length ? n : null, links = this.links?.[kind] ?? [];
     return {rows: side.rows.words, columns: side.columns.words, weights, links,
             row: within(chosen.row, side.rows.words), column: within(chosen.column, side.columns.words),
-            hasRow: r => isThere(kind, side.rows, r, this.step), right: verdicts(links, weights),
-            hasColumn: c => kind !== "decoder" || isThere(kind, side.columns, c, this.step)};
+            hasRow: r => isThere(kind, side.rows, r, this.now), right: verdicts(links, weights),
+            hasColumn: c => kind !== "decoder" || isThere(kind, side.columns, c, this.now)};
   }
 
   draw() {
     const {steps} = this.result, {status, previous, next} = this.parts;
-    this.step = Math.min(this.step, steps);
     this.drawTexts();
     this.drawLikely();
-    status.textContent = `step ${this.step} of ${steps}`;
-    previous.disabled = this.step <= 1;
-    next.disabled = this.step >= steps;
+    status.textContent = `step ${this.now} of ${steps}`;
+    previous.disabled = this.now <= 1;
+    next.disabled = this.now >= steps;
     const view = this.view();
     this.drawPicture(view);
     this.drawEditor(view);
   }
 
   drawTexts() {
-    const {output, before, reference} = this.parts, {result, plain, entry} = this;
+    const {output, label, before, reference} = this.parts, {result, plain, entry} = this;
     const text = result.text ?? entry.target;
     writeMarked(output, text, plain.text ?? text, "mark");
-    before.replaceChildren();
-    if (text !== (plain.text ?? text)) {
-      writeMarked(before, plain.text, text, "del");
-      before.prepend("before: ");
-    } else if (this.page.engine) before.textContent = `in ${Math.ceil(this.time)} ms`;
+    const changed = text !== (plain.text ?? text);
+    label.textContent = changed ? "before: " : this.page.engine ? `in ${Math.ceil(this.time)} ms` : "";
+    writeMarked(before, changed ? plain.text : "", text, "del");
     reference.textContent = "";
     if (entry.gold) {
       const same = entry.gold.target === text;
@@ -241,7 +247,7 @@ export class Panel {
   }
 
   drawLikely() {
-    const {likely} = this.parts, step = this.result.likely?.[this.step - 1] ?? [];
+    const {likely} = this.parts, step = this.result.likely?.[this.now - 1] ?? [];
     likely.replaceChildren();
     for (const {text, chance, written} of step) {
       const item = element("li", likely, "", written ? {class: "written"} : {});
@@ -253,14 +259,17 @@ export class Panel {
   }
 
   drawPicture(view) {
-    const {picture} = this.parts, {choice, data} = this.page, {kind, look} = choice, layers = this.result.maps[look][kind];
+    const {picture} = this.parts, {choice, data} = this.page, {kind, look} = choice;
+    const layers = this.result.maps[look][kind];
     const key = JSON.stringify([choice.picture, kind, view.rows, view.columns]);
     if (key !== this.key) {
       const focus = this.placeOf(picture.contains(document.activeElement) ? document.activeElement : null);
       picture.replaceChildren();
       if (choice.picture === "lines") layLines(picture, view);
       if (choice.picture === "matrix") layMatrix(picture, view);
-      if (choice.picture === "heads") layHeads(picture, layers, (layer, head) => data.names[`${kind} ${layer + 1}.${head + 1}`] ?? "");
+      if (choice.picture === "heads") {
+        layHeads(picture, layers, (layer, head) => data.names[`${kind} ${layer + 1}.${head + 1}`] ?? "");
+      }
       this.key = key;
       if (focus) this.moveTo(focus, 0, 0, false);
     }
@@ -280,7 +289,8 @@ export class Panel {
       : column !== null ? `What looks at “${shown(columns[column])}”?` : "Choose a word to see where it looks.";
     slider.disabled = force.disabled = !ready;
     this.parts.what.textContent = !engine ? "" : ready ? `“${shown(rows[row])}” on “${shown(columns[column])}”`
-      : choice.head === "mean" ? "Choose one head to change a weight." : "Choose a word on each side to change a weight.";
+      : choice.head === "mean" ? "Choose one head to change a weight."
+      : "Choose a word on each side to change a weight.";
     const weight = ready ? weightsOf(this.result.maps.raw, choice.kind, choice.layer, choice.head)[row][column] : 0;
     if (document.activeElement !== slider) slider.value = Math.round(100 * weight);
     value.textContent = ready ? percent(weight) || "0 %" : "";

@@ -99,14 +99,15 @@ export function drawLines(root, view) {
 
 export function layMatrix(root, {rows, columns}) {
   const frame = element("div", root, "", {class: "matrix"});
-  const table = element("table", frame, "", {role: "grid", "aria-label": "Weights: a row looks, a column is looked at"});
+  const table = element("table", frame, "", {role: "grid", "aria-label": "Rows look, columns are looked at"});
   const head = element("tr", table);
-  element("td", head);
+  element("td", head, "", {"aria-label": "words"});
   columns.forEach(word => element("span", element("th", head, "", {scope: "col"}), shown(word), {class: "word"}));
   rows.forEach((word, r) => {
     const line = element("tr", table);
     element("th", line, "", {scope: "row"});
-    columns.forEach((_, c) => element("i", element("td", line, "", {"data-row": r, "data-column": c, role: "gridcell"})));
+    columns.forEach((_, c) =>
+      element("i", element("td", line, "", {"data-row": r, "data-column": c, role: "gridcell"})));
   });
 }
 
@@ -116,8 +117,8 @@ function markCell(cell, r, c, {rows, columns, weights, hasRow, hasColumn, row, c
   cell.tabIndex = r === (row ?? 0) && c === (column ?? 0) ? 0 : -1;
   cell.classList.toggle("cross", r === row || c === column);
   cell.setAttribute("aria-selected", r === row && c === column);
-  cell.setAttribute("aria-label",
-                    there ? `${shown(rows[r])} on ${shown(columns[c])}: ${Math.round(100 * weights[r][c])} %` : "not yet");
+  const words = `${shown(rows[r])} on ${shown(columns[c])}`;
+  cell.setAttribute("aria-label", there ? `${words}: ${Math.round(100 * weights[r][c])} %` : `${words}: not yet`);
 }
 
 export function drawMatrix(root, view) {
@@ -162,8 +163,9 @@ function paint(canvas, weights, hasRow, hasColumn) {
 
 export function drawHeads(root, layers, {hasRow, hasColumn}, isOff, chosen) {
   root.querySelectorAll(".head").forEach(one => {
-    const button = one.querySelector("button"), {layer, head} = button.dataset, off = isOff(Number(layer), Number(head));
-    button.setAttribute("aria-pressed", chosen(Number(layer), Number(head)));
+    const button = one.querySelector("button"), [layer, head] = [button.dataset.layer, button.dataset.head].map(Number);
+    const off = isOff(layer, head);
+    button.setAttribute("aria-pressed", chosen(layer, head));
     one.querySelector("input").checked = !off;
     one.classList.toggle("off", off);
     paint(one.querySelector("canvas"), layers[layer][head], hasRow, hasColumn);

@@ -1,8 +1,9 @@
 // Byte-pair encoding as `transformer.data.Tokenizer` does it: texts to token ids and back.
 
 // White space is Unicode's, as in the library that learned the merges; JavaScript's own \s differs.
-const PRE_TOKEN = / ?[\p{L}\p{N}_]+| ?[^\p{White_Space}\p{L}\p{N}_]|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
-const WORD = /[\p{L}\p{N}_]+|[^\p{L}\p{N}_\p{White_Space}\x1c-\x1f]/gu;
+const [LETTER, SPACE] = ["\\p{L}\\p{N}_", "\\p{White_Space}"];
+const PRE_TOKEN = new RegExp(` ?[${LETTER}]+| ?[^${SPACE}${LETTER}]|${SPACE}+(?![^${SPACE}])|${SPACE}+`, "gu");
+const WORD = new RegExp(`[${LETTER}]+|[^${LETTER}${SPACE}\x1c-\x1f]`, "gu");
 
 // The letter that stands for each byte in a vocabulary: printable ones for themselves, others from 256 on.
 function lettersOfBytes() {
