@@ -88,7 +88,9 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(site)
     modules = {path.relative_to(site) for path in (site / "transformer").rglob("*.py")}
     assert modules == {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
-    assert (site / "transformer/view.js").is_file() and (site / "transformer/py.typed").is_file()
+    others = {path.relative_to(ROOT) for path in (PACKAGE / "live").iterdir()}
+    assert all((site / path).is_file() for path in others) and len(others) > 8
+    assert (site / "transformer/py.typed").is_file()
     code = """
         import sys
         sys.path.insert(0, sys.argv[1])

@@ -1,10 +1,7 @@
 """Figures 3 to 5: which row and column means what, and the scores of heads, on planted weights."""
 
-import html
 import itertools
-import json
 import math
-import re
 
 import pytest
 import torch
@@ -47,8 +44,6 @@ from transformer.maps import (
     maps_of_pair,
     words_and_groups,
 )
-from transformer.pages import View, from_thousandths, view, view_page
-from transformer.pretrained import load
 from transformer.visualization import (
     alignment_error_rate,
     attention_of,
@@ -495,39 +490,6 @@ def test_distance_by_hand():
     torch.testing.assert_close(head_distance([maps_with(torch.cat([back, far], dim=1))]), torch.tensor([[1.0, 2.0]]))
 
 
-# The interactive view: its page (test_view.py tries the script)
-
-LONG = ("The old teacher gave the young gardener near the small school a red book and the cat behind the house "
-        "lost its ball.")
-
-
-@pytest.fixture(scope="module")
-def bundled():
-    """The model that comes with the package, and its tokenizer."""
-    return load()
-
-
-@pytest.fixture
-def two_maps():
-    """Two sentences of unequal length, with weights at random."""
-    torch.manual_seed(0)
-    return [maps_with(*(torch.rand(2, 3, *size).softmax(dim=-1) for size in ((S, S), (T, T), (T, S))), S=S, T=T)
-            for S, T in ((5, 4), (3, 6))]
-
-
-def data_of(page):
-    """The words and weights in a page."""
-    return json.loads(re.search(r'<script type="application/json" id="pairs">(.*?)</script>', page, re.S)[1])
-
-
-def test_words_and_weights_come_back_from_the_page(two_maps):
-    for m, pair in zip(two_maps, data_of(view_page(two_maps)), strict=True):
-        again = from_thousandths(pair)
-        assert (again.source, again.target) == (m.source, m.target)
-        for kind in KINDS:
-            torch.testing.assert_close(getattr(again, kind), getattr(m, kind), atol=0.000501, rtol=0)
-
-
 def test_sentences_aligned_by_hand():
     """Every link is within its sentences, and only commas, "of", "to" and "the" have none."""
     rows = read_aligned()
@@ -538,48 +500,3 @@ def test_sentences_aligned_by_hand():
             linked = {link[side] for link in links}
             assert linked <= set(range(len(words[side])))
             assert {word for i, word in enumerate(words[side]) if i not in linked} <= free, (source, target)
-
-
-def test_words_cannot_leave_the_data():
-    nasty = ["</script><script>alert(1)</script>", "<!--", "{script}", "{pairs}", "&amp;", '"', "\u2028", "</s>"]
-    page = view_page([AttentionMaps(nasty, nasty, *[torch.zeros(1, 1, 8, 8)] * 3)])
-    assert data_of(page)[0]["source"] == nasty
-    assert page.count("</script>") == view_page([maps_with()]).count("</script>")
-
-
-def test_the_page_loads_nothing(two_maps):
-    page = view_page(two_maps)
-    assert re.findall(r"https?:[^\"')\s]*", page) == ["http://www.w3.org/2000/svg"]     # a name, not an address to load
-    assert not re.search(r"\bsrc=|@import|url\(|fetch\(|XMLHttpRequest|import\(|require", page)
-    assert "{script}" not in page and "{pairs}" not in page
-    assert "default-src 'none'" in page                         # and the browser would not let it
-
-
-def test_a_sentence_a_pair_and_lists(bundled):
-    sentence = "The cat lost its ball."
-    german = translate(*bundled, [sentence])[0]
-    one, pair = view(*bundled, sentence), view(*bundled, (sentence, german))
-    assert one == pair == view(*bundled, [sentence])
-    expected, = attention_maps(*bundled, [(sentence, german)])
-    assert one.page == view_page([expected])
-    both = view(*bundled, [sentence, ("A dog slept.", "Ein Hund schlief.")])
-    assert [p["target"][0] for p in data_of(both.page)] == [expected.target[0], "Ein"]
-    assert view(*bundled, LONG).height > one.height
-    with pytest.raises(ValueError, match="no sentence to view"):
-        view(*bundled, [])
-
-
-def test_the_file_is_the_page(tmp_path, two_maps):
-    shown = View(view_page(two_maps), 500)
-    shown.save(tmp_path / "new" / "attention.html")
-    assert (tmp_path / "new" / "attention.html").read_text(encoding="utf8") == shown.page
-    with pytest.raises(OSError):
-        shown.save(tmp_path / "new" / "attention.html" / "below-a-file.html")
-
-
-def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(two_maps):
-    shown = View(view_page(two_maps), 500)
-    frame = shown._repr_html_()
-    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == shown.page
-    assert re.search(r'sandbox="([^"]*)"', frame)[1] == "allow-scripts" and "height: 500px" in frame
-    assert "<html" not in repr(shown) and len(repr(shown)) < 100

@@ -22,6 +22,7 @@ import nbformat
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
+HEAVY = 1_000_000  # bytes
 
 
 def notebooks(root=ROOT):
@@ -65,6 +66,9 @@ def tidy(book, stem):
             if output.output_type == "stream" and last.get("name") == output.name:
                 last["text"] += output.text
             elif WIDGET not in output.get("data", {}):
+                # a page that holds a model is for who runs the cell
+                if len(output.get("data", {}).get("text/html", "")) > HEAVY:
+                    del output["data"]["text/html"]
                 outputs.append(output)
         if cell.cell_type == "code":
             cell.outputs = outputs

@@ -11,6 +11,7 @@ import pairs
 ROOT = pairs.ROOT
 CITED = re.compile(r"^repository-code: *(\S+)", re.MULTILINE)
 DOCUMENTS = ("README.md", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md")
+LIVE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+/live\.html")
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)
 
 
@@ -21,6 +22,12 @@ def address(root=ROOT):
     if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
         sys.exit(f"pyproject.toml: Repository = {url!r} is not https://github.com/<owner>/<name>")
     return url
+
+
+def live(url):
+    """Where the site that GitHub publishes has the page that holds the model."""
+    owner, name = url.removeprefix("https://github.com/").split("/")
+    return f"https://{owner}.github.io/{name}/live.html"
 
 
 def badge(url, notebook):
@@ -51,6 +58,8 @@ def stamp_notebook(notebook, url):
     else:
         first, _, rest = title.source.partition("\n")
         title.source = "\n\n".join(part for part in (first, line, rest.strip("\n")) if part)
+    for cell in book.cells:
+        cell.source = LIVE.sub(live(url), cell.source)
     install = next((cell for cell in book.cells if is_install_cell(cell)), None)
     if install is None:
         install = nbformat.v4.new_code_cell()
@@ -69,6 +78,7 @@ def main(root=ROOT):
         for before, after in ((old, url), (old.removeprefix("https://"), url.removeprefix("https://")),
                               (old.removeprefix("https://github.com/"), url.removeprefix("https://github.com/"))):
             text = text.replace(before, after)
+        text = LIVE.sub(live(url), text)
         path.write_text(text, encoding="utf8", newline="\n")
     for notebook in pairs.notebooks(root):
         stamp_notebook(notebook, url)

@@ -164,7 +164,8 @@ class Attend:
     sentence: tyro.conf.Positional[str]  # the sentence, in quotes
     folder: Path | None = None  # a trained model's folder (the bundled model where not given)
     output: Path = Path("attention")  # folder for the pictures
-    html: Path | None = None  # one page of this name, for a browser, instead of pictures
+    # one page of this name instead, for a browser: it holds the model and translates what is typed
+    html: Path | None = None
 
     def run(self) -> None:
         from transformer.figures.heads import save_all
@@ -180,7 +181,7 @@ class Attend:
         pair = self.sentence, translate(model, tokenizer, [self.sentence])[0]
         print(pair[1])
         if self.html is not None:
-            view(model, tokenizer, pair).save(self.html)
+            view(model, tokenizer, self.sentence).save(self.html)
             print(self.html)
             return
         for path in save_all(attention_maps(model, tokenizer, [pair])[0], self.output):

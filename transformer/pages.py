@@ -18,11 +18,11 @@ import torch
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-from transformer.search import check_sentences, translate
 from transformer.corpora import Example
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.records import read_rows
 from transformer.fast.attention import kernel_attention
+from transformer.fast.dropout import BitDropout
 from transformer.feed_forward import FeedForward
 from transformer.files import write_file
 from transformer.maps import KINDS, attention_maps
@@ -30,14 +30,15 @@ from transformer.model import Transformer
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.pretrained import bundled_folder
 from transformer.protocol import about
+from transformer.search import check_sentences, translate
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.weights import load_weights
 
 LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
 MODULES = ("tensors", "tokenizer", "model", "search", "words", "pictures", "panel", "page")
 PARTS = (Embedding, Projection, FeedForward, LayerNorm, Residual, Layer, Stack, MultiHeadAttention,
-         SinusoidalPositions, LearnedPositions, RotaryPositions, nn.Linear, nn.Dropout, nn.Identity,
-         nn.ModuleList)
+         SinusoidalPositions, LearnedPositions, RotaryPositions, BitDropout, nn.Dropout, nn.Linear,
+         nn.Identity, nn.ModuleList)
 
 
 # What the page holds
@@ -48,7 +49,7 @@ def why_still(model) -> str:
     methods = all(getattr(own, name, None) is getattr(Transformer, name)
                   for name in ("embed", "encode", "states", "start", "step"))
     attends = {m.attend for m in parts if isinstance(m, MultiHeadAttention)}
-    if not methods or not all(isinstance(m, PARTS) for m in parts) or \
+    if not methods or not all(type(m) in PARTS for m in parts) or \
             not attends <= {scaled_dot_product_attention, kernel_attention}:
         return "This model has parts that the page cannot compute."
     if (count := sum(p.numel() for p in model.parameters())) > LARGEST:

@@ -164,7 +164,8 @@ def pasted(head, rows, vectors):
 # Many pictures of decoders are off by one. When the decoder reads word $t-1$, it produces word $t$. We label a
 # row with the word **produced** there, and the columns of its self-attention with what it has **read**.
 #
-# In the page below you choose layer and head, and point at a word. (`view(...).save("attention.html")` keeps it.)
+# The page below holds the model: type a sentence, switch a head off, or make a word look elsewhere.
+# (`view(...).save("attention.html")` keeps it.)
 
 # %% tags=["active-ipynb"]
 # both = maps[0]
@@ -175,6 +176,12 @@ def pasted(head, rows, vectors):
 # assert both.decoder.triu(2).abs().max() == 0
 # print("every row sums to 1; no step of the decoder sees a later word")
 # view(model, tokenizer, pair)
+
+# %% [markdown]
+# Where a notebook is only shown, as on GitHub, no page runs. The picture leads to one that does. In it head 1.3 was made to look at
+# the dog, as in the cell above, and the page marks what that changed.
+#
+# [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://OWNER.github.io/annotated-attention/live.html)
 
 # %% [markdown] tags=["question-31"]
 # ## Which word does "its" refer to?

@@ -41,7 +41,7 @@ PARTS = {
 # Documents that are pages of the site, and their places there
 PAGES = {"README.md": "index.md", "RESULTS.md": "results.md", "DEVIATIONS.md": "deviations.md",
          "CONTRIBUTING.md": "contributing.md"}
-PICTURES = ("attention.png", "results.png")
+PICTURES = ("attention.png", "results.png", "live.png")
 ROUTES = "Three routes through the book"
 QUESTION = re.compile(r"question-(\d\d)")
 
@@ -145,6 +145,7 @@ def title_of(notebook):
 
 LOOK_UP = """**Look up**
 
+- [The model in a page](live.md): translate, look into heads, change them
 - [Readers' questions](questions.md): each with the place where a cell measures the answer
 - [Results](results.md): every run that is kept, with its command and its hardware
 - [Ways to use it](use.md): read, run in Colab, import; the command line
@@ -152,6 +153,17 @@ LOOK_UP = """**Look up**
 - [Changing and extending it](contributing.md)
 - [The package](api/index.md): every class and function
 """
+LIVE = """# The model in a page
+
+The bundled model runs in your browser, and nothing leaves it. It knows the words of a small grammar
+of English and German: other words come apart, and their translations are guesses.
+[Notebook 19](notebooks/19_visualization.ipynb) says what its heads do and how that was found out.
+<a href="_static/live.html">The page alone</a> can be saved and opened without a network.
+
+"""
+LIVE_FRAME = ('<iframe class="live" src="{page}" title="The model in a page" '
+              'sandbox="allow-scripts"></iframe>\n')
+LIVE_PAGE = "_static/live.html"
 QUESTIONS = """# Readers' questions
 
 People who read the paper for the first time ask these questions. Each link leads to the place in a
@@ -199,7 +211,7 @@ def front_page(url):
         inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
     trees.insert(0, tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"))
-    pages = ["questions", "results", "use", "deviations", "contributing", "api/index"]
+    pages = ["live", "questions", "results", "use", "deviations", "contributing", "api/index"]
     trees.append(tree(pages, ":hidden:", ":caption: Look up"))
     return "\n\n".join([*lines, "## Six results", parts["Six results"], LOOK_UP, *trees])
 
@@ -262,6 +274,15 @@ def api_pages():
     return pages | {"api/index": f"{PACKAGE}\n{listed}"}
 
 
+def live_page(path):
+    """Write the page that holds the bundled model, with sentences whose answers are known."""
+    from transformer import load, view
+    from transformer.corpora import read_bundled
+
+    known = [[e for e in read_bundled(split) if e.pronouns][:8] for split in ("test", "hard")]
+    view(*load(), sum(known, [])).save(path)
+
+
 # Hooks of conf.py
 
 def notebook_for_site(source, stem, folder, url):
@@ -274,6 +295,8 @@ def notebook_for_site(source, stem, folder, url):
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
             cell.source = relink(stamp.BADGE_LINE.sub("", cell.source), folder, url)
+            if "live.png" in cell.source:  # the site has the page itself
+                cell.source = LIVE_FRAME.format(page=f"../{LIVE_PAGE}")
             for tag in filter(QUESTION.fullmatch, tags):
                 cell.source = f"({tag})=\n{cell.source}"
         elif stamp.is_install_cell(cell):
@@ -307,7 +330,7 @@ def stage(source):
         (source / name).mkdir(parents=True)
     use = f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
     pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
-             **route_pages(),
+             **route_pages(), "live": LIVE + LIVE_FRAME.format(page=LIVE_PAGE),
              "use": "# Three ways to use it\n\n" + relink(use, "", url),
              "deviations": document("DEVIATIONS.md", url),
              "contributing": document("CONTRIBUTING.md", url),
@@ -330,7 +353,9 @@ def build(folder):
         shutil.rmtree(folder / name, ignore_errors=True)
     stage(folder / "source")
     places = [HERE, "-d", folder / "doctrees", folder / "source", folder / "html"]
-    return build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)])
+    status = build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)])
+    live_page(folder / "html" / LIVE_PAGE)
+    return status
 
 
 def main():

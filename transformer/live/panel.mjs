@@ -253,7 +253,7 @@ export class Panel {
       const item = element("li", likely, "", written ? {class: "written"} : {});
       element("span", item, shown(text.replace(/^ /, "")) || "(space)", {class: "word"});
       element("i", item).style.width = `${100 * chance}%`;
-      element("span", item, chance < 0.0005 ? "< 0.1 %" : `${(100 * chance).toFixed(1)} %`, {class: "percent"});
+      element("span", item, chance < 0.0005 ? "<0.1 %" : `${(100 * chance).toFixed(1)} %`, {class: "percent"});
       if (written) element("span", item, "written", {class: "hidden"});
     }
   }
