@@ -179,7 +179,7 @@ def pasted(head, rows, vectors):
 
 # %% [markdown]
 # Where a notebook is only shown, as on GitHub, no page runs. The picture leads to one that does. In it head 1.3 was made to look at
-# the dog, as in the cell above, and the page marks what that changed.
+# the dog, as was done further above, and the page marks what that changed.
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://OWNER.github.io/annotated-attention/live.html)
 
