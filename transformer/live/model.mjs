@@ -4,7 +4,7 @@
 // puts out zeros, or {kind, layer, head, rows, columns, share}: these rows give these columns that share of their
 // attention, and the others keep their proportions. Kinds are encoder, decoder and cross; layers, heads, rows (tokens
 // that look) and columns (tokens looked at) count from 0.
-import {add, layerNorm, length, linear, softmax} from "./tensors.mjs";
+import {add, layerNorm, linear, softmax} from "./tensors.mjs";
 
 // Weights of a row after the edits that concern it.
 export function turned(weights, columns, share) {
@@ -99,9 +99,13 @@ export class Model {
     held.lengths ??= Array.from({length: this.config.h}, () => []);
     for (let c = held.lengths[head].length; c < held.v.length; c++) {
       const v = this.share(held.v[c], d, head);
-      const part = Float32Array.from({length: n}, (_, i) =>
-        v.reduce((sum, value, j) => sum + value * data[i * m + head * d + j], 0));
-      held.lengths[head].push(length(part));
+      let squares = 0;
+      for (let i = 0; i < n; i++) {
+        let sum = 0;
+        for (let j = 0; j < d; j++) sum += v[j] * data[i * m + head * d + j];
+        squares += sum * sum;
+      }
+      held.lengths[head].push(Math.sqrt(squares));
     }
     return held.lengths[head];
   }

@@ -34,8 +34,9 @@ export class Panel {
     this.box = copy("box", boxes);
     this.figure = copy("figure", figures);
     this.parts = {};
+    this.box.setAttribute("aria-label", `Sentence ${number + 1}`);
+    this.figure.setAttribute("aria-label", `Attention in sentence ${number + 1}`);
     for (const root of [this.box, this.figure]) {
-      root.setAttribute("aria-label", `Sentence ${number + 1}`);
       for (const part of root.querySelectorAll("[data-is]")) this.parts[part.dataset.is] = part;
     }
     this.listen();

@@ -68,7 +68,3 @@ export function softmax(z) {
   for (let i = 0; i < z.length; i++) p[i] /= sum;
   return p;
 }
-
-export function length(x) {
-  return Math.sqrt(x.reduce((sum, value) => sum + value * value, 0));
-}
