@@ -291,7 +291,7 @@ export class Panel {
     slider.disabled = force.disabled = !ready;
     this.parts.what.textContent = !engine ? "" : ready ? `“${shown(rows[row])}” on “${shown(columns[column])}”`
       : choice.head === "mean" ? "Choose one head to change a weight."
-      : "Choose a word on each side to change a weight.";
+      : "Choose two words to change a weight.";
     const weight = ready ? weightsOf(this.result.maps.raw, choice.kind, choice.layer, choice.head)[row][column] : 0;
     if (document.activeElement !== slider) slider.value = Math.round(100 * weight);
     value.textContent = ready ? percent(weight) || "0 %" : "";
