@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer import Transformer, TransformerConfig, bleu, translate, visualization
+from transformer import Transformer, TransformerConfig, bleu, load, translate, visualization
 from transformer.attention import MultiHeadAttention, record_attention
 from transformer.corpora import Example, Pronoun, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
@@ -374,6 +374,12 @@ def test_edited_heads(bias):
         with pytest.raises(RuntimeError), edited(attention, silent(1)):
             raise RuntimeError
         assert torch.equal(attention(x, x, x), whole)
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    """The model that comes with the package, and its tokenizer."""
+    return load()
 
 
 def test_costs_are_differences_of_bleu(bundled):

@@ -62,7 +62,7 @@ def relink(text, folder, url):
         if path.as_posix() in PAGES:
             there = "use.md" if anchor == "installation" else PAGES[path.as_posix()]
             return f"{before}{'../' * (folder != '')}{there}{'#' + anchor if anchor else ''})"
-        if path.suffix == ".ipynb" or before[0] == "!":
+        if path.suffix == ".ipynb" or "![" in before:
             return match[0]
         return f"{before}{url}/blob/main/{path.as_posix()}{'#' + anchor if anchor else ''})"
 
