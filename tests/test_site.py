@@ -240,7 +240,7 @@ def test_the_model_works_on_its_pages(site, browser, name):
         screen(browser, width)
         browser.open(f"{address}/{name}")
         with browser.frame("iframe"):
-            while not browser.run("document.querySelector('.rows')"):
+            while browser.run("document.querySelector('.rows') === null"):
                 pass
             target = browser.words()
             assert len(target) > 5 and set(browser.numbers()) == {""}
