@@ -300,3 +300,29 @@ def test_everything_has_a_name(page, model):
         silent = [node["role"]["value"] for node in nodes if node["role"]["value"] in roles and not node["ignored"]
                   and not node.get("name", {}).get("value")]
         assert silent == []
+
+
+def test_in_a_notebook_the_frame_has_the_same_page(browser, model, tmp_path):
+    """As JupyterLab and Colab show it: HTML with a frame that may run scripts and nothing else."""
+    (tmp_path / "cell.html").write_text(f"<!doctype html>{view(*model, CAT)._repr_html_()}", encoding="utf8")
+    browser.complaints.clear()
+    browser.open(tmp_path / "cell.html")
+    with browser.frame("iframe"):
+        while browser.run("document.querySelector('.rows') === null"):
+            pass
+        assert text_of(browser, "output") == translate(*model, [CAT])[0]
+    assert browser.complaints == []
+
+
+def test_a_finger_chooses(page, model):
+    browser = page(view(*model, CAT))
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=True)
+    head(browser, "encoder", 0, 2, "matrix")
+    place = browser.run("(() => { const cell = document.querySelector('[data-row=\"2\"][data-column=\"5\"]');"
+                        "cell.scrollIntoView(); const box = cell.getBoundingClientRect();"
+                        "return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+    for kind, points in (("touchStart", [dict(x=place[0], y=place[1])]), ("touchEnd", [])):
+        browser.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    browser.run("new Promise(done => setTimeout(done, 300))")
+    assert text_of(browser, "what") == "“cat” on “the”" and not browser.run(f"{part('force')}.disabled")
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=False)
