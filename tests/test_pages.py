@@ -110,10 +110,10 @@ def test_what_a_page_can_compute(bundled):
 def test_a_model_that_a_page_cannot_compute_is_recorded(bundled):
     model, tokenizer = load()
     model.encoder.layers[0].self_attention.attend = lambda *given: bundled[0].encoder.layers[0].self_attention.attend(*given)
-    data = data_of(view(model, tokenizer, [SENTENCE, ("A dog slept.", "Ein Hund schlief.")]).page)
+    data = data_of(view(model, tokenizer, [SENTENCE, ("A dog slept.", "Ein Kater schlief.")]).page)
     assert data["still"] and "config" not in data and "tokenizer" not in data
     german, = translate(model, tokenizer, [SENTENCE])
-    maps = attention_maps(model, tokenizer, [(SENTENCE, german), ("A dog slept.", "Ein Hund schlief.")])
+    maps = attention_maps(model, tokenizer, [(SENTENCE, german), ("A dog slept.", "Ein Kater schlief.")])
     assert [entry["maps"] for entry in data["sentences"]] == [as_thousandths(m) for m in maps]
     assert data["sentences"][0]["target"] == german
     for kind in KINDS:
