@@ -4,8 +4,9 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
-from transformer.options import changed, options_of
+from transformer.options import changed, given, options_of
 from transformer.pretrained import load
 from transformer.protocol import KINDS, kind_named, kind_of
 from transformer.recipes import recipe, sized
@@ -36,8 +37,9 @@ def words() -> str:
 class Train(Experiment):
     """Train a model on sentence pairs and save it in a folder.
 
-    Without further options the recipe that suits the corpus is used; every option shown here
-    replaces one setting of it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
+    Without further options the recipe that suits the corpus is used, for files of your own one that
+    suits their size, this machine and --minutes; every option shown here replaces one setting of
+    it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
     transformer train ...
     """
 
@@ -56,9 +58,28 @@ class Train(Experiment):
         e, task = experiment_of(self), Task()
         if e.corpus in TREEBANKS and e.source_file is None:
             from transformer.parsers import PARSING as task
+        if e.source_file is not None and not e.resume:
+            task = Task(plan=plan_of(self))
         if run_experiment(e, words(), task=task):
             print(f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
                   f"{shlex.quote(str(e.folder))}")
+
+
+def plan_of(t: Train) -> Callable:
+    """The plan of a run on own files, in which the options count more than what it finds."""
+    from transformer.planning import plan_files
+
+    kind = t.family or "transformer"
+
+    def settle(model: Any, training: TrainingConfig) -> tuple:
+        own = sized(model, kind, t.preset)
+        kept = {name: getattr(model, name) for name in ("norm_first", "P_drop")
+                if hasattr(own, name)}
+        model = changed(replace(own, **kept), t.model, f"--family {kind}")
+        return model, changed(training, t.training, "training")
+
+    fixed = t.preset is not None or "d_model" in given(t.model)
+    return partial(plan_files, settle, given(t.training), fixed)
 
 
 def train_with_options() -> type:

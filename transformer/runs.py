@@ -407,6 +407,10 @@ def last_update(e: Experiment) -> int | None:
     return max(read_log(e.folder), key=merit)["update"] if e.training.patience else None
 
 
+def as_given(e: Experiment, device) -> None:
+    """A plan that leaves all settings as they are."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What a run learns; left as it is, to translate."""
@@ -414,6 +418,7 @@ class Task:
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
     validator: Callable = validator  # validator(e, tokenizer, count): model -> figures
     new_model: Callable = new_model  # new_model(e, device)
+    plan: Callable = as_given  # plan(e, device) sets the model and the training of a new run
 
 
 def announce(e: Experiment, model, tokenizer: Tokenizer, encoded, device) -> None:
@@ -444,6 +449,8 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
     with processes(choose_device(e.device)) as device:
         if device.type == "cuda":
             allow_tf32()
+        if not e.resume:
+            task.plan(e, device)
         tokenizer, encoded = open_run(e, command, device, task.pairs)
         model = task.new_model(e, device)
         with first_goes_ahead():  # it may have to download what is validated on

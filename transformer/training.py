@@ -36,7 +36,8 @@ from transformer.distributed import (
     copies_in_step, own_share, process_count, without_exchange)
 from transformer.hardware import (
     Precision, autocast, choose_precision, matmul_precision)
-from transformer.optimizer import adam, learning_rate, set_learning_rate
+from transformer.optimizer import (
+    adam, learning_rate, peak_rate, set_learning_rate)
 from transformer.progress import Run
 from transformer.regularization import SmoothedLoss
 from transformer.settings import check_counts, check_fractions, check_positive
@@ -172,6 +173,7 @@ class TrainingConfig:
     accumulate: int = 1  # batches of one update; processes share them out
     warmup: int = 4000  # updates during which the learning rate rises
     factor: float = 1.0  # multiplies the paper's learning rate
+    falling: bool = False  # after the warm-up it falls in a line, to 0 at the end
     epsilon_ls: float = 0.1  # label smoothing
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_every: int = 1000  # updates between validations; weights are kept each time
@@ -187,6 +189,20 @@ class TrainingConfig:
         check_positive(self, "minutes factor clip save_minutes")
         check_fractions(self, "epsilon_ls")
         choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
+
+
+# %% [markdown]
+# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall to zero at the last update instead.** Plans for
+# files of one's own use it (`transformer.planning`), because their runs are short; every other recipe here follows the paper.
+
+# %%
+def rate_of(config: TrainingConfig, update: int, d_model: int) -> float:
+    """The learning rate of an update: equation 3, or falling in a line."""
+    rate = learning_rate(update, d_model, config.warmup, config.factor)
+    if not config.falling or update <= config.warmup:
+        return rate
+    left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
+    return left * peak_rate(d_model, config.warmup, config.factor)
 
 
 # %% [markdown]
@@ -379,7 +395,7 @@ def train(
             pairs = [encoded[i] for _, _, rows in picked for i in rows]
             tokens = sum(len(target) - 1 for _, target in pairs)
             batches = share(encoded, picked, config.seed, update, c.pad_id)
-            rate = learning_rate(update, d_model, config.warmup, config.factor)
+            rate = rate_of(config, update, d_model)
             loss, norm = update_weights(
                 objective, optimizer, run.scaler, batches, tokens, rate, config.clip)
             run.note(picked[-1], pairs, loss, norm, rate)

@@ -1,0 +1,128 @@
+"""Recipes for own files: what they make of few and many pairs, of minutes, of options."""
+
+import pytest
+import torch
+
+import transformer.cli as command_line
+from transformer import planning, runs
+from transformer.experiments.records import read_rows
+from transformer.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
+from transformer.pretrained import parameters_of
+from transformer.training import TrainingConfig, rate_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+WORDS = "a red dog walks near the old river while two small children look at it".split()
+LINES = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
+
+
+def work(model):
+    """Weights outside the embeddings, whose number depends on the text."""
+    return parameters_of(model) - model.vocab_size * model.d_model
+
+
+def planned(monkeypatch, count, *options, flops=1e10):
+    """The experiment for so many pairs on a machine of this speed, whose clock is not read."""
+    def seconds(self, batch_tokens, minutes):
+        return batch_tokens * work(self.model) / flops
+
+    monkeypatch.setattr(Trial, "seconds", seconds)
+    monkeypatch.setattr(planning, "SAMPLE", 100)
+    monkeypatch.setattr(runs, "stream_parallel",
+                        lambda *_: ((LINES[i % 15], LINES[i % 7]) for i in range(count)))
+    t = command_line.parse(["train", "--source-file", "a", "--target-file", "b", "--folder", "none",
+                            *map(str, options)])
+    e = command_line.experiment_of(t)
+    command_line.plan_of(t)(e, torch.device("cpu"))
+    return e
+
+
+def epochs(said):
+    return float(said.split(" epochs")[0].split()[-1])
+
+
+@pytest.mark.parametrize("count", [1000, 30_000, 200_000])
+@pytest.mark.parametrize("flops", [1e9, 1e10, 1e13])
+def test_plans_have_5_to_100_epochs_and_a_short_warm_up(count, flops, monkeypatch, capsys):
+    e = planned(monkeypatch, count, flops=flops)
+    said = capsys.readouterr().out
+    assert 5 <= epochs(said) <= 100
+    assert 1 <= e.training.warmup <= e.training.updates / 10 and e.training.falling
+    assert e.training.keep <= e.training.updates / e.training.save_every
+    assert "too few" not in said and ("are few: expect" in said) == (count < 10_000)
+
+
+def test_two_million_pairs_take_a_day_where_they_can(monkeypatch, capsys):
+    e = planned(monkeypatch, 2_000_000)
+    seconds = e.training.batch_tokens * work(e.model) / 1e10
+    assert e.training.updates * seconds <= 24 * 3600 and 5 <= epochs(capsys.readouterr().out) <= 10
+    assert e.training.warmup <= e.training.updates / 10
+    faster = planned(monkeypatch, 2_000_000, flops=1e13)
+    assert faster.model.d_model > e.model.d_model
+
+
+@pytest.mark.parametrize("minutes", [2, 20, 60])
+def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
+    e = planned(monkeypatch, 30_000, "--minutes", minutes)
+    t = e.training
+    assert 0.5 * minutes < t.updates * t.batch_tokens * work(e.model) / 6e11 < minutes
+    assert t.minutes == minutes and t.warmup <= t.updates / 10 and 3 < t.updates / t.save_every
+    assert rate_of(t, t.updates, e.model.d_model) < rate_of(t, t.warmup, e.model.d_model) / 100
+    longer = planned(monkeypatch, 30_000, "--minutes", 3 * minutes)
+    assert parameters_of(longer.model) >= parameters_of(e.model)
+
+
+def test_options_count_more_than_the_plan(monkeypatch, capsys):
+    def refuse(*_):
+        raise AssertionError("timed, though the updates are given")
+
+    e = planned(monkeypatch, 20_000, "--d-model", 64, "--P-drop", 0.15, "--factor", 1.5)
+    assert (e.model.d_model, e.model.P_drop, e.training.factor) == (64, 0.15, 1.5)
+    big = planned(monkeypatch, 20_000, "--preset", "base", "--no-norm-first").model
+    assert (big.d_model, big.norm_first) == (512, False)
+    assert planned(monkeypatch, 20_000, "--preset", "base").model.norm_first
+    assert planned(monkeypatch, 20_000, "--family", "recurrence").model.d_model == 128
+    monkeypatch.setattr(planning, "fitting", refuse)
+    capsys.readouterr()
+    e = planned(monkeypatch, 20_000, "--updates", 50, "--batch-tokens", 300)
+    assert (e.training.updates, e.training.batch_tokens, e.training.warmup) == (50, 300, 5)
+    assert "an update" not in capsys.readouterr().out
+
+
+def test_what_is_said_beforehand():
+    assert outlook(TOO_FEW - 1, 1e6).startswith("499 pairs are too few to learn a translation from")
+    assert "5,000 pairs are few" in outlook(5000, 1e6)
+    assert "reads 2.5 million tokens a side" in outlook(10_000, 2.5e6)
+    for name in ("multi30k-en-de-1", "tatoeba-en-de"):
+        row, = read_rows(name)
+        for millions, said in planning.OURS.items():
+            near = min(range(len(row["log.bleu"])),
+                       key=lambda i: abs(row["log.tokens"][i] - 1e6 * millions))
+            assert row["log.bleu"][near] == pytest.approx(said, abs=2), name
+
+
+def test_sizes_and_batches():
+    sizes = [parameters_of(found.model) for found in SIZES]
+    assert sizes == sorted(sizes) and [found.pairs for found in SIZES][0] == 0
+    assert [dropout(n) for n in (1, 13, 62, 100)] == [0.0, 0.1, 0.2, 0.3]
+    assert batch_of(0, 512, 4096) == 512 and batch_of(1e9, 512, 4096) == 4096
+    assert batch_of(3000 * 1500, 512, 4096) == 1024
+
+
+def test_a_trial_takes_the_time_of_updates(own_files):
+    e = runs.Experiment(source_file=own_files[0], target_file=own_files[1])
+    tried = planning.trial(SIZES[0].model, TrainingConfig(), list(runs.stream_pairs(e, "train")),
+                           torch.device("cpu"))
+    assert 5 < tried.tokens_a_pair() < 40
+    assert 0 < tried.seconds(256, 1) < 60 and 0 < tried.seconds(256, 1e-9) < 60
+    with pytest.raises(ValueError, match="all sentence pairs are longer than the model's 2 posit"):
+        planning.trial(SIZES[0].model.preset("tiny", vocab_size=300, max_positions=2),
+                       TrainingConfig(), [("a long line", "a long line")], torch.device("cpu"))
+
+
+def test_a_falling_rate():
+    t = TrainingConfig(updates=100, warmup=10, factor=2.0, falling=True)
+    paper = TrainingConfig(updates=100, warmup=10, factor=2.0)
+    rates = [rate_of(t, update, 64) for update in range(1, 101)]
+    assert rates[:10] == [rate_of(paper, update, 64) for update in range(1, 11)]
+    steps = [a - b for a, b in zip(rates[9:], rates[10:])]
+    assert steps == pytest.approx([rates[9] / 91] * 90) and rates[-1] == pytest.approx(steps[0])
