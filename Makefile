@@ -45,8 +45,8 @@ torchtext: .venv-oldest/.installed  ## execute notebook 90, whose outputs are ma
 bundled: .venv/.installed  ## train the model that comes with the package again (data/models/bundled)
 	.venv/bin/python tools/bundle.py
 
-stamp: .venv/.installed  ## carry the repository's address from pyproject.toml to badges and install cells
-	.venv/bin/python tools/stamp.py
+stamp: .venv/.installed  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
+	.venv/bin/python tools/stamp.py $(REPOSITORY)
 
 gpu: .venv/.installed  ## for an hour on a GPU: long runs and speed, stage by stage, kept in data/runs (go on: the same again)
 	.venv/bin/python -m transformer.experiments.gpu

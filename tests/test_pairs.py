@@ -152,13 +152,36 @@ def test_stamp_follows_the_address(copy):
     root, notebook, module = copy
     for name in stamp.DOCUMENTS:
         shutil.copy(ROOT / name, root)
-    pyproject = root / "pyproject.toml"
-    new = "https://github.com/" + "someone-else/renamed"
-    text = pyproject.read_text(encoding="utf8")
-    pyproject.write_text(text.replace(stamp.address(), new), encoding="utf8")
-    stamp.main(root)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    book = read(notebook)
+    book.cells.append(nbformat.v4.new_markdown_cell(f"[A link]({stamp.address()}/issues)"))
+    pairs.write(book, notebook)
+    owner, new = "someone-else", "https://github.com/" + "someone-else/renamed"
+    stamp.main(root, f"{new}.git")
+    assert stamp.address(root) == new
+    old = stamp.address().removeprefix("https://github.com/")
+    pages = "{}.github.io/{}".format(*old.split("/"))
     for path in (notebook, module, *(root / name for name in stamp.DOCUMENTS)):
-        old = stamp.address().removeprefix("https://")
-        assert old not in path.read_text(encoding="utf8"), path.name
+        text = path.read_text(encoding="utf8")
+        assert old not in text and pages not in text, path.name
+    assert f"[A link]({new}/issues)" in read(notebook).cells[-1].source
+    readme = (root / "README.md").read_text(encoding="utf8")
+    assert f"git clone {new} && cd renamed\n" in readme and f"{owner}.github.io/renamed" in readme
     assert stamp.install_cell(new) in [cell.source for cell in read(notebook).cells]
     assert pairs.cells(notebook) == pairs.cells(module)
+
+
+@pytest.mark.parametrize("wrong", ["https://example.org/a/b", "https://github.com/a", "a b"])
+def test_stamp_refuses_what_is_no_address(copy, wrong):
+    shutil.copy(ROOT / "CITATION.cff", copy[0])
+    with pytest.raises(SystemExit, match="the new address: .* is not https://github.com/"):
+        stamp.main(copy[0], wrong)
+
+
+@each_notebook
+def test_a_notebook_has_the_form_that_editors_check(notebook):
+    """nbformat's schema, unconverted, as VS Code and Jupyter read it; every cell has its own id."""
+    book = nbformat.read(notebook, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(book)
+    assert (book.nbformat, book.nbformat_minor) >= (4, 5)
+    assert len({cell.id for cell in book.cells}) == len(book.cells)

@@ -1,5 +1,5 @@
-"""Carry the repository's address from pyproject.toml to badges, install cells and the documents
-that name it."""
+"""Carry the repository's address from pyproject.toml to badges, install cells, links and the
+documents that name it; an address given as the argument is written into pyproject.toml first."""
 
 import re
 import sys
@@ -11,23 +11,39 @@ import pairs
 ROOT = pairs.ROOT
 CITED = re.compile(r"^repository-code: *(\S+)", re.MULTILINE)
 DOCUMENTS = ("README.md", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md")
-LIVE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+/live\.html")
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)
+GITHUB = "https://github.com/"
+
+
+def checked(url, where):
+    """The address without what a browser or git adds; the program ends where it is none."""
+    found = re.fullmatch(rf"{GITHUB}([\w-]+/[\w.-]+?)(?:\.git)?/?", url)
+    if not found:
+        sys.exit(f"{where}: {url!r} is not {GITHUB}<owner>/<name>")
+    return GITHUB + found[1]
 
 
 def address(root=ROOT):
     """The address in pyproject's project URLs, https://github.com/<owner>/<name>"""
     with open(root / "pyproject.toml", "rb") as file:
         url = tomllib.load(file)["project"]["urls"]["Repository"]
-    if not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", url):
-        sys.exit(f"pyproject.toml: Repository = {url!r} is not https://github.com/<owner>/<name>")
-    return url
+    return checked(url, "pyproject.toml, Repository")
 
 
-def live(url):
-    """Where the site that GitHub publishes has the page that holds the model."""
-    owner, name = url.removeprefix("https://github.com/").split("/")
-    return f"https://{owner}.github.io/{name}/live.html"
+def moved(text, old, new):
+    """A text with the new address, that of its GitHub Pages, and the folder of a new clone."""
+    (owner, name), (to, renamed) = (url.removeprefix(GITHUB).split("/") for url in (old, new))
+    for before, after in ((f"{owner}/{name}", f"{to}/{renamed}"),
+                          (f"{owner}.github.io/{name}", f"{to}.github.io/{renamed}".lower()),
+                          (f"&& cd {name}", f"&& cd {renamed}")):
+        text = re.sub(rf"{re.escape(before)}(?![\w-])", after, text)
+    return text
+
+
+def rewrite(path, old, new):
+    """`moved`, in a file."""
+    text = path.read_text(encoding="utf8")
+    path.write_text(moved(text, old, new), encoding="utf8", newline="\n")
 
 
 def badge(url, notebook):
@@ -47,10 +63,12 @@ def is_install_cell(cell):
     return cell.cell_type == "code" and '"google.colab" in sys.modules' in cell.source
 
 
-def stamp_notebook(notebook, url):
+def stamp_notebook(notebook, url, old):
     """Put the badge into the first cell and the install cell after it, or mend those that are
-    there."""
+    there; links to the old address follow."""
     book = nbformat.read(notebook, as_version=4)
+    for cell in book.cells:
+        cell.source = moved(cell.source, old, url)
     title = book.cells[0]
     line = badge(url, notebook)
     if BADGE_LINE.search(title.source):
@@ -58,8 +76,6 @@ def stamp_notebook(notebook, url):
     else:
         first, _, rest = title.source.partition("\n")
         title.source = "\n\n".join(part for part in (first, line, rest.strip("\n")) if part)
-    for cell in book.cells:
-        cell.source = LIVE.sub(live(url), cell.source)
     install = next((cell for cell in book.cells if is_install_cell(cell)), None)
     if install is None:
         install = nbformat.v4.new_code_cell()
@@ -69,22 +85,20 @@ def stamp_notebook(notebook, url):
     pairs.write(book, notebook)
 
 
-def main(root=ROOT):
-    url = address(root)
+def main(root=ROOT, new=None):
     pairs.sync(root)
     old = CITED.search((root / "CITATION.cff").read_text(encoding="utf8"))[1]
-    for path in (root / name for name in DOCUMENTS):
-        text = path.read_text(encoding="utf8")
-        for before, after in ((old, url), (old.removeprefix("https://"), url.removeprefix("https://")),
-                              (old.removeprefix("https://github.com/"), url.removeprefix("https://github.com/"))):
-            text = text.replace(before, after)
-        text = LIVE.sub(live(url), text)
-        path.write_text(text, encoding="utf8", newline="\n")
+    if new is not None:
+        new = checked(new, "the new address")
+        rewrite(root / "pyproject.toml", address(root), new)
+    url = address(root)
+    for name in DOCUMENTS:
+        rewrite(root / name, old, url)
     for notebook in pairs.notebooks(root):
-        stamp_notebook(notebook, url)
+        stamp_notebook(notebook, url, old)
     pairs.sync(root)
     print(f"stamped {url}")
 
 
 if __name__ == "__main__":
-    main()
+    main(ROOT, *sys.argv[1:2])

@@ -1,7 +1,9 @@
 """A model, a way to train it and a search for each corpus.
 
 That of the bundled corpus was found by trying on its validation sentences; Multi30k's follows Wu
-et al. (2021); wmt14's is the paper's (Sections 5.1 to 5.4). The others lie between, untuned.
+et al. (2021); wmt14's is the paper's (Sections 5.1 to 5.4). The others lie between, untuned. Own
+files get their recipe from `transformer.planning`; "files" is that of a corpus that a program
+registers under a name of its own.
 """
 
 from dataclasses import fields, replace
