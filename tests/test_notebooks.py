@@ -21,8 +21,10 @@ CHOSEN = [path for path in pairs.notebooks() if any(part[0] <= path.name[:2] <= 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder with the package as a wheel installs it, without the checkout around it."""
+    """A folder with the package as a wheel installs it, without the checkout around it; beside it
+    empty settings for pytest."""
     folder = tmp_path_factory.mktemp("installed")
+    (folder / "pytest.ini").touch()
     wheel = next(WheelBuilder(str(pairs.ROOT)).build(directory=str(folder)))
     zipfile.ZipFile(wheel).extractall(folder / "site")
     return folder / "site"
@@ -34,7 +36,7 @@ def test_runs(notebook, installed, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(installed), "TQDM_DISABLE": "1"}
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-kernel-name=python3", "--nbval-cell-timeout=300",
                "-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "no:xdist",
-               f"--rootdir={tmp_path}", "-c", os.devnull, notebook.name]
+               f"--rootdir={tmp_path}", "-c", str(installed.parent / "pytest.ini"), notebook.name]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
     assert [path.name for path in tmp_path.iterdir()] == [notebook.name], "a notebook leaves files behind"
