@@ -66,7 +66,7 @@ def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
     t = e.training
     assert 0.5 * minutes < t.updates * t.batch_tokens * work(e.model) / 6e11 < minutes
     assert t.minutes == minutes and t.warmup <= t.updates / 10 and 3 < t.updates / t.save_every
-    assert rate_of(t, t.updates, e.model.d_model) < rate_of(t, t.warmup, e.model.d_model) / 100
+    assert rate_of(t, t.updates, 128, 0) < rate_of(t, t.warmup, 128, 0) / 100
     longer = planned(monkeypatch, 30_000, "--minutes", 3 * minutes)
     assert parameters_of(longer.model) >= parameters_of(e.model)
 
@@ -122,7 +122,14 @@ def test_a_trial_takes_the_time_of_updates(own_files):
 def test_a_falling_rate():
     t = TrainingConfig(updates=100, warmup=10, factor=2.0, falling=True)
     paper = TrainingConfig(updates=100, warmup=10, factor=2.0)
-    rates = [rate_of(t, update, 64) for update in range(1, 101)]
-    assert rates[:10] == [rate_of(paper, update, 64) for update in range(1, 11)]
+    rates = [rate_of(t, update, 64, 1e6) for update in range(1, 101)]
+    assert rates[:10] == [rate_of(paper, update, 64, 0) for update in range(1, 11)]
     steps = [a - b for a, b in zip(rates[9:], rates[10:])]
     assert steps == pytest.approx([rates[9] / 91] * 90) and rates[-1] == pytest.approx(steps[0])
+
+
+def test_a_rate_falls_to_the_end_of_the_minutes_on_a_machine_that_became_slower():
+    t = TrainingConfig(updates=100, minutes=1, warmup=10, factor=2.0, falling=True)
+    peak = rate_of(t, 10, 64, 30)
+    assert rate_of(t, 11, 64, 45) == pytest.approx(peak / 4) and rate_of(t, 11, 64, 61) == 0
+    assert rate_of(t, 100, 64, 1) == pytest.approx(peak / 91)

@@ -192,16 +192,18 @@ class TrainingConfig:
 
 
 # %% [markdown]
-# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall to zero at the last update instead.** Plans for
-# files of one's own use it (`transformer.planning`), because their runs are short; every other recipe here follows the paper.
+# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall to zero at the last update instead, or at the last
+# minute if that comes first.** Plans for files of one's own use it (`transformer.planning`), because their runs are short; every other recipe here follows the paper.
 
 # %%
-def rate_of(config: TrainingConfig, update: int, d_model: int) -> float:
-    """The learning rate of an update: equation 3, or falling in a line."""
+def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
+    """The learning rate of an update after so many seconds: equation 3, or falling."""
     rate = learning_rate(update, d_model, config.warmup, config.factor)
     if not config.falling or update <= config.warmup:
         return rate
     left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
+    if config.minutes is not None:
+        left = min(left, max(0.0, 1 - seconds / (60 * config.minutes)))
     return left * peak_rate(d_model, config.warmup, config.factor)
 
 
@@ -395,7 +397,7 @@ def train(
             pairs = [encoded[i] for _, _, rows in picked for i in rows]
             tokens = sum(len(target) - 1 for _, target in pairs)
             batches = share(encoded, picked, config.seed, update, c.pad_id)
-            rate = rate_of(config, update, d_model)
+            rate = rate_of(config, update, d_model, run.progress.seconds)
             loss, norm = update_weights(
                 objective, optimizer, run.scaler, batches, tokens, rate, config.clip)
             run.note(picked[-1], pairs, loss, norm, rate)
