@@ -123,7 +123,8 @@ def test_train(trained):
     log = [json.loads(line) for line in (trained / "log.jsonl").read_text().splitlines()]
     assert [row["update"] for row in log] == [3, 6] and {"loss", "validation_loss", "bleu"} <= log[0].keys()
     model, tokenizer = pretrained.load(trained)
-    assert model.config == TransformerConfig(300, 16, 32, 1, 2, max_positions=150) and tokenizer.vocab_size == 300
+    expected = TransformerConfig(300, 16, 32, 1, 2, P_drop=0.0, norm_first=True, max_positions=150)
+    assert model.config == expected and tokenizer.vocab_size == 300
 
 
 def test_the_model_is_the_average_of_the_last_checkpoints(trained):
