@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import record_attention
+from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
 
 KINDS = ("encoder", "decoder", "cross")
@@ -79,7 +79,15 @@ def maps_of_pair(layers, source, target) -> AttentionMaps:
 
 @torch.no_grad()
 def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
-    """{kind: (B, N, h, rows, columns)}: weights between tokens, of a model that reads pairs."""
+    """{kind: (B, N, h, rows, columns)}: weights between tokens, of a model that reads pairs.
+
+    ValueError for a model without attention in one of these places.
+    """
+    there = {kind_of(name) for name, part in model.named_modules()
+             if isinstance(part, MultiHeadAttention)}
+    if missing := [kind for kind in KINDS if kind not in there]:
+        raise ValueError(f"this model has no attention of the kind {', '.join(missing)}: maps are "
+                         "those of a Transformer")
     batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id)
     batch = batch.to(next(model.parameters()).device)
     with record_attention(model.eval()) as record:

@@ -59,6 +59,7 @@ def packed(model):
 def compile_stacks(model):
     """Let torch.compile write kernels for a model's stacks, for any batch size and length; returns
     the model."""
-    model.encoder.compile(dynamic=True)
-    model.decoder.compile(dynamic=True)
+    for name, stack in model.named_children():
+        if name in ("encoder", "decoder"):
+            stack.compile(dynamic=True)
     return model
