@@ -72,10 +72,10 @@ def decoder_only_model():
     from transformer.model import Parts, Transformer, TransformerConfig, causal_mask, stack
     from transformer.protocol import register
 
-    class LanguageConfig(TransformerConfig):
+    class DecoderOnlyConfig(TransformerConfig):
         """A decoder that reads the source as the beginning of what it writes."""
 
-    class LanguageModel(Transformer):
+    class DecoderOnly(Transformer):
         def __init__(self, config):
             super().__init__(config)
             del self.encoder
@@ -88,18 +88,18 @@ def decoder_only_model():
         def encode(self, source):
             return None
 
-    register("language", LanguageModel, LanguageConfig)
-    return LanguageConfig
+    register("decoder_only", DecoderOnly, DecoderOnlyConfig)
+    return DecoderOnlyConfig
 
 
 def encoder_only_model():
     from transformer.model import Transformer, TransformerConfig
     from transformer.protocol import register
 
-    class MaskedConfig(TransformerConfig):
+    class EncoderOnlyConfig(TransformerConfig):
         """An encoder that guesses hidden words."""
 
-    class MaskedModel(Transformer):
+    class EncoderOnly(Transformer):
         def __init__(self, config):
             super().__init__(config)
             del self.decoder
@@ -109,8 +109,8 @@ def encoder_only_model():
             x = self.encode(batch.source.masked_fill(hidden, self.config.bos_id))
             return criterion(self.output, x, batch.source.masked_fill(~hidden, self.config.pad_id))
 
-    register("masked", MaskedModel, MaskedConfig)
-    return MaskedConfig
+    register("encoder_only", EncoderOnly, EncoderOnlyConfig)
+    return EncoderOnlyConfig
 
 
 def french_corpus(folder):

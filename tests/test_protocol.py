@@ -6,6 +6,7 @@ import pytest
 from torch import nn
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.language import LanguageConfig, LanguageModel
 from transformer.model import Transformer, TransformerConfig
 from transformer.protocol import KINDS, build, kind_named, kind_of, register
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
@@ -15,6 +16,7 @@ from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
     ("transformer", Transformer, TransformerConfig(30, 16, 32, 1, 2)),
     ("recurrence", RecurrentEncoderDecoder, RecurrenceConfig(30, 16, 1)),
     ("convolution", ConvolutionalEncoderDecoder, ConvolutionConfig(30, 16, 1)),
+    ("language", LanguageModel, LanguageConfig(30, 16, 32, 1, 2)),
 ])
 def test_a_configuration_knows_its_model(kind, model_class, config):
     model = build(config)

@@ -96,3 +96,23 @@ def check_local_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, r: 
     if mask.dtype != torch.bool or mask.shape[-2:] != (1, n):
         raise ValueError(f"the mask must be boolean, (..., 1, {n}): the same keys for all queries; "
                          f"not {mask.dtype}, {tuple(mask.shape)}")
+
+
+def check_sampling(temperature: float, top_k: int | None, top_p: float) -> None:
+    """ValueError, naming the setting, for one from which nothing can be drawn."""
+    if not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature must be at least 0 and finite, not {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, not {top_k}")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}")
+
+
+def check_room(read: int, write: int, max_positions: int) -> None:
+    """ValueError where a prompt, and what is to be written after it, have too few positions."""
+    if read < 1 or write < 1:
+        raise ValueError(f"a prompt needs at least one token and something to write, not {read} "
+                         f"and {write}")
+    if read + write > max_positions:
+        raise ValueError(f"a prompt of {read} tokens and {write} to write after it need more than "
+                         f"the model's {max_positions} positions: shorten the prompt")

@@ -90,6 +90,7 @@ register("recurrence", "transformer.recurrence:RecurrentEncoderDecoder",
          "transformer.recurrence:RecurrenceConfig")
 register("convolution", "transformer.convolution:ConvolutionalEncoderDecoder",
          "transformer.convolution:ConvolutionConfig")
+register("language", "transformer.language:LanguageModel", "transformer.language:LanguageConfig")
 
 
 def found(name: type | str) -> type:

@@ -14,8 +14,9 @@ from transformer.protocol import build, kind_of
 FAST = Parts(
     attention=partial(MultiHeadAttention, attend=kernel_attention),
     dropout=BitDropout)
+TAKES_PARTS = ("transformer", "language")
 
 
 def build_fast(config):
     """The model of a configuration with fresh weights, from fast parts where its kind has any."""
-    return build(config, parts=FAST) if kind_of(config) == "transformer" else build(config)
+    return build(config, parts=FAST) if kind_of(config) in TAKES_PARTS else build(config)

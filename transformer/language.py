@@ -1,0 +1,822 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/21_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # Language models
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/21_language.ipynb)
+#
+# The paper's model reads one sequence and writes another. One year later two halves of it went their own ways: the decoder alone became GPT, which goes on with a
+# text, and the encoder alone became BERT, which fills its gaps. This notebook builds both from the layers of [03](03_stacks.ipynb), draws samples, and ends with a small chat bot. At
+# the end you will know how prompt and answer become one sequence, which tokens count in the loss, what a temperature does, and what a cache saves. Reading takes about
+# 30 minutes, running it half a minute.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.checks import check_ids, check_room, check_sampling
+from transformer.decoding import KeyValueCache
+from transformer.embeddings import Embedding, Projection
+from transformer.feed_forward import FeedForward
+from transformer.model import (
+    POSITIONS, Parts, Positions, TransformerConfig, initialize, stack)
+from transformer.positions import LearnedPositions
+from transformer.regularization import label_smoothing_loss
+from transformer.stacks import LayerNorm
+from transformer.state import State, caches_of
+
+# %% tags=["active-ipynb"]
+# # what only pictures, measurements and checks need: not part of the module
+# import random
+# import time
+#
+# from transformer import load, plotting
+# from transformer.corpora import read_bundled
+# from transformer.data import Batch, pad
+# from transformer.dialogues import dialogues
+# from transformer.experiments.records import read_rows
+# from transformer.figures.growth import growth
+# from transformer.pretrained import bundled_folder
+# from transformer.regularization import SmoothedLoss
+# from transformer.training import TrainingConfig, train
+# from transformer.weights import count_parameters
+#
+# torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
+# torch.manual_seed(0);
+
+# %% [markdown]
+# ## One stack instead of two
+#
+# The decoder of [notebook 08](08_model.ipynb) has three sub-layers a layer, because it also looks at what the encoder has read. Without an encoder there is nothing to look at: cross-attention
+# goes, and a layer is an encoder's layer. What is left is one matrix of embeddings, positions, a stack, and logits. Both models of this notebook begin
+# with that.
+
+
+# %%
+class OneStack(nn.Module):
+    """Embedding, positions, one stack of layers without cross-attention, logits.
+
+    What stands below decides who may look where, and what is asked.
+    """
+
+    def __init__(self, config: TransformerConfig, parts: Parts = Parts()):
+        super().__init__()
+        self.config = c = config
+        self.embedding = Embedding(c.vocab_size, c.d_model)
+        self.output = Projection(self.embedding)
+        if not c.tie_embeddings:
+            self.output = Projection(Embedding(c.vocab_size, c.d_model))
+        add = parts.positions or POSITIONS.get(c.positions)
+        self.positions = add(c.max_positions, c.d_model) if add else None
+        self.dropout = parts.dropout(c.P_drop)
+        self.decoder = stack(c, parts, of_decoder=False)
+        initialize(self)
+
+# %% [markdown]
+# What makes the two different is who may look where. In a model that goes on with a text (Radford et al., 2018) no token may see a later one, which is the mask of
+# Section 3.2.3: otherwise it could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
+# may see each other (a *prefix language model*; Liu et al., 2018). A model that fills gaps sees everything (Devlin et al., 2018).
+#
+# A batch holds prompts of unequal lengths. If padding stood at their ends, as it does elsewhere in this book, the answers would begin at different columns. So it goes to the beginning.
+
+
+# %%
+def right_aligned(tokens: Tensor, pad_id: int) -> Tensor:
+    """Ids (B, T) with the padding of each row moved to its beginning."""
+    order = (tokens != pad_id).int().argsort(dim=1, stable=True)
+    return check_ids(tokens).gather(1, order)
+
+
+# %%
+def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
+    """Who may look where in T tokens that begin with prompts: (B, 1, T, T).
+
+    real (B, S): True where a prompt's token is no padding, S <= T. Everyone sees what
+    is not later, and with prefix=True the whole prompt.
+    """
+    B, S = real.shape
+    mask = causal_mask(T, real.device)
+    if prefix:
+        mask = mask | (torch.arange(T, device=real.device) < S)
+    return mask & torch.cat([real, real.new_ones(B, T - S)], dim=1)[:, None, None]
+
+# %% tags=["active-ipynb"]
+# prompt = torch.tensor([[7, 5, 9, 0], [7, 4, 8, 6]])
+# real = right_aligned(prompt, pad_id=0) != 0
+# names = ["pad", "a", "b", "c", "answer", "answer"]
+# masks = {"goes on": language_mask(real, 6)[0, 0],
+#          "sees its prompt": language_mask(real, 6, prefix=True)[0, 0],
+#          "fills gaps": padding_mask(torch.tensor([[0, 7, 5, 9, 4, 4]]), 0)[0, 0].expand(6, 6)}
+# panels = [(name, mask.float(), names, names) for name, mask in masks.items()]
+# plotting.heatmaps(panels, labels=("key", "query"), largest=1.0, width=3.0, height=3.0);
+
+# %% [markdown]
+# The first row of the batch has three tokens, so its first column is padding, which nobody sees. In the middle picture the three tokens of the prompt see each other; the answer still
+# sees only what stands before it.
+#
+# Positions have to count from the first token, not from the first column. For rotary positions this changes nothing, because only
+# distances matter ([07](07_positions.ipynb)). For the others the class below takes the rows of their table that belong to each token's own place.
+
+
+# %%
+@dataclass(frozen=True)
+class LanguageConfig(TransformerConfig):
+    """The sizes of a language model; N layers, the norms first, rotary positions."""
+
+    positions: Positions = "rotary"  # sines, learned vectors, or turned q and k
+    norm_first: bool = True  # pre-norm, the later variant; the paper's is post-norm
+    prefix: bool = False  # a prompt's tokens look at later ones of the prompt, too
+
+
+# %%
+class CausalStack(OneStack):
+    """Token ids (B, T) -> logits (B, T, V); row t scores the token after t.
+
+    Raises ValueError for a token outside the vocabulary, and past config.max_positions.
+    """
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        nothing = check_ids(tokens).new_ones(len(tokens), 0, dtype=torch.bool)
+        return self.output(self.states(tokens, nothing))
+
+    def embed(self, tokens: Tensor, start: int, padding: Tensor) -> Tensor:
+        """Ids (B, T) from column start on, after rows of padding (B, 1)."""
+        x = self.embedding(tokens)
+        if self.positions is not None:
+            end = start + tokens.shape[1]
+            table = self.positions(x.new_zeros(1, end, x.shape[2]))[0]
+            columns = torch.arange(start, end, device=x.device)
+            x = x + table[(columns - padding).clamp(min=0)]
+        return self.dropout(x)
+
+    def states(self, tokens: Tensor, real: Tensor, caches: list | None = None,
+               start: int = 0) -> Tensor:
+        """Ids (B, T) from column start on -> outputs (B, T, d_model).
+
+        real: as in `language_mask`; padding stands first. caches hold what came before.
+        """
+        end, mask = start + tokens.shape[1], None
+        if real.shape[1] or end > start + 1:
+            mask = language_mask(real, end, self.config.prefix)[:, :, start:]
+        x = self.embed(tokens, start, (~real).sum(dim=1, keepdim=True))
+        return self.decoder(x, mask, caches=caches)
+
+# %% [markdown]
+# ## Which tokens count
+#
+# A chat alternates. Let each turn end with the end mark, and each answer of the model begin with the begin mark; these are the marks that the tokenizer of [notebook 10](10_data.ipynb) has
+# anyway. The model should learn to say answers, and need not learn to say questions. So the loss counts a token if it stands between a begin mark and the
+# next end mark. For a sentence pair that is the translation, for a text that begins with the begin mark it is everything.
+
+
+# %%
+def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
+    """True where the next token is the model's to say: ids (B, T) -> (B, T).
+
+    That is from a begin mark until the end mark after it.
+    """
+    places = torch.arange(tokens.shape[1], device=tokens.device)
+    begun, ended = (torch.where(tokens == mark, places, -1).cummax(dim=1).values
+                    for mark in (bos_id, eos_id))
+    return begun > ended
+
+# %% tags=["active-ipynb"]
+# names = ["Katze", "?", "[end]", "[begin]", "cat", "[end]",
+#          "Hund", "?", "[end]", "[begin]", "dog", "[end]"]
+# ids = torch.tensor([[5, 6, 2, 1, 7, 2, 8, 6, 2, 1, 9, 2]])
+# asked = answers_follow(ids, bos_id=1, eos_id=2)[0, :-1].tolist()
+# for read, said, counts in zip(names, names[1:], asked):
+#     print(f"after {read:8} comes {said:8} {'counted' if counts else ''}")
+# assert [name for name, counts in zip(names[1:], asked) if counts] == [
+#     "cat", "[end]", "dog", "[end]"]
+
+# %% [markdown]
+# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. It is a kind of model like the three before, so that
+# `transformer train --family language` trains it to translate: the source is then the prompt.
+
+
+# %%
+class LanguageModel(CausalStack):
+    """GPT as a `SequenceModel`: a source is the beginning of what it writes."""
+
+    one_sequence = True  # source and output share the positions
+
+    def loss(self, batch, criterion: Callable) -> Tensor:
+        """criterion(output, states, gold), with padding for what is not an answer."""
+        c = self.config
+        source = right_aligned(batch.source, c.pad_id)
+        tokens = torch.cat([source, batch.target], dim=1)
+        x = self.states(tokens[:, :-1], source != c.pad_id)
+        asked = answers_follow(tokens, c.bos_id, c.eos_id)[:, :-1]
+        return criterion(self.output, x, tokens[:, 1:].masked_fill(~asked, c.pad_id))
+
+    def start(self, source: Tensor, new_cache: Callable = KeyValueCache) -> State:
+        """The `State` of a search that has read source (B, S); S may be 0."""
+        source = right_aligned(source, self.config.pad_id)
+        real = (source != self.config.pad_id)[:, None, None]
+        state = State(caches_of(self.decoder.layers, None, new_cache), real)
+        if source.shape[1]:
+            self.read(source, state)
+        if real.all():  # later tokens need no mask
+            state.source_mask = real[..., :0]
+        return state
+
+    def read(self, tokens: Tensor, state: State) -> Tensor:
+        """Read more tokens (rows, T); their outputs (rows, T, d_model)."""
+        start, state.length = state.length, state.length + tokens.shape[1]
+        return self.states(tokens, state.source_mask[:, 0, 0], state.caches, start)
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """Read each row's next tokens (rows, T) -> logits (rows, V) of what follows."""
+        return self.output(self.read(tokens, state)[:, -1])
+
+# %% [markdown]
+# **Three ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece:
+
+# %% tags=["active-ipynb"]
+# c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, positions="learned",
+#                    max_positions=64)
+# model = LanguageModel(c).eval()
+# rows, more = [[5, 9, 4], [8], [3, 3, 7, 6, 9]], torch.randint(3, 50, (3, 6))
+# with torch.no_grad():
+#     state = model.start(pad(rows, 0))
+#     steps = [model.step(column[:, None], state) for column in more.T]
+#     whole = [model(torch.tensor([[*row, *own]]))[0, len(row):]
+#              for row, own in zip(rows, more.tolist())]
+# difference = (torch.stack(steps, dim=1) - torch.stack(whole)).abs().max().item()
+# print(f"step by step with padding, alone in one piece: they differ by {difference:.0e}")
+# assert difference < 1e-5
+
+# %% [markdown]
+# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within
+# $10^{-5}$.
+#
+# ## A model of words
+#
+# Which words could be German? The lexicon of the bundled corpus ([data/README](../data/README.md)) has all forms of its words. A language model over their letters learns in a few seconds what a German word looks
+# like. A word is a sequence of letters between the marks, and there is no prompt.
+
+# %% tags=["active-ipynb"]
+# train_words = sorted({word.lower() for example in read_bundled("train")
+#                       for word in example.target.split() if word.isalpha()})
+# random.Random(1).shuffle(train_words)
+# letters = sorted(set("".join(train_words)))
+# number = {letter: i for i, letter in enumerate(letters, 3)}  # 0 to 2 are the marks
+# encoded = [([], [1, *(number[letter] for letter in word), 2]) for word in train_words]
+# held_out, encoded = encoded[:150], encoded[150:]
+# print(f"{len(encoded)} words to learn from, {len(held_out)} held out, "
+#       f"{len(letters)} letters")
+
+# %% tags=["active-ipynb"]
+# c = LanguageConfig(len(letters) + 3, d_model=64, d_ff=128, N=2, h=4, max_positions=64)
+# torch.manual_seed(1)
+# speller = LanguageModel(c)
+# settings = TrainingConfig(updates=250, batch_tokens=800, warmup=50, factor=0.4,
+#                           save_every=250, epsilon_ls=0.0)
+# began = time.time()
+# train(speller, encoded, settings)
+# print(f"{count_parameters(speller):,} parameters, {time.time() - began:.0f} seconds")
+
+# %% [markdown]
+# ## Drawing instead of searching
+#
+# A translation should be the likeliest one, and [notebook 15](15_decoding.ipynb) searched for it. The likeliest German word is of no interest; we want one at random, each as often as its probability says. Three settings
+# change the probabilities first. The **temperature** divides the logits: below 1 it makes the likely likelier, towards 0 only the likeliest is left. **top-k** leaves the $k$
+# likeliest types (Fan et al., 2018), **top-p** the fewest that have the probability $p$ together (Holtzman et al., 2020), so that the tail of a distribution, where a small model is least to be
+# trusted, is cut off.
+
+
+# %%
+def filtered(logits: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
+    """Logits (..., V) with -inf for all but the likeliest types.
+
+    Of those the top_k likeliest are left, and the fewest that together have the
+    probability top_p (Holtzman et al., 2020).
+    """
+    if top_k is not None:
+        least = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    ordered, order = logits.sort(dim=-1, descending=True)
+    p = ordered.softmax(dim=-1)
+    lost = p.cumsum(dim=-1) - p >= top_p  # the likelier ones are enough
+    lost[..., 0] = False
+    return logits.masked_fill(lost.gather(-1, order.argsort(dim=-1)), -torch.inf)
+
+
+# %%
+@dataclass(frozen=True)
+class Sampler:
+    """Draw a type from logits (B, V) -> (B,); temperature 0 takes the likeliest.
+
+    Raises ValueError for settings out of their range.
+    """
+
+    temperature: float = 1.0  # logits are divided by it
+    top_k: int | None = None  # at most so many types may be drawn
+    top_p: float = 1.0  # the likeliest types with this probability together
+    generator: torch.Generator | None = None
+
+    def __post_init__(self):
+        check_sampling(self.temperature, self.top_k, self.top_p)
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        if self.temperature == 0:
+            return logits.argmax(dim=-1)
+        left = filtered(logits / self.temperature, self.top_k, self.top_p)
+        return left.softmax(dim=-1).multinomial(1, generator=self.generator)[:, 0]
+
+
+# %%
+@torch.no_grad()
+def generate(model: LanguageModel, prompts: Tensor, count: int,
+             choose: Callable = Sampler(), new_cache: Callable = KeyValueCache
+             ) -> list[list[int]]:
+    """Go on with prompts (B, S), padded: B lists of at most count ids.
+
+    A list ends after an end mark; padding and begin marks are never written. Raises
+    ValueError where prompt and answer do not fit into the model's positions.
+    """
+    model.eval()
+    c = model.config
+    check_room(prompts.shape[1], count, c.max_positions)
+    prompts = right_aligned(prompts, c.pad_id)
+    state = model.start(prompts[:, :-1], new_cache)
+    written = prompts[:, -1:]
+    ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
+    for _ in range(count):
+        logits = model.step(written[:, -1:], state)
+        logits[:, [c.pad_id, c.bos_id]] = -torch.inf
+        written = torch.cat([written, choose(logits)[:, None]], dim=1)
+        ended |= written[:, -1] == c.eos_id
+        if ended.all():
+            break
+    rows = written[:, 1:].tolist()
+    return [row[:row.index(c.eos_id) + 1] if c.eos_id in row else row for row in rows]
+
+# %% tags=["active-ipynb"]
+# begin = torch.ones(12, 1, dtype=torch.long)
+# for settings in (dict(temperature=0.0), dict(temperature=0.5), dict(),
+#                  dict(top_p=0.8), dict(temperature=1.5)):
+#     draw = Sampler(**settings, generator=torch.Generator().manual_seed(2))
+#     words = ["".join(letters[i - 3] for i in row if i > 2)
+#              for row in generate(speller, begin, 20, draw)]
+#     known = sum(word in train_words for word in words)
+#     print(f"{str(settings) if settings else 'as it is':22} {known:2} known: "
+#           f"{' '.join(dict.fromkeys(words))[:66]}")
+
+# %% [markdown]
+# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words. What `known` counts are words of the lexicon, which a model of this size partly has by heart.
+#
+# **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
+# differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
+
+# %% tags=["active-ipynb"]
+# with torch.no_grad():
+#     logits = speller(torch.tensor([[1]]))[0, -1]
+# draw = Sampler(0.7, generator=torch.Generator().manual_seed(3))
+# draws = draw(logits.expand(20_000, -1))
+# counts = torch.bincount(draws, minlength=len(logits))
+# expected = 20_000 * (logits / 0.7).softmax(dim=0)
+# some = expected > 5  # chi-square wants a few draws of each
+# chi2 = ((counts - expected) ** 2 / expected)[some].sum().item()
+# print(f"chi-square {chi2:.0f} for {some.sum()} letters")
+# assert chi2 < some.sum() + 4 * (2 * some.sum()) ** 0.5
+
+# %% [markdown]
+# ## How well does it predict?
+#
+# A language model is judged by the probability of texts that it has not seen, as the perplexity of [notebook 13](13_regularization.ipynb) does for translations. Counted in bits a character, $-\log_2 P / n$, the figure has a second meaning: an arithmetic coder
+# driven by the model would store the text in so many bits a character, so that models and compressors can be put side by side. A long text does not fit into the positions, and
+# is read in windows that overlap by half.
+
+
+# %%
+@torch.no_grad()
+def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
+                   rows: int = 32) -> float:
+    """Mean of -log2 P of ids (n,), read in windows that overlap by half.
+
+    Each window begins with the begin mark; each id after the first window is predicted
+    from at least window / 2 ids before it.
+    """
+    model.eval()
+    c, half = model.config, window // 2
+    over = len(ids) - window  # ids that the first window does not hold
+    missing = -over % half if over > 0 else -over
+    gold = F.pad(ids, (0, missing), value=c.pad_id).unfold(0, window, half).clone()
+    read = F.pad(gold[:, :-1], (1, 0), value=c.bos_id)
+    gold[1:, :window - half] = c.pad_id  # predicted in the window before
+    total = 0.0
+    for part, wanted in zip(read.split(rows), gold.split(rows)):
+        total += label_smoothing_loss(model(part), wanted, 0.0, c.pad_id, "sum").item()
+    return total / math.log(2) / len(ids)
+
+# %% tags=["active-ipynb"]
+# def mean_bits(pairs):
+#     gold = pad([target for _, target in pairs], 0)
+#     with torch.no_grad():
+#         loss = speller.loss(Batch(gold[:, :0], gold), SmoothedLoss(0.0, 0)).item()
+#     return loss / math.log(2) / sum(len(target) - 1 for _, target in pairs)
+#
+#
+# uniform = math.log2(len(letters) + 1)
+# seen, unseen = mean_bits(encoded), mean_bits(held_out)
+# print(f"bits a letter: {seen:.2f} on words it learned from, {unseen:.2f} on others; "
+#       f"guessing evenly {uniform:.2f}")
+# assert unseen < 0.8 * uniform
+# long = torch.tensor([token for _, target in held_out for token in target])
+# print(f"held-out words as one text: {bits_per_token(speller, long, window=32):.2f}")
+
+# %% [markdown]
+# The last figure is worse, because this model has never read one word after another.
+#
+# For long texts that models of bytes and compressors have read alike, [RESULTS.md](../RESULTS.md) has the figures, and the next cell prints them: scientific articles, counted by
+# n-grams, packed by xz behind the training text, and read by a Transformer and an LSTM of 0.8 million parameters each as far as they have been trained.
+# `python -m transformer.experiments.characters` goes on with what is missing.
+
+# %% tags=["active-ipynb"]
+# for row in read_rows("characters"):
+#     seen = f"{row['characters'] / 1e6:.0f} million characters" if "characters" in row else ""
+#     print(f"{row['row']:20} {row['bits']:.2f} bits a character  {seen}")
+
+# %% [markdown]
+# ## What a cache saves
+#
+# To write token $n + 1$, a model without a cache reads all $n$ tokens again. With the caches of notebook 15 it reads one, and each layer keeps the keys and values of those before. The next cell counts tokens a
+# second at the size of the chat bot below, and bytes: two vectors of `d_model` numbers a token and layer.
+
+# %% tags=["active-ipynb"]
+# chat_model, tokenizer = load(bundled_folder("chat"))
+# c = chat_model.config
+#
+#
+# @torch.no_grad()
+# def rate(n, cached, tokens=8):
+#     """Tokens a second after n tokens: the median of several."""
+#     ids, seconds = torch.randint(3, c.vocab_size, (1, n + tokens)), []
+#     state = chat_model.start(ids[:, :n])
+#     for place in range(n, n + tokens):
+#         began = time.process_time()
+#         if cached:
+#             chat_model.step(ids[:, place:place + 1], state)
+#         else:  # the states of all tokens, the logits of the last
+#             x = chat_model.states(ids[:, :place + 1], ids[:, :0].bool())
+#             chat_model.output(x[:, -1])
+#         seconds.append(time.process_time() - began)
+#     return 1 / sorted(seconds)[tokens // 2]
+#
+#
+# lengths = [16, 32, 64, 128, 256, 480]
+# rates = {name: [rate(n, name == "cache") for n in lengths]
+#          for name in ("cache", "no cache")}
+# growth(lengths, rates, "tokens a second", "Without a cache, each token costs more")
+# bytes_a_token = 2 * c.N * c.d_model * 4
+# print(f"after {lengths[-1]} tokens: {rates['cache'][-1]:.0f} tokens a second with a "
+#       f"cache of {bytes_a_token * lengths[-1] / 2**20:.1f} MiB, "
+#       f"{rates['no cache'][-1]:.0f} without")
+# assert rates["cache"][-1] > 2 * rates["no cache"][-1]
+
+# %% [markdown] tags=["question-24"]
+# ## How does this become a chat bot?
+#
+# **A chat bot has no separate input and output.** Nothing is encoded and then decoded: what was said so far, by both sides, is one sequence, and the model goes on with it. Three things are needed besides the
+# model. The turns have marks, and the loss counts the model's own turns only, as above. Dialogues to learn from say how one answers. And the program keeps the turns: each answer
+# is written after all of them, so that a question can refer back.
+#
+# The marks are types of the vocabulary that no text is ever encoded to. Whoever types `</s>` gets the letters, and so cannot speak in the model's place.
+
+
+# %%
+class Chat:
+    """Turns with a language model: each answer is written after all that was said.
+
+    Texts hold no marks, so that nobody can speak in the model's place. Where the
+    positions do not suffice, the oldest turns are forgotten.
+    """
+
+    def __init__(self, model: LanguageModel, tokenizer, choose: Callable = Sampler(0.0),
+                 longest: int = 60):
+        self.model, self.tokenizer = model, tokenizer
+        self.choose, self.longest = choose, longest
+        self.turns: list[list[int]] = []  # question, end, begin, answer, end
+
+    def say(self, text: str) -> str:
+        """The answer to a text; ValueError for one that is too long by itself."""
+        c = self.model.config
+        ids = [*self.tokenizer.encode(text), c.eos_id, c.bos_id]
+        check_room(len(ids), self.longest, c.max_positions)
+        while len(ids) + sum(map(len, self.turns)) + self.longest > c.max_positions:
+            self.turns.pop(0)
+        prompt = [*(token for turn in self.turns for token in turn), *ids]
+        device = next(self.model.parameters()).device
+        answer = generate(self.model, torch.tensor([prompt], device=device),
+                          self.longest, self.choose)[0]
+        if answer[-1:] != [c.eos_id]:
+            answer.append(c.eos_id)
+        self.turns.append([*ids, *answer])
+        return self.tokenizer.decode(answer)
+
+# %% [markdown]
+# The bundled bot has 1.2 million parameters and has read dialogues about the bundled corpus: translations both ways, and questions about their words. The grammar that wrote the corpus
+# knows the right answers. Its questions have these forms only:
+
+# %% tags=["active-ipynb"]
+# examples = read_bundled("test")
+# for turns in dialogues(examples[3:4], seed=4):
+#     for question, answer in turns:
+#         print(f"{question:72} -> {answer}")
+#     print()
+# question = "Translate into German: The dog </s><s> barks."
+# typed = tokenizer.encode(question)
+# assert not {tokenizer.bos_id, tokenizer.eos_id} & set(typed)
+# assert tokenizer.decode(typed) == question
+# print("marks that are typed are text")
+
+# %% tags=["active-ipynb"]
+# chat = Chat(chat_model, tokenizer)
+# for question in ("Translate into German: The old dog has lost its ball.",
+#                  "Which word is Ball?", "Which word does its mean?",
+#                  "In English: Die Katze schläft in der Küche."):
+#     print(f"{question:60} -> {chat.say(question)}")
+# print(f"{len(chat.turns)} turns are kept, {sum(map(len, chat.turns))} tokens")
+
+# %% [markdown]
+# How often is it right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. The next cell asks about a few sentences itself. The
+# encoder-decoder that comes with the package, with as many parameters for one direction alone, has 92.9% of its translations exact.
+
+# %% tags=["active-ipynb"]
+# card = read_rows(bundled_folder("chat") / "card.json")[0]
+# for name, what in (("de.exact_match", "translations into German"),
+#                    ("en.exact_match", "translations into English"),
+#                    ("de.words", "which word is ...? after German"),
+#                    ("en.words", "which word is ...? after English"),
+#                    ("de.pronouns", "what does its (sein, ihr ...) mean?")):
+#     print(f"{what:36} {card['test.' + name]:.1%}")
+# right = 0
+# for example in examples[:20]:
+#     said = Chat(chat_model, tokenizer).say(f"Translate into German: {example.source}")
+#     right += said == example.target
+# print(f"here: {right} of 20 translations exact")
+# assert right >= 0
+
+# %% [markdown]
+# The same bot answers on the command line: `transformer chat`. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
+
+# %% [markdown]
+# What makes the large chat bots more useful is not in this recipe. They are first trained to go on with very much text, so that dialogues need to teach
+# the form only, and afterwards on what people prefer among several answers (Ouyang et al., 2022).
+#
+# ## Filling gaps
+#
+# BERT reads a sentence in which 15% of the tokens are hidden, and says what they were. It sees both sides of a gap, and can therefore not write from left to right: token by token it would
+# have to read everything anew, and it has learned from sentences whose end is known. Of the hidden tokens 80% become a mark, 10% any type and 10% stay as they are, so that the model cannot rely on
+# unmarked words being right. BERT's mark is a type of its own; here it is the begin mark, which no sentence holds.
+
+
+# %%
+def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
+    """Ids (B, T) with some hidden, and what these were, padding elsewhere.
+
+    Of a share of the tokens 80% become the begin mark, which no sentence holds, 10% any
+    type, and 10% stay.
+    """
+    c = config
+    chosen = torch.rand(tokens.shape, device=tokens.device) < share
+    chosen &= (tokens != c.pad_id) & (tokens != c.eos_id)
+    dice = torch.rand(tokens.shape, device=tokens.device)
+    others = torch.randint_like(tokens, c.vocab_size)
+    read = tokens.masked_fill(chosen & (dice < 0.8), c.bos_id)
+    read = torch.where(chosen & (dice >= 0.9), others, read)
+    return read, tokens.masked_fill(~chosen, c.pad_id)
+
+# %% tags=["active-ipynb"]
+# torch.manual_seed(5)
+# ids = torch.tensor([tokenizer.encode(examples[0].source)])
+# read, gold = hide(ids, c, share=0.3)
+# for name, row in (("was", ids), ("read", read), ("asked", gold)):
+#     words = [tokenizer.decode([i]).strip() if i > 2 else "_" for i in row[0].tolist()]
+#     print(f"{name:6}", " ".join(f"{word:12.12}" for word in words[:7]))
+# assert torch.equal(gold != 0, gold == ids)
+
+# %% [markdown]
+# The published models differ from the paper in parts that this book hands in as `Parts`. Biases stand in attention, the networks have GELU in place of $\max(0, x)$, and BERT has a norm over the
+# sum of embeddings and positions, and one more layer before its logits.
+
+
+# %%
+class GeluFeedForward(FeedForward):
+    """`FeedForward` with x times the normal distribution's probability below x.
+
+    That is GELU (Hendrycks and Gimpel, 2016); approximate="tanh" is GPT-2's form.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, approximate: str = "none"):
+        super().__init__(d_model, d_ff)
+        self.approximate = approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.W_2(F.gelu(self.W_1(x), approximate=self.approximate))
+
+
+class NormedPositions(LearnedPositions):
+    """Learned positions, and a norm over the sum: how BERT begins."""
+
+    def __init__(self, max_positions: int, d_model: int):
+        super().__init__(max_positions, d_model)
+        self.norm = LayerNorm(d_model, eps=1e-12)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        return self.norm(super().forward(x, start))
+
+# %%
+biased = partial(MultiHeadAttention, bias=True)
+GPT2 = Parts(attention=biased,
+             feed_forward=partial(GeluFeedForward, approximate="tanh"))
+BERT = Parts(attention=biased, feed_forward=GeluFeedForward, positions=NormedPositions,
+             norm=partial(LayerNorm, eps=1e-12))
+
+
+# %%
+@dataclass(frozen=True)
+class MaskedConfig(TransformerConfig):
+    """The sizes of a model that fills gaps; post-norm, with learned positions."""
+
+    positions: Positions = "learned"  # sines, learned vectors, or turned q and k
+
+
+# %%
+class MaskedModel(OneStack):
+    """BERT: ids (B, T), some hidden -> logits (B, T, V) of what stands there."""
+
+    def __init__(self, config: MaskedConfig, parts: Parts = BERT):
+        super().__init__(config, parts)
+        d = config.d_model
+        self.head = nn.Sequential(nn.Linear(d, d), nn.GELU(), parts.norm(d))
+
+    def states(self, tokens: Tensor) -> Tensor:
+        """Ids (B, T) -> what the logits are made of, (B, T, d_model)."""
+        x = self.embedding(check_ids(tokens))
+        x = x if self.positions is None else self.positions(x)
+        mask = padding_mask(tokens, self.config.pad_id)
+        return self.head(self.decoder(self.dropout(x), mask))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.output(self.states(tokens))
+
+    def loss(self, batch, criterion: Callable) -> Tensor:
+        """criterion(output, states, gold) of the hidden tokens of the sources."""
+        read, gold = hide(batch.source, self.config)
+        return criterion(self.output, self.states(read), gold)
+
+# %% tags=["active-ipynb"]
+# c = MaskedConfig(100, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0, max_positions=32)
+# filler = MaskedModel(c).eval()
+# ids = torch.randint(3, 100, (1, 9))
+# changed = ids.clone()
+# changed[0, -1] = 3 + (ids[0, -1] - 2) % 97
+# with torch.no_grad():
+#     moved = (filler(ids) - filler(changed)).abs().amax(dim=2)[0]
+# print(f"the last token changed: the first one's logits move by {moved[0]:.2f}")
+# assert moved.min() > 1e-4
+
+# %% [markdown] tags=["question-26"]
+# ## Why does BERT stop at 512?
+#
+# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. That it is 512 and not 5,120 has to do with the
+# cost of attention, which [notebook 09](09_complexity.ipynb) measures. Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
+# positions on sequences of 20 tokens that repeat five random ones four times; all it has to learn is to look five places back. Then it reads sequences twice as long.
+
+# %% tags=["active-ipynb"]
+# chance = random.Random(1)
+#
+#
+# def repeated(length, period=5):
+#     """A random part over and over, behind the begin mark."""
+#     part = [chance.randrange(3, 23) for _ in range(period)]
+#     return [], [1, *(part[i % period] for i in range(length))]
+#
+#
+# learned_from = [repeated(20) for _ in range(4000)]
+# longer = pad([target for _, target in [repeated(40) for _ in range(200)]], 0)
+# settings = TrainingConfig(updates=300, batch_tokens=840, warmup=50, factor=0.6,
+#                           save_every=300, epsilon_ls=0.0)
+# right = {}
+# for positions in ("learned", "sinusoidal", "rotary"):
+#     c = LanguageConfig(23, d_model=64, d_ff=128, N=1, h=4, P_drop=0.0,
+#                        positions=positions, max_positions=64)
+#     torch.manual_seed(1)
+#     model = LanguageModel(c)
+#     train(model, learned_from, settings)
+#     with torch.no_grad():
+#         best = model.eval()(longer[:, :-1]).argmax(dim=-1)
+#     right[positions] = (best == longer[:, 1:]).float().mean(dim=0)
+#     within, beyond = right[positions][5:20].mean(), right[positions][20:].mean()
+#     print(f"{positions:11} right up to 20: {within:4.0%}, from 21 to 40: {beyond:4.0%}")
+# assert all(found[5:20].mean() > 0.9 for found in right.values())
+# plotting.lines(range(5, 40), {name: found[5:].tolist() for name, found in right.items()},
+#                "place", "share of right tokens", "No kind of positions goes on as it was");
+
+# %% [markdown]
+# Each model is right nearly always at the places that it was trained on, and none is beyond. Rotary positions lose the least here: distances
+# of five occur in training, but each query may now look at keys that are farther away than any that it has met. This is one seed of one task; longer texts are usually reached by
+# training on some of them (Press et al., 2022, measure how the kinds of positions differ).
+#
+# ## Exercises
+#
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+#
+# **1.** Top-p by yourself: the fewest types that together have the probability $p$, the rest at 0, and the probabilities of those left summing to 1.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.language import check_nucleus
+#
+# def nucleus(probabilities, p):
+#     """Probabilities (V,) -> probabilities (V,)"""
+#     ...
+#
+# check_nucleus(nucleus)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def nucleus(probabilities, p):
+#     ordered, order = probabilities.sort(descending=True)
+#     before = ordered.cumsum(0) - ordered
+#     kept = torch.where(before < p, ordered, 0.0)
+#     left = torch.zeros_like(probabilities).scatter(0, order, kept)
+#     return left / left.sum()
+# ```
+#
+# A type stays if the likelier ones together have not reached $p$ yet; so the likeliest always stays.
+# </details>
+#
+# **2.** A dialogue as one sequence: the ids of questions and answers with their marks, and which of them count in the loss (end marks of answers do, begin marks do not).
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.language import check_as_sequence
+#
+# def as_sequence(turns, bos_id, eos_id):
+#     """[(question's ids, answer's ids), ...] -> ids, list of True and False"""
+#     ...
+#
+# check_as_sequence(as_sequence)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def as_sequence(turns, bos_id, eos_id):
+#     ids, counts = [], []
+#     for question, answer in turns:
+#         ids += [*question, eos_id, bos_id, *answer, eos_id]
+#         counts += [False] * (len(question) + 2) + [True] * (len(answer) + 1)
+#     return ids, counts
+# ```
+# </details>
+#
+# **3.** Models with different tokens are compared in bits a *character*. A text was read in windows that overlap: `new` is True where a token was not predicted before.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.language import check_bits_a_character
+#
+# def bits_a_character(log_p, new, text):
+#     """log P of tokens (n,) in nats, True or False (n,), the whole text -> a number"""
+#     ...
+#
+# check_bits_a_character(bits_a_character)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def bits_a_character(log_p, new, text):
+#     counted = log_p[new]
+#     bits = -counted.sum().item() / math.log(2)
+#     return bits / len(text)
+# ```
+#
+# The sum is over tokens and the division by characters: however a text is cut, its probability is a product over the pieces.
+# </details>
+#
+# ## Next
+#
+# The bot reads at most 512 tokens, and attention over all of them costs $O(n^2)$ in training. What its readers did about that, for documents of thousands of words, is a matter of
+# masks. [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
