@@ -1,4 +1,4 @@
-"""The model that comes with the package: its size, its card, and that tools/bundle.py makes it again."""
+"""The models that come with the package: their sizes, their cards, and that tools/bundle.py makes one again."""
 
 import pytest
 
@@ -11,10 +11,12 @@ from transformer.search import translate
 
 FOLDER = data_folder() / "models" / "bundled"
 CARD, = read_rows(FOLDER / "card.json")
+CHAT = data_folder() / "models" / "chat"
 
 
-def test_it_is_small():
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 3 * 2**20
+@pytest.mark.parametrize("folder", [FOLDER, CHAT], ids=lambda folder: folder.name)
+def test_it_is_small(folder):
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3 * 2**20
 
 
 def test_it_does_what_its_card_says():
@@ -25,6 +27,18 @@ def test_it_does_what_its_card_says():
     expected = CARD["test.exact_match"]
     found = exact_match(outputs, [e.target for e in examples])
     assert abs(found - expected) < 3 * (expected * (1 - expected) / 100) ** 0.5
+
+
+def test_the_chat_bot_does_what_its_card_says():
+    """Forty sentences instead of a thousand: within three standard errors and a half."""
+    import chatbot
+
+    card, = read_rows(CHAT / "card.json")
+    model, tokenizer = load(CHAT)
+    found = chatbot.score_direction(model, tokenizer, read_bundled("test")[::25], "de")
+    for name in ("exact_match", "words"):
+        expected = card[f"test.de.{name}"]
+        assert abs(found[f"de.{name}"] - expected) < 3.5 * (expected * (1 - expected) / 40) ** 0.5
 
 
 @pytest.mark.slow

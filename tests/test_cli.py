@@ -28,6 +28,7 @@ from transformer import (
     corpora,
     decoding,
     demo,
+    language,
     parsers,
     pretrained,
     protocol,
@@ -207,7 +208,8 @@ def test_beam_and_alpha_are_those_of_the_model(run, monkeypatch, options, expect
 
 
 @pytest.mark.parametrize("family, options", [
-    ("recurrence", ["--cell", "lstm"]), ("convolution", ["--k", "5"]), ("mine", ["--d-ff", "24"])])
+    ("recurrence", ["--cell", "lstm"]), ("convolution", ["--k", "5"]), ("mine", ["--d-ff", "24"]),
+    ("language", ["--prefix", "--norm-first"])])
 def test_every_kind_of_model_is_trained_alike(family, options, files, tmp_path, monkeypatch):
     """Trained, interrupted, resumed, saved, loaded, translated with, evaluated; "mine" is a user's own."""
     monkeypatch.setattr(protocol, "KINDS", dict(protocol.KINDS))
@@ -217,7 +219,7 @@ def test_every_kind_of_model_is_trained_alike(family, options, files, tmp_path, 
 
     protocol.register("mine", Transformer, Mine)
     sizes = ["--vocab-size", "300", "--d-model", "16", "--N", "1", "--max-positions", "150"]
-    sizes += ["--h", "2"] * (family == "mine")
+    sizes += ["--h", "2"] * (family in ("mine", "language"))
     folder, arguments = tmp_path / "run", ["--family", family, *files, *sizes, *options, *SPEED]
     with pytest.MonkeyPatch.context() as patch:
         stop_after(patch, 4)
@@ -225,7 +227,8 @@ def test_every_kind_of_model_is_trained_alike(family, options, files, tmp_path, 
     assert call("train", "--resume", "--folder", folder).status == 0
     model, tokenizer = pretrained.load(folder)
     assert protocol.kind_of(model) == family and model.about == protocol.About("en", "fr")
-    assert str(getattr(model.config, options[0].strip("-").replace("-", "_"))) == options[1]
+    value = str(getattr(model.config, options[0].strip("-").replace("-", "_")))
+    assert value == ("True" if options[1].startswith("-") else options[1])
     line = call("translate", "The cat sleeps.", "--folder", folder).out
     assert line == " ".join(search.translate(model, tokenizer, ["The cat sleeps."])[0].splitlines()) + "\n"
     done = call("evaluate", "--folder", folder, *files)
@@ -246,6 +249,24 @@ def test_a_run_is_not_resumed_with_another_kind_of_model(run):
 def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
     said = complaint("evaluate", "--folder", run)
     assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said
+
+
+def test_chat(trained):
+    """A line in, its answer out; what was said before counts until an empty line."""
+    first, second = "Translate into German: The cat sleeps.", "Which word is Katze?"
+    done = call("chat", stdin=f"{first}\n{second}\n\n{first}".encode())
+    lines = done.out.splitlines()
+    assert done.status == 0 and len(lines) == 3 and lines[0] == lines[2], done.err
+    model, tokenizer = pretrained.load(pretrained.bundled_folder("chat"))
+    chat = language.Chat(model, tokenizer)
+    assert lines[:2] == [chat.say(first), chat.say(second)]
+    drawn = [call("chat", "--temperature", "3", "--seed", seed, stdin=first.encode()).out for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert "holds a model of the kind transformer: chat needs a language model" in complaint("chat", "--folder", trained)
+    bot = pretrained.bundled_folder("chat")
+    assert "this model has no attention of the kind encoder, cross" in complaint("attend", "Hello.", "--folder", bot)
+    long = call("chat", stdin=b"cat " * 600)
+    assert long.status == 2 and long.err.endswith("positions: shorten the prompt\n")
 
 
 def test_a_parser(monkeypatch, tmp_path):
@@ -400,6 +421,10 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     (["bench", "T9"], "there is no part T9: choose from T1, T2, small"),
     (["bench", "--clock", "sun"], "the clock is wall or cpu, not sun"),
     (["export", "--output", "."], ". is there already: name a folder" if HAS_CTRANSLATE2 else "the export needs"),
+    (["chat", "--temperature", "-1"], "temperature must be at least 0 and finite, not -1.0"),
+    (["chat", "--top-k", "0"], "top_k must be at least 1, not 0"),
+    (["chat", "--top-p", "2"], "top_p must be above 0 and at most 1, not 2.0"),
+    (["chat", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of "),
     (["translate", "Hello.", "--folder", "nowhere"], f"no file {Path('nowhere', 'config.json')}: name the folder of "),
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):

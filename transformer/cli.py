@@ -1,10 +1,10 @@
-"""The command line: train, evaluate, translate, attend, variations, bench, export, demo."""
+"""The command line: train, evaluate, translate, chat, attend, variations, bench, export, demo."""
 
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial, reduce
 from operator import or_
@@ -20,7 +20,7 @@ from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
 from transformer.options import changed, given, options_of
-from transformer.pretrained import load
+from transformer.pretrained import bundled_folder, load
 from transformer.protocol import KINDS, kind_named, kind_of
 from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
@@ -178,6 +178,54 @@ def read_standard_input() -> list[str]:
 
 
 @dataclass
+class Talk:
+    """Talk with a language model: an answer to each line of standard input; an empty line begins
+    anew."""
+
+    folder: Path | None = None  # a language model's folder (the bundled bot where not given)
+    temperature: float = 0.0  # 0 says the likeliest; 1 draws by the model's probabilities
+    top_k: int | None = None  # draw among so many types at most
+    top_p: float = 1.0  # draw among the likeliest with this probability together
+    seed: int = 2017  # of what is drawn
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+
+    def run(self) -> None:
+        from transformer.language import Chat, Sampler
+
+        draw, folder = Sampler(self.temperature, self.top_k, self.top_p), self.folder
+        folder = folder or bundled_folder("chat")
+        model, tokenizer = load(folder, choose_device(self.device))
+        if kind_of(model) != "language":
+            raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
+                             "language model (transformer train --family language)")
+        torch.manual_seed(self.seed)
+        chat = Chat(model, tokenizer, draw)
+        for line in typed() if sys.stdin.isatty() else read_standard_input():
+            if not line.strip():
+                chat.turns.clear()
+                continue
+            try:
+                print(" ".join(chat.say(line).splitlines()), flush=True)
+            except ValueError as error:  # at a prompt nothing that was said is lost
+                if not sys.stdin.isatty():
+                    raise
+                print(error)
+
+
+def typed() -> Iterator[str]:
+    """Lines that are typed at a prompt, until the end of input."""
+    from transformer.dialogues import HELP
+
+    print(f"The bundled bot: {HELP}. An empty line begins anew, Ctrl-D ends.")
+    while True:
+        try:
+            yield input("> ")
+        except EOFError:
+            print()
+            return
+
+
+@dataclass
 class Attend:
     """Translate a sentence and draw where every head looks, as PNG pictures or as a page to
     explore."""
@@ -303,7 +351,7 @@ class Export:
 
 
 COMMANDS = {
-    "train": Train, "evaluate": Evaluate, "translate": Translate, "attend": Attend,
+    "train": Train, "evaluate": Evaluate, "translate": Translate, "chat": Talk, "attend": Attend,
     "variations": Variations, "bench": Speed, "export": Export, "demo": Demo,
 }
 

@@ -15,9 +15,9 @@ from transformer.protocol import About, about, build, kind_named, kind_of
 from transformer.weights import count_parameters, load_parameters, load_weights, save_weights
 
 
-def bundled_folder() -> Path:
-    """The folder of the model that comes with the package."""
-    return data_folder() / "models" / "bundled"
+def bundled_folder(name: str = "bundled") -> Path:
+    """The folder of a model that comes with the package: the translator's, or "chat"."""
+    return data_folder() / "models" / name
 
 
 @cache

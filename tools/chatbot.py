@@ -1,0 +1,165 @@
+"""Make the chat bot that comes with the package: a language model of dialogues about the bundled
+corpus, in half precision.
+
+python tools/chatbot.py [--runs runs] [--folder data/models/chat]
+
+It takes about a quarter of an hour of one CPU core; stopped, the same command goes on.
+"""
+
+import random
+from functools import partial
+from pathlib import Path
+
+import bundle
+import pairs
+import torch
+
+from transformer.corpora import read_bundled
+from transformer.data import Tokenizer, pad
+from transformer.dialogues import (
+    PRONOUN_FIRST,
+    PRONOUNS,
+    TRANSLATE,
+    WORDS,
+    asked,
+    dialogues,
+    encode_dialogue,
+    pronoun_questions,
+    sides,
+    word_questions,
+)
+from transformer.experiments import runner
+from transformer.experiments.records import write_rows
+from transformer.fast import build_fast
+from transformer.fast.loss import ChunkedLoss
+from transformer.fast.training import adam_times, falling
+from transformer.files import write_file
+from transformer.language import LanguageConfig, Sampler, generate
+from transformer.optimizer import peak_rate
+from transformer.pretrained import load, save
+from transformer.runs import Experiment, average_last, held_out_loss
+from transformer.training import TrainingConfig, train
+
+COMMAND = "python tools/chatbot.py"
+MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=512)
+PEAK, WARMUP = 0.003, 300
+TRAINING = TrainingConfig(updates=3600, batch_tokens=800, warmup=WARMUP, clip=1.0,
+                          factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
+                          save_minutes=2.0, keep=2, precision="medium")
+ROUNDS = 2  # of the training sentences, each with questions of its own
+
+
+def texts(examples: list):
+    """All that is said in the dialogues of a first round."""
+    return (text for turns in dialogues(examples, 0) for pair in turns for text in pair)
+
+
+def tokenizer_in(folder: Path, examples: list) -> Tokenizer:
+    """The tokenizer of the run, learned once."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        write_file(path, Tokenizer.train(texts(examples), MODEL.vocab_size).save)
+    return Tokenizer.load(path)
+
+
+def encoded(tokenizer: Tokenizer, examples: list, rounds: int) -> list:
+    """The dialogues of some rounds, encoded."""
+    return [encode_dialogue(tokenizer, turns) for seed in range(rounds)
+            for turns in dialogues(examples, seed)]
+
+
+def answers(model, prompts: list[list[int]], longest: int = 60, size: int = 100) -> list[list[int]]:
+    """The likeliest answer, token by token, to each prompt."""
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    found: dict[int, list[int]] = {}
+    for start in range(0, len(order), size):
+        rows = order[start:start + size]
+        batch = pad([prompts[i] for i in rows], model.config.pad_id)
+        found |= dict(zip(rows, generate(model, batch, longest, Sampler(0.0))))
+    return [found[i] for i in range(len(prompts))]
+
+
+def ask(model, tokenizer: Tokenizer, before: list[list[int]], questions: list[str]) -> tuple:
+    """Questions after what was said before: (answers as text, all that is said then)."""
+    prompts = [[*ids, *tokenizer.encode(text), tokenizer.eos_id, tokenizer.bos_id]
+               for ids, text in zip(before, questions)]
+    said = answers(model, prompts)
+    after = [[*prompt, *answer] for prompt, answer in zip(prompts, said)]
+    return [tokenizer.decode(answer) for answer in said], after
+
+
+def share(texts: list[str], gold: list[str]) -> float:
+    """The share of answers that equal the gold ones letter by letter."""
+    return sum(a == b for a, b in zip(texts, gold)) / len(gold)
+
+
+def score_direction(model, tokenizer: Tokenizer, examples: list, into: str) -> dict:
+    """Exact translations; right answers to a question about a word, and about each possessive,
+    both after the model's own translation."""
+    chance, pairs_ = random.Random(1), [sides(e, into)[:2] for e in examples]
+    said, after = ask(model, tokenizer, [[] for _ in examples],
+                      [TRANSLATE[into][0].format(sentence) for sentence, _ in pairs_])
+    words = [asked(word_questions(e, into), WORDS[:1], chance) for e in examples]
+    told, _ = ask(model, tokenizer, after, [question for question, _ in words])
+    own = [(i, PRONOUNS[0].format(word), noun) for i, e in enumerate(examples)
+           for language in ("en", "de") for word, noun in pronoun_questions(e, language)]
+    meant, _ = ask(model, tokenizer, [after[i] for i, _, _ in own], [q for _, q, _ in own])
+    figures = {"exact_match": share(said, [gold for _, gold in pairs_]),
+               "words": share(told, [gold for _, gold in words]),
+               "pronouns": share(meant, [gold for _, _, gold in own])}
+    return {f"{into}.{name}": round(value, 4) for name, value in figures.items()}
+
+
+def score(model, tokenizer: Tokenizer, examples: list) -> dict:
+    """What the bot says about sentences, beside their gold annotation."""
+    first = [(PRONOUN_FIRST.format(word, e.source), noun) for e in examples
+             for word, noun in pronoun_questions(e, "en")]
+    said, _ = ask(model, tokenizer, [[] for _ in first], [question for question, _ in first])
+    figures = {"pronouns.first": round(share(said, [noun for _, noun in first]), 4)}
+    for into in ("de", "en"):
+        figures |= score_direction(model, tokenizer, examples, into)
+    return figures
+
+
+def run(goal: Path, folder: Path, device: str) -> dict:
+    """Train, halve and score the bot, or go on with that; its figures."""
+    examples = read_bundled("train")
+    tokenizer = tokenizer_in(folder, examples)
+    held_out = encoded(tokenizer, read_bundled("validation")[:100], 1)
+    torch.manual_seed(TRAINING.seed)
+    model = build_fast(MODEL)
+    rate = partial(falling, updates=TRAINING.updates, warmup=WARMUP)
+    log = train(model, encoded(tokenizer, examples, ROUNDS), TRAINING, folder,
+                lambda model: held_out_loss(model, held_out),
+                resume=(folder / "checkpoint.safetensors").is_file(),
+                criterion=ChunkedLoss(TRAINING.epsilon_ls, MODEL.pad_id),
+                optimizer=partial(adam_times, rate))
+    average_last(model, folder, TRAINING.keep)
+    save(model, folder, tokenizer)
+    bundle.halve(folder, goal)
+    model, tokenizer = load(goal)
+    return {"parameters": sum(p.numel() for p in model.parameters()),
+            "validation_loss": log[-1]["validation_loss"], "tokens": log[-1]["tokens"],
+            "test": score(model, tokenizer, read_bundled("test"))}
+
+
+def job_of(goal: Path) -> runner.Job:
+    """The bot as a job of the runner."""
+    e = Experiment(model=MODEL, training=TRAINING)
+    known = {**runner.settings_of(e), "rate": PEAK, "torch": torch.__version__}
+    return runner.Job("chat", partial(run, goal), known, COMMAND)
+
+
+def main(runs: Path = pairs.ROOT / "runs",
+         folder: Path = pairs.ROOT / "data" / "models" / "chat") -> None:
+    """Make the chat bot.
+
+    Args:
+        runs: where it is trained, in a folder of its own
+        folder: where the model goes
+    """
+    write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
+
+
+if __name__ == "__main__":
+    runner.run_command(main)
