@@ -30,6 +30,14 @@ def grammar_models() -> pd.DataFrame:
         table("word-for-word").assign(model="each word by itself, no model")])
 
 
+def chat() -> pd.DataFrame:
+    """The bundled bot: a row a direction."""
+    card = table("card", folder=bundled_folder("chat"))
+    names = {"German": "test.de.", "English": "test.en."}
+    return pd.concat([card.set_axis(card.columns.str.removeprefix(prefix), axis=1)
+                      .assign(language=name) for name, prefix in names.items()])
+
+
 def families() -> pd.DataFrame:
     """Table 2: a row a corpus and family, over seeds."""
     by, runs = ["corpus", "family"], table("families-*").query("what == 'run'")
