@@ -3,7 +3,7 @@ corpus, in half precision.
 
 python tools/chatbot.py [--runs runs] [--folder data/models/chat]
 
-It takes about a quarter of an hour of one CPU core; stopped, the same command goes on.
+It takes about a quarter of an hour of one CPU core of its own; stopped, the same command goes on.
 """
 
 import random
@@ -43,7 +43,7 @@ from transformer.training import TrainingConfig, train
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=512)
 PEAK, WARMUP = 0.003, 300
-TRAINING = TrainingConfig(updates=3600, batch_tokens=800, warmup=WARMUP, clip=1.0,
+TRAINING = TrainingConfig(updates=4800, batch_tokens=800, warmup=WARMUP, clip=1.0,
                           factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
                           save_minutes=2.0, keep=2, precision="medium")
 ROUNDS = 2  # of the training sentences, each with questions of its own
@@ -140,6 +140,7 @@ def run(goal: Path, folder: Path, device: str) -> dict:
     model, tokenizer = load(goal)
     return {"parameters": sum(p.numel() for p in model.parameters()),
             "validation_loss": log[-1]["validation_loss"], "tokens": log[-1]["tokens"],
+            "minutes": round(log[-1]["seconds"] / 60, 1),
             "test": score(model, tokenizer, read_bundled("test"))}
 
 

@@ -90,7 +90,10 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     if extra < 0:
         raise ValueError(f"extra must be at least 0, not {extra}")
     lengths = (source != model.config.pad_id).sum(dim=1)
-    return (lengths + extra).clamp(max=model.config.max_positions)
+    room = model.config.max_positions
+    if getattr(model, "one_sequence", False):  # its output goes on behind the source
+        room -= source.shape[1]
+    return (lengths + extra).clamp(max=room)
 
 
 # %% [markdown]

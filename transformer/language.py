@@ -92,7 +92,7 @@ class OneStack(nn.Module):
 # %% [markdown]
 # What makes the two different is who may look where. In a model that goes on with a text (Radford et al., 2018) no token may see a later one, which is the mask of
 # Section 3.2.3: otherwise it could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
-# may see each other (a *prefix language model*; Liu et al., 2018). A model that fills gaps sees everything (Devlin et al., 2018).
+# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018).
 #
 # A batch holds prompts of unequal lengths. If padding stood at their ends, as it does elsewhere in this book, the answers would begin at different columns. So it goes to the beginning.
 
@@ -123,7 +123,7 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 # names = ["pad", "a", "b", "c", "answer", "answer"]
 # masks = {"goes on": language_mask(real, 6)[0, 0],
 #          "sees its prompt": language_mask(real, 6, prefix=True)[0, 0],
-#          "fills gaps": padding_mask(torch.tensor([[0, 7, 5, 9, 4, 4]]), 0)[0, 0].expand(6, 6)}
+#          "fills gaps": real.new_ones(6, 6) & torch.tensor([False] + 5 * [True])}
 # panels = [(name, mask.float(), names, names) for name, mask in masks.items()]
 # plotting.heatmaps(panels, labels=("key", "query"), largest=1.0, width=3.0, height=3.0);
 
@@ -382,7 +382,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words. What `known` counts are words of the lexicon, which a model of this size partly has by heart.
+# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words; `known` counts those of the twelve that are words to learn from.
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -453,8 +453,9 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("characters"):
-#     seen = f"{row['characters'] / 1e6:.0f} million characters" if "characters" in row else ""
-#     print(f"{row['row']:20} {row['bits']:.2f} bits a character  {seen}")
+#     read = row.get("characters")
+#     seen = f", {read / 1e6:.1f} million characters read" if read else ""
+#     print(f"{row['row']:20} {row['bits']:.2f} bits a character{seen}")
 
 # %% [markdown]
 # ## What a cache saves
@@ -539,9 +540,9 @@ class Chat:
 
 # %% tags=["active-ipynb"]
 # examples = read_bundled("test")
-# for turns in dialogues(examples[3:4], seed=4):
+# for turns in dialogues(examples[:1], seed=4):
 #     for question, answer in turns:
-#         print(f"{question:72} -> {answer}")
+#         print(f"{question:88} -> {answer}")
 #     print()
 # question = "Translate into German: The dog </s><s> barks."
 # typed = tokenizer.encode(question)
@@ -553,13 +554,13 @@ class Chat:
 # chat = Chat(chat_model, tokenizer)
 # for question in ("Translate into German: The old dog has lost its ball.",
 #                  "Which word is Ball?", "Which word does its mean?",
-#                  "In English: Die Katze schläft in der Küche."):
-#     print(f"{question:60} -> {chat.say(question)}")
+#                  "In English: Das Mädchen schläft in der Küche.", "What is girl?"):
+#     print(f"{question:54} -> {chat.say(question)}")
 # print(f"{len(chat.turns)} turns are kept, {sum(map(len, chat.turns))} tokens")
 
 # %% [markdown]
-# How often is it right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. The next cell asks about a few sentences itself. The
-# encoder-decoder that comes with the package, with as many parameters for one direction alone, has 92.9% of its translations exact.
+# How often is it right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside it stands the encoder-decoder that comes with the package; it has about as many parameters, and one direction to learn. The next cell also asks about
+# a few sentences itself.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
@@ -569,6 +570,8 @@ class Chat:
 #                    ("en.words", "which word is ...? after English"),
 #                    ("de.pronouns", "what does its (sein, ihr ...) mean?")):
 #     print(f"{what:36} {card['test.' + name]:.1%}")
+# other = read_rows(bundled_folder() / "card.json")[0]
+# print(f"{'the encoder-decoder, into German':36} {other['test.exact_match']:.1%}")
 # right = 0
 # for example in examples[:20]:
 #     said = Chat(chat_model, tokenizer).say(f"Translate into German: {example.source}")
@@ -730,12 +733,13 @@ class MaskedModel(OneStack):
 #     within, beyond = right[positions][5:20].mean(), right[positions][20:].mean()
 #     print(f"{positions:11} right up to 20: {within:4.0%}, from 21 to 40: {beyond:4.0%}")
 # assert all(found[5:20].mean() > 0.9 for found in right.values())
-# plotting.lines(range(5, 40), {name: found[5:].tolist() for name, found in right.items()},
-#                "place", "share of right tokens", "No kind of positions goes on as it was");
+# curves = {name: found[5:].tolist() for name, found in right.items()}
+# plotting.lines(range(5, 40), curves, "place", "share of right tokens",
+#                "No kind of positions goes on as it was");
 
 # %% [markdown]
-# Each model is right nearly always at the places that it was trained on, and none is beyond. Rotary positions lose the least here: distances
-# of five occur in training, but each query may now look at keys that are farther away than any that it has met. This is one seed of one task; longer texts are usually reached by
+# Each model is right nearly always at the places that it was trained on, and none is beyond. Rotary positions lose the least here. Distances of five are the same everywhere for them; that they lose something, too, may
+# come from keys farther away than any in training, which we have not separated. This is one seed of one task; longer texts are usually reached by
 # training on some of them (Press et al., 2022, measure how the kinds of positions differ).
 #
 # ## Exercises

@@ -1,0 +1,111 @@
+"""Bits a character: n-grams against a loop, xz, and small trainings of both models; dialogues."""
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from transformer import dialogues
+from transformer.corpora import read_bundled
+from transformer.data import Tokenizer
+from transformer.experiments import characters
+from transformer.experiments.characters import Setting
+
+KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"
+
+
+def witten_bell(known, text, n):
+    """-log2 of the probability of each byte, context by context."""
+    known, text, total = known.encode(), text.encode(), 0.0
+    for place, byte in enumerate(text):
+        p = 1 / 256
+        for k in range(min(n - 1, place) + 1):
+            context = text[place - k:place]
+            after = Counter(known[i + k] for i in range(len(known) - k)
+                            if known[i:i + k] == context)
+            if after:
+                p = (after[byte] + len(after) * p) / (after.total() + len(after))
+        total -= math.log2(p)
+    return total
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+def test_ngrams_are_witten_and_bells(n):
+    expected = witten_bell(KNOWN, TEXT, n) / len(TEXT)
+    assert characters.ngram_bits(KNOWN, TEXT, n) == pytest.approx(expected)
+
+
+def test_probabilities_of_all_bytes_sum_to_one():
+    known = characters.bytes_of(KNOWN)
+    last = [characters.ngram_probabilities(known, np.array([*b"abr", byte]), 4)[-1]
+            for byte in range(256)]
+    assert sum(last) == pytest.approx(1.0)
+
+
+def test_xz_finds_what_it_has_read():
+    chance = random.Random(1)
+    text = "".join(chance.choice("abcdefgh") for _ in range(4000))
+    other = "".join(chance.choice("abcdefgh") for _ in range(4000))
+    assert characters.xz_bits(text, text) < 0.2
+    assert 2.8 < characters.xz_bits(other, text) < 3.8  # 3 bits a letter, and a little
+
+
+@pytest.mark.parametrize("lstm", [False, True])
+def test_a_small_training(lstm, monkeypatch, tmp_path):
+    """It learns a text of two letters, and counts bits a character, not a byte."""
+    monkeypatch.setattr(characters, "WINDOW", 16)
+    monkeypatch.setattr(characters, "MODEL",
+                        replace(characters.MODEL, d_model=16, d_ff=16, N=1, h=2))
+    monkeypatch.setattr(characters, "TRAINING",
+                        replace(characters.TRAINING, batch_tokens=34, warmup=5, precision="fp32"))
+    monkeypatch.setattr(characters, "text_of", lambda split: "aä" * 100)
+    found = characters.run(Setting(lstm, updates=10, peak=0.02), 1, tmp_path / "run", "cpu")
+    assert found["updates"] == 10 and found["characters"] == 10 * 2 * 16
+    assert 0 < found["bits"] < 1.5 * 8
+    again = characters.bytes_of("aä")
+    assert again.tolist() == [97, 195, 164]
+    model = torch.nn.Module()
+    monkeypatch.setattr(characters, "bits_per_token", lambda model, ids, window: float(len(ids)))
+    assert characters.character_bits(model, "aä") == 3 * 3 / 2
+
+
+def test_windows_stand_behind_the_begin_mark():
+    data = characters.bytes_of("x" * 600)
+    cut = characters.windows(data)
+    assert len(cut) == 2 and all(source == [] for source, _ in cut)
+    assert all(target == [1] + 256 * [ord("x") + 3] for _, target in cut)
+
+
+# Dialogues
+
+EXAMPLE = next(e for e in read_bundled("test") if " its " in e.source)
+
+
+def test_what_is_asked_about_a_sentence():
+    """The first possessive of the test split: gold from alignment and antecedents, both ways."""
+    assert EXAMPLE.source.startswith("Perhaps the orchestra that has built the new theatre")
+    to_german = dict(dialogues.word_questions(EXAMPLE, "de"))
+    to_english = dict(dialogues.word_questions(EXAMPLE, "en"))
+    assert to_german["dankte"] == "thanked" and to_english["thanked"] == "dankte"
+    assert to_german["Orchester"] == "orchestra" and "das" not in to_german  # it stands twice
+    assert dialogues.pronoun_questions(EXAMPLE, "en") == [("its", "orchestra")]
+    assert dialogues.pronoun_questions(EXAMPLE, "de") == [("seinem", "Orchester")]
+
+
+def test_dialogues_begin_with_the_sentence():
+    both = list(dialogues.dialogues([EXAMPLE], seed=1))
+    assert [turns[0][1] for turns in both] == [EXAMPLE.target, EXAMPLE.source, "orchestra"]
+    assert all(EXAMPLE.source in turns[0][0] for turns in (both[0], both[2]))
+    assert [len(turns) for turns in both] == [3, 3, 1]
+    assert both == list(dialogues.dialogues([EXAMPLE], seed=1))
+
+
+def test_a_dialogue_as_ids():
+    tokenizer = Tokenizer.train(["yes", "no"], 262)
+    source, target = dialogues.encode_dialogue(tokenizer, [("a", "b"), ("c", "d")])
+    a, b, c, d = (tokenizer.encode(letter) for letter in "abcd")
+    assert source == [*a, 2] and target == [1, *b, 2, *c, 2, 1, *d, 2]
