@@ -1,4 +1,4 @@
-"""Bits a character: n-grams against a loop, xz, and small trainings of both models; dialogues."""
+"""The runs of notebook 21: n-grams against a loop, xz, small trainings; dialogues."""
 
 import math
 import random
@@ -12,8 +12,10 @@ import torch
 from transformer import dialogues
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
-from transformer.experiments import characters
+from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
+from transformer.experiments.records import flatten
+from transformer.pretrained import parameters_of
 
 KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"
 
@@ -78,6 +80,29 @@ def test_windows_stand_behind_the_begin_mark():
     cut = characters.windows(data)
     assert len(cut) == 2 and all(source == [] for source, _ in cut)
     assert all(target == [1] + 256 * [ord("x") + 3] for _, target in cut)
+
+
+# One stack or two
+
+@pytest.mark.parametrize("family", ["encoder-decoder", "decoder, prefix"])
+def test_a_family_is_trained_and_scored(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(decoders, "TRAINING", replace(
+        decoders.TRAINING, updates=2, batch_tokens=200, save_every=2))
+    monkeypatch.setattr(decoders, "examples", lambda part: read_bundled("test")[:3])
+    row = decoders.job_of(family, 0.003, 1).do(folder=tmp_path / "run", device="cpu")
+    assert {"test.bleu", "longer.exact_match"} <= set(flatten(row)) and row["updates"] == 2
+
+
+def test_families_have_equally_many_parameters():
+    counts = [parameters_of(config) for config in decoders.FAMILIES.values()]
+    assert max(counts) < 1.1 * min(counts)
+
+
+def test_the_rate_is_chosen_on_validation():
+    rows = [{"family": "a", "rate": 1, "validation.bleu": 3.0, "test.bleu": 9.0},
+            {"family": "a", "rate": 2, "validation.bleu": 4.0, "test.bleu": 1.0},
+            {"family": "a", "rate": 3, "diverged": "at once"}]
+    assert decoders.chosen(rows) == {"a": 2}
 
 
 # Dialogues

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from helpers import SENTENCES, batch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.attention import MultiHeadAttention
 from transformer.data import Batch, Tokenizer
@@ -290,6 +291,14 @@ def test_output_stays_within_the_positions():
         model.output.weight[2] = -100 * model.decoder.final_norm.bias  # it never ends
     written = greedy_search(model, tokens(2, 30))
     assert [len(row) for row in written] == [10, 10]
+
+
+def test_flops_are_those_that_torch_counts():
+    model, S, T = language_model(), 7, 5
+    with FlopCounterMode(display=False) as counter:
+        x = model.states(tokens(2, S + T), torch.ones(2, S, dtype=torch.bool))
+        model.output(x[:, S:])
+    assert counter.get_total_flops() == 2 * model.config.forward_flops(S, T)
 
 
 # The loss

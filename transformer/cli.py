@@ -49,7 +49,7 @@ class Train(Experiment):
     corpus: str | None = None
     source_language: str | None = None  # code of your sentences' language (en where not given)
     target_language: str | None = None  # code of their translations' language (de where not given)
-    family: str | None = None  # transformer (where not given), recurrence, convolution
+    family: str | None = None  # transformer (where not given), recurrence, convolution, language
     preset: str | None = None  # model size: tiny, small, base or big
     model: Any = None
     training: Any = None
@@ -216,7 +216,8 @@ def typed() -> Iterator[str]:
     """Lines that are typed at a prompt, until the end of input."""
     from transformer.dialogues import HELP
 
-    print(f"The bundled bot: {HELP}. An empty line begins anew, Ctrl-D ends.")
+    print(f"To the bundled bot: {HELP}.")
+    print("An empty line begins anew, for the next sentence; Ctrl-D ends.")
     while True:
         try:
             yield input("> ")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from transformer.experiments.analysis import FIGURES, compare, learned, parser_scores, spread
+from transformer.experiments.decoders import chosen
 from transformer.experiments.records import table
 from transformer.experiments.runner import run_command
 from transformer.files import write_file
@@ -36,6 +37,16 @@ def chat() -> pd.DataFrame:
     names = {"German": "test.de.", "English": "test.en."}
     return pd.concat([card.set_axis(card.columns.str.removeprefix(prefix), axis=1)
                       .assign(language=name) for name, prefix in names.items()])
+
+
+def decoders() -> pd.DataFrame:
+    """One stack or two: a row a family, with the rate that validation chose."""
+    rows = table("decoders")
+    best = chosen(rows[rows["seed"] == rows["seed"].min()].to_dict("records"))
+    rows = rows[rows["rate"] == rows["family"].map(best)]
+    scores = spread(rows, "family", ["test.bleu", "test.exact_match", "longer.bleu"])
+    cost = rows.groupby("family", sort=False)[["parameters", "rate"]].mean()
+    return scores.join(cost).reset_index()
 
 
 def families() -> pd.DataFrame:
