@@ -146,7 +146,7 @@ class LanguageConfig(TransformerConfig):
     prefix: bool = False  # a prompt's tokens look at later ones of the prompt, too
 
     def forward_flops(self, S: float, T: float) -> float:
-        """What notebook 11 counts: a prompt of S tokens, and T that are predicted from."""
+        """What notebook 11 counts: a prompt of S tokens, then T to predict from."""
         n = S + T
         layer = attention_flops(self, n, n) + 4 * n * self.d_model * self.d_ff
         return self.N * layer + 2 * T * self.d_model * self.vocab_size
@@ -564,8 +564,9 @@ class Chat:
 #     print(f"{question:54} -> {chat.say(question)}")
 # print(f"{len(chat.turns)} turns are kept, {sum(map(len, chat.turns))} tokens\n")
 # question = "In English: Das Mädchen schläft in der Küche."
-# print(f"{'after all that: ' + question:62} -> {chat.say(question)}")
-# print(f"{'in a new chat: ' + question:62} -> {Chat(chat_model, tokenizer).say(question)}")
+# fresh = Chat(chat_model, tokenizer)
+# for what, one in (("after all that", chat), ("in a new chat", fresh)):
+#     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
 # In the dialogues that the bot has read, a sentence to translate comes first, and the questions after it. Within a dialogue it expects no second sentence, and a new one should begin: on
