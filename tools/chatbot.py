@@ -31,8 +31,7 @@ from transformer.dialogues import (
 from transformer.experiments import runner
 from transformer.experiments.records import write_rows
 from transformer.fast import build_fast
-from transformer.fast.loss import ChunkedLoss
-from transformer.fast.training import adam_times, falling
+from transformer.fast.training import fast_training
 from transformer.files import write_file
 from transformer.language import LanguageConfig, Sampler, generate
 from transformer.optimizer import peak_rate
@@ -43,7 +42,7 @@ from transformer.training import TrainingConfig, train
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=512)
 PEAK, WARMUP = 0.003, 300
-TRAINING = TrainingConfig(updates=4800, batch_tokens=800, warmup=WARMUP, clip=1.0,
+TRAINING = TrainingConfig(updates=4800, batch_tokens=800, warmup=WARMUP, clip=1.0, falling=True,
                           factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
                           save_minutes=2.0, keep=2, precision="medium")
 ROUNDS = 2  # of the training sentences, each with questions of its own
@@ -128,12 +127,10 @@ def run(goal: Path, folder: Path, device: str) -> dict:
     held_out = encoded(tokenizer, read_bundled("validation")[:100], 1)
     torch.manual_seed(TRAINING.seed)
     model = build_fast(MODEL)
-    rate = partial(falling, updates=TRAINING.updates, warmup=WARMUP)
     log = train(model, encoded(tokenizer, examples, ROUNDS), TRAINING, folder,
                 lambda model: held_out_loss(model, held_out),
                 resume=(folder / "checkpoint.safetensors").is_file(),
-                criterion=ChunkedLoss(TRAINING.epsilon_ls, MODEL.pad_id),
-                optimizer=partial(adam_times, rate))
+                **fast_training(TRAINING, MODEL))
     average_last(model, folder, TRAINING.keep)
     save(model, folder, tokenizer)
     bundle.halve(folder, goal)

@@ -20,8 +20,7 @@ from transformer.corpora import read_corpus
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
 from transformer.fast import FAST
-from transformer.fast.loss import ChunkedLoss
-from transformer.fast.training import adam_times, falling
+from transformer.fast.training import fast_training
 from transformer.files import data_folder
 from transformer.language import LanguageConfig, LanguageModel, bits_per_token
 from transformer.optimizer import peak_rate
@@ -36,7 +35,8 @@ MODEL = LanguageConfig(MARKS + BYTES, d_model=128, d_ff=512, N=4, h=4, P_drop=0.
                        max_positions=WINDOW)
 UNITS = 224  # of each of the LSTM's two layers
 WARMUP = 100
-TRAINING = TrainingConfig(batch_tokens=8 * (WINDOW + 1), warmup=WARMUP, clip=1.0, epsilon_ls=0.0,
+TRAINING = TrainingConfig(batch_tokens=8 * (WINDOW + 1), warmup=WARMUP, clip=1.0, falling=True,
+                          epsilon_ls=0.0,
                           keep=1, save_minutes=2.0, precision="medium")
 
 
@@ -162,11 +162,10 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     e, held_out = experiment_of(s, seed), text_of("validation")
     torch.manual_seed(seed)
     model = LSTM(MODEL) if s.lstm else LanguageModel(MODEL, FAST)
-    rate = partial(falling, updates=s.updates, warmup=WARMUP)
     log = train(model, windows(bytes_of(text_of("train"))), e.training, folder,
                 lambda model: {"validation_bits": character_bits(model, held_out[:50_000])},
                 resume=(folder / "checkpoint.safetensors").is_file(),
-                criterion=ChunkedLoss(0.0, MODEL.pad_id), optimizer=partial(adam_times, rate))
+                **fast_training(e.training, MODEL))
     average_last(model, folder, 1)
     return {"bits": character_bits(model, text_of("test")),
             "validation_bits": character_bits(model, held_out),

@@ -36,7 +36,7 @@ from transformer.experiments.runner import (
 from transformer.experiments.spans import Labels, SpanParser
 from transformer.experiments.starting import slug
 from transformer.fast import FAST, build_fast
-from transformer.fast.training import adam_times, falling, fast_training
+from transformer.fast.training import fast_training, fused_adam
 from transformer.files import data_folder, write_file, write_json
 from transformer.parsers import score_outputs
 from transformer.parsing import gold_tree, linearize, read_back
@@ -229,7 +229,22 @@ def share_of_rate(update: int, s: Setting, warmup: int) -> float:
     updates), or so that it falls linearly to zero after the warm-up."""
     if not s.falling:
         return 0.3 if update > 29_378 / 36_000 * s.updates else 1.0
-    return falling(update, s.updates, warmup)
+    if update <= warmup:
+        return 1.0
+    return (update / warmup) ** 0.5 * (s.updates + 1 - update) / (s.updates + 1 - warmup)
+
+
+def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimizer:
+    """Adam whose steps multiply the rate, which the loop has set, by `share_of_rate`."""
+    optimizer = fused_adam(model)
+
+    def before(optimizer, *_):
+        steps = [int(state["step"]) for state in optimizer.state.values()]
+        for group in optimizer.param_groups:
+            group["lr"] *= share_of_rate(1 + max(steps, default=0), s, warmup)
+
+    optimizer.register_step_pre_hook(before)
+    return optimizer
 
 
 def best_by_spans(model: SpanParser, source: torch.Tensor) -> list[str]:
@@ -295,11 +310,10 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     parser = new_parser(s, e, trees, folder.parent)
     validate = validator(parser, held_out[::max(1, len(held_out) // 200)][:200])
     parts = fast_training(e.training, e.model)
-    rate = partial(share_of_rate, s=s, warmup=e.training.warmup)
     log = train(parser.model, parser.encode(trees), e.training, folder, validate,
                 resume=(folder / "checkpoint.safetensors").is_file(),
                 criterion=parts["criterion"],
-                optimizer=partial(adam_times, rate))
+                optimizer=partial(scheduled, s, e.training.warmup))
     average_last(parser.model, folder, e.training.keep)
     return {"updates": log[-1]["update"], "epochs": log[-1]["epoch"], "tokens": log[-1]["tokens"],
             "parameters": count_parameters(parser.model),

@@ -1,7 +1,5 @@
 """What training takes of fast parts: the loss in chunks, Adam in one kernel."""
 
-from collections.abc import Callable
-
 import torch
 from torch import nn
 
@@ -27,26 +25,6 @@ def fused_adam(model: nn.Module) -> torch.optim.Optimizer:
                 "exp_avg_sq": torch.zeros_like(p),
             }
     return optimizer
-
-
-def adam_times(share: Callable[[int], float], model: nn.Module) -> torch.optim.Optimizer:
-    """`fused_adam` that multiplies the rate, which the loop has set, by share(update)."""
-    optimizer = fused_adam(model)
-
-    def before(optimizer, *_):
-        steps = [int(state["step"]) for state in optimizer.state.values()]
-        for group in optimizer.param_groups:
-            group["lr"] *= share(1 + max(steps, default=0))
-
-    optimizer.register_step_pre_hook(before)
-    return optimizer
-
-
-def falling(update: int, updates: int, warmup: int) -> float:
-    """What makes the paper's rate fall linearly to zero after the warm-up, as a share of it."""
-    if update <= warmup:
-        return 1.0
-    return (update / warmup) ** 0.5 * (updates + 1 - update) / (updates + 1 - warmup)
 
 
 def fast_training(training, config) -> dict:
