@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test types lab sync notebooks site bundled chat stamp gpu results bench mutants test-oldest torchtext clean
+.PHONY: help demo test types lab sync notebooks site bundled chat stamp gpu results bench faults mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -59,6 +59,9 @@ results: .venv/.installed  ## RESULTS.md from data/runs
 
 bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and CTranslate2, an hour and more
 	.venv/bin/transformer bench --record data/runs/bench.json
+
+faults: .venv/.installed  ## 10,000 malformed inputs, an hour or two: is each refused in a sentence?
+	.venv/bin/python tools/faults.py --jobs $(JOBS)
 
 mutants: .venv/.installed  ## break the package in some 70 places: do the tests notice?
 	.venv/bin/python tools/mutants.py --jobs $(JOBS)
