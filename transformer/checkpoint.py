@@ -39,7 +39,11 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     if "progress" not in metadata:
         raise ValueError(f"{path} holds weights but no training state: resume needs the "
                          "checkpoint.safetensors of a run")
-    check_config(path, json.loads(metadata["config"]), asdict(model.config))
+    try:
+        saved, progress = (json.loads(metadata[name]) for name in ("config", "progress"))
+        check_config(path, dict(saved), asdict(model.config))
+    except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
+        raise damaged(path, f"what it says of itself: {error}") from None
     names = [name for name, _ in model.named_parameters()]
     weights, state = {}, {name: {} for name in names}  # no state before the first update
     for full_name, tensor in tensors.items():
@@ -50,9 +54,29 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             key, _, name = name.partition(".")
             state.setdefault(name, {})[key] = tensor
     load_parameters(model, weights, path)
+    check_state(path, state, weights)
     numbered = {number: state[name] for number, name in enumerate(names)}
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
-    return json.loads(metadata["progress"])
+    return progress
+
+
+def damaged(path: Path, what: str) -> ValueError:
+    """The ValueError for a checkpoint whose content cannot be."""
+    return ValueError(f"{path} is no whole checkpoint ({what}): copy it again, or train anew in "
+                      "another folder")
+
+
+def check_state(path: Path, state: dict, weights: dict) -> None:
+    """ValueError where an optimizer's state is not one of the same tensors for each parameter."""
+    kinds = {frozenset(some) for some in state.values()}
+    if state.keys() != weights.keys() or len(kinds) > 1:
+        raise damaged(path, "parameters differ in what the optimizer knows of them")
+    for name, some in state.items():
+        for key, tensor in some.items():
+            if tensor.shape not in ((), weights[name].shape):
+                raise damaged(path, f"{key} of {name} has another shape")
+            if not (tensor.is_floating_point() and tensor.isfinite().all()):
+                raise damaged(path, f"{key} of {name} holds what is no number")
 
 
 def check_config(path: Path, saved: dict, config: dict) -> None:

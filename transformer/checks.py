@@ -1,8 +1,18 @@
 """What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Iterator, Sized
+from numbers import Integral, Real
+from typing import Any
 
 import torch
+
+WIDEST = 1000  # most hypotheses of a beam
+LARGEST = 10**7  # most types of a vocabulary
+LONGEST_WORD = 10_000  # characters without a space, in texts to learn a vocabulary from
+
+
+class Diverged(ValueError):
+    """Losses, gradients or outputs that are no numbers any more."""
 
 
 def outside_vocabulary(tokens: torch.Tensor, vocab_size: int) -> ValueError:
@@ -63,13 +73,23 @@ def check_ids(tokens: torch.Tensor) -> torch.Tensor:
     return tokens
 
 
+def check_whole(name: str, value: Any, least: int, most: int) -> None:
+    """ValueError where a setting is no whole number from least to most."""
+    if not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    value = int(value)
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}, not {value}")
+
+
 def check_search(beam: int, alpha: float, n_best: int) -> None:
     """ValueError, naming the setting, for a search that makes no sense."""
-    if beam < 1:
-        raise ValueError(f"beam must be at least 1, not {beam}")
-    if not 1 <= n_best <= beam:
+    check_whole("beam", beam, 1, WIDEST)
+    if not isinstance(n_best, Integral) or not 1 <= n_best <= beam:
         raise ValueError(f"n_best must be between 1 and the beam, {beam}, not {n_best}")
-    if not 0 <= alpha <= 10:
+    if not isinstance(alpha, Real) or not 0 <= alpha <= 10:
         raise ValueError(f"alpha must be between 0 and 10, not {alpha}")
 
 
@@ -78,12 +98,78 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
     if isinstance(texts, (str, bytes)):
         raise ValueError(
             f"{name} must be a list of strings, not one string: put it in brackets")
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"{name} must be a list of strings, not {texts!r}")
     texts = list(texts)
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             kind = type(text).__name__
             raise ValueError(f"{name} must be strings; number {number} is a {kind}")
+        if not text.isascii():
+            check_characters(text, f"{name}, number {number},")
     return texts
+
+
+def check_characters(text: str, name: str) -> None:
+    """ValueError for a text with half of a surrogate pair, which UTF-8 cannot write."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} cannot be written as UTF-8 (character {error.start + 1} is half "
+                         "of a surrogate pair): read the text with its own encoding") from None
+
+
+def sides_of(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """The sources and the targets of sentence pairs; ValueError for what is no pair."""
+    pairs = list(pairs)
+    for number, pair in enumerate(pairs, 1):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"sentence pair {number} is not a source and a target: "
+                             f"{str(pair)[:60]!r}")
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def check_ids_given(ids: Iterable[int]) -> list[int]:
+    """Token ids as a list; ValueError for what cannot be one."""
+    ids = list(ids)
+    for token in ids:
+        if not isinstance(token, Integral) or not 0 <= token < 2**31:
+            raise ValueError(f"a token id is a whole number of at least 0, not {token!r}")
+    return ids
+
+
+def check_vocabulary(vocab_size: int, least: int) -> None:
+    """ValueError where a vocabulary cannot have so many types."""
+    if not isinstance(vocab_size, Integral) or vocab_size < least:
+        raise ValueError(f"vocab_size must be at least {least} (256 bytes and the marks), "
+                         f"not {vocab_size}")
+    check_whole("vocab_size", vocab_size, least, LARGEST)
+
+
+def learnable(texts: Iterable[str]) -> Iterator[str]:
+    """The texts that a vocabulary is learned from; ValueError for one that is no text, or that
+    holds a word for which merging would take hours."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        check_texts(texts)
+    for number, text in enumerate(texts, 1):
+        check_texts([text], f"sentence {number}")
+        if len(text) > LONGEST_WORD and max(map(len, text.split())) > LONGEST_WORD:
+            raise ValueError(f"sentence {number} holds a word of more than {LONGEST_WORD} "
+                             "characters: a vocabulary is learned from sentences")
+        yield text
+
+
+def check_extra(extra: int) -> None:
+    """ValueError where outputs cannot be longer than their sources by so much."""
+    check_whole("extra", extra, 0, LARGEST)
+
+
+def check_logits(logits: torch.Tensor) -> torch.Tensor:
+    """The logits as they are; `Diverged` where the weights that made them have no use."""
+    if not logits.is_meta and not (logits.abs() < 1e18).all():  # nor where one is not a number
+        raise Diverged("the model's outputs are no usable numbers any more: its weights are "
+                       "damaged, or training has diverged; take an earlier checkpoint")
+    return logits
 
 
 def check_local_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, r: int,

@@ -1,6 +1,10 @@
 """A model's folder: kind, configuration, weights, tokenizer, and what else travels with it."""
 
+import hashlib
 import json
+import math
+import os
+import re
 import shlex
 from dataclasses import asdict
 from functools import cache
@@ -9,10 +13,18 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from transformer.data import Tokenizer
-from transformer.files import data_folder, existing, write_file, write_json
+from transformer.checks import check_search
+from transformer.data import PRE_TOKEN, Tokenizer
+from transformer.files import data_folder, existing, read_json, write_file, write_json
 from transformer.protocol import About, about, build, kind_named, kind_of
-from transformer.weights import count_parameters, load_parameters, load_weights, save_weights
+from transformer.weights import (
+    check_fit,
+    count_parameters,
+    load_parameters,
+    load_weights,
+    metadata_of,
+    save_weights,
+)
 
 
 def bundled_folder(name: str = "bundled") -> Path:
@@ -30,17 +42,40 @@ def parameters_of(config) -> int:
         return count_parameters(build(config))
 
 
+def memory() -> float:
+    """Bytes of memory that this machine has; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def check_memory(config) -> None:
+    """ValueError where weights, gradients and Adam's two moments do not fit into memory."""
+    needed, there = (16 * parameters_of(config) / 2**30, memory() / 2**30)
+    if needed > there:
+        raise ValueError(f"a model of {parameters_of(config):,} parameters needs {needed:,.0f} GiB "
+                         f"to train, and this machine has {there:,.0f}: choose smaller sizes")
+
+
 def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = None) -> None:
     """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json.
 
     config.json comes last: a folder that has one is complete.
     """
     folder = Path(folder)
-    save_weights(dict(model.named_parameters()), folder / "model.safetensors")
+    said = {"config": json.dumps(asdict(model.config))}
     if tokenizer is not None:
         write_file(folder / "tokenizer.json", tokenizer.save)
+        said["tokenizer"] = content_hash(folder / "tokenizer.json")
+    save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
     write_json(folder / "config.json", {
         "kind": kind_of(model), "about": asdict(about(model)), "config": asdict(model.config)})
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of what a file of JSON says, however it is laid out."""
+    return hashlib.sha256(json.dumps(read_json(path), sort_keys=True).encode()).hexdigest()
 
 
 def read_config(path: Path) -> tuple:
@@ -50,9 +85,13 @@ def read_config(path: Path) -> tuple:
     """
     existing(path, "name the folder of a trained model")
     try:
-        saved = json.loads(path.read_text(encoding="utf8"))
+        saved = read_json(path)
         config = kind_named(saved["kind"]).config
-        return config(**saved["config"]), About(**saved["about"])
+        said = About(**saved["about"])
+        check_search(said.beam, said.alpha, 1)
+        if not isinstance(said.source, str) or not isinstance(said.target, str):
+            raise TypeError("a language is no text")
+        return config(**saved["config"]), said
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a model's configuration ({error}): copy it again from "
                          "the trained model") from None
@@ -61,8 +100,16 @@ def read_config(path: Path) -> tuple:
 def load_model(folder: Path, **parts) -> nn.Module:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
     config, model_about = read_config(folder / "config.json")
-    model, path = build(config, **parts), folder / "model.safetensors"
-    load_parameters(model, load_weights(path)[0], path)
+    path = folder / "model.safetensors"
+    tensors, said = load_weights(path)
+    with torch.device("meta"):  # sizes are believed only where the weights have them, too
+        check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
+    saved, now = json.loads(said.get("config", "{}")), asdict(config)
+    if any(now.get(name) != value for name, value in saved.items()):
+        raise ValueError(f"{folder / 'config.json'} is not the configuration that {path} was saved "
+                         "with: copy both again from the trained model")
+    model = build(config, **parts)
+    load_parameters(model, tensors, path)
     model.about = model_about
     return model.eval()
 
@@ -74,6 +121,12 @@ def load_tokenizer(folder: Path, config) -> Tokenizer:
         raise ValueError(
             f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
             f"{config.vocab_size}: use the tokenizer that was saved with this model")
+    rest = {name: part for name, part in json.loads(tokenizer.bpe.to_str()).items()
+            if name not in ("model", "added_tokens")}
+    expressions = re.findall(r'"Regex": ("(?:[^"\\]|\\.)*")', json.dumps(rest))
+    if any(json.loads(expression) != PRE_TOKEN for expression in expressions):
+        raise ValueError(f"{folder / 'tokenizer.json'} cuts words by another expression than this "
+                         "package: use the tokenizer that was saved with this model")
     return tokenizer
 
 
@@ -90,4 +143,9 @@ def load(folder: Path | str | None = None, device: str | torch.device = "cpu",
         raise ValueError(f"the run in {folder} is not finished; go on with: transformer train "
                          f"--resume --folder {shlex.quote(str(folder))}")
     model = load_model(folder, **parts)
-    return model.to(device), load_tokenizer(folder, model.config)
+    tokenizer = load_tokenizer(folder, model.config)
+    known = metadata_of(folder / "model.safetensors").get("tokenizer")
+    if known not in (None, content_hash(folder / "tokenizer.json")):
+        raise ValueError(f"{folder / 'tokenizer.json'} is not the tokenizer that was saved with "
+                         "this model: copy it again from the trained model")
+    return model.to(device), tokenizer

@@ -3,6 +3,10 @@
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
+MOST = {"N": 1000, "max_positions": 100_000}  # layers and positions; time and memory go with them
+LARGEST = 10**7  # any other size
+LONGEST = 10**12  # updates, tokens, minutes and the like
+
 
 def named_sizes(presets: dict, name: str) -> dict:
     """The fields that a preset sets; ValueError, listing them all, for a name that is none."""
@@ -30,6 +34,8 @@ def check_sizes(config: Any) -> None:
             raise ValueError(f"{name} must be a whole number, not {value!r}")
         if whole and not name.endswith("_id") and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
+        if whole and value > MOST.get(name, LARGEST):
+            raise ValueError(f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}")
     check_fractions(config, "P_drop")
     ids = [config.pad_id, config.bos_id, config.eos_id]
     if not all(0 <= token < config.vocab_size for token in ids):
@@ -49,10 +55,17 @@ def given(config: Any, names: str) -> dict:
 
 
 def check_counts(config: Any, names: str) -> None:
-    """ValueError where one of these fields is no whole number of at least 1."""
+    """ValueError where one of these fields is no whole number of at least 1, or another one that
+    has to be whole (a seed) is not."""
     for name, value in given(config, names).items():
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        if value > LONGEST:
+            raise ValueError(f"{name} must be at most {LONGEST}, not {value}")
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.type is int and (type(value) is not int or abs(value) >= 2**63):
+            raise ValueError(f"{field.name} must be a whole number below 2^63, not {value!r}")
 
 
 def check_positive(config: Any, names: str) -> None:
@@ -60,10 +73,12 @@ def check_positive(config: Any, names: str) -> None:
     for name, value in given(config, names).items():
         if type(value) not in (int, float) or not value > 0:
             raise ValueError(f"{name} must be above 0, not {value!r}")
+        if value > LONGEST:
+            raise ValueError(f"{name} must be at most {LONGEST}, not {value}")
 
 
 def check_fractions(config: Any, names: str) -> None:
     """ValueError where one of these fields is not at least 0 and below 1."""
     for name, value in given(config, names).items():
-        if not 0 <= value < 1:
+        if type(value) not in (int, float) or not 0 <= value < 1:
             raise ValueError(f"{name} must be at least 0 and below 1, not {value}")

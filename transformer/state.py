@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from transformer.checks import check_logits
+
 
 @dataclass
 class State:
@@ -80,4 +82,4 @@ class EncoderDecoder(nn.Module):
         """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
         x = self.states(tokens, state.memory, state.source_mask, state.caches, state.length)
         state.length += tokens.shape[1]
-        return self.output(x[:, -1])
+        return check_logits(self.output(x[:, -1]))
