@@ -8,21 +8,71 @@ import os
 import platform
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from glob import escape as glob_escape
 from pathlib import Path
 from typing import Any
 
+STALE = 3600  # seconds after which nobody is writing a temporary file any more
+
+
+def sweep(folder: Path, pattern: str, seconds: float = STALE) -> None:
+    """Remove the temporary files that killed processes have left in a folder."""
+    for path in folder.glob(pattern):
+        with suppress(OSError):  # another process was quicker, or still has it open
+            if time.time() - path.stat().st_mtime >= seconds:
+                path.unlink()
+
 
 def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
-    """Call write(temporary path) and rename to path, so that a reader never meets half a file."""
+    """Call write(temporary path) and rename to path, so that a reader never meets half a file.
+
+    OSError, naming the file, where it cannot be written.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent, f".{glob_escape(path.name)}.*.part")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(temporary)
         os.replace(temporary, path)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)
+        if type(error) is Exception and "os error" in str(error):  # the tokenizers library's
+            raise OSError(f"{path} cannot be written ({error})") from None
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Inside the block the folder is this process's own; OSError where another one has it.
+
+    What killed processes have left there half written is removed.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise OSError(f"another process is training in {folder}: wait for its end, or name "
+                      "another --folder") from None
+    except NotImplementedError:  # some network drives know no locks
+        yield
+        return
+    try:
+        sweep(folder, "**/.*.part", seconds=0)
+        yield
+    finally:
+        with suppress(OSError):  # Windows keeps an open file
+            (folder / ".lock").unlink()
+        lock.release()
 
 
 def existing(path: str | Path, otherwise: str) -> Path:
@@ -41,8 +91,10 @@ def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
 
     existing(path, "a model's folder needs the tokenizer it was trained with")
     try:
-        bpe = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception
+        bpe = Tokenizer.from_str(Path(path).read_text(encoding="utf8"))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises plain Exception, and panics
         raise ValueError(f"{path} is not a tokenizer ({error}): "
                          "copy it again from the trained model") from None
     if any(bpe.token_to_id(mark) is None for mark in marks):
@@ -66,6 +118,17 @@ def prepare_folder(folder: Path, option: str = "--folder") -> None:
     except OSError as error:
         raise OSError(f"cannot write to the folder {folder} ({error.strerror}): "
                       f"name another with {option}") from None
+
+
+def read_json(path: Path) -> Any:
+    """What a file of JSON holds; ValueError, saying where it breaks, for something else."""
+    try:
+        return json.loads(path.read_text(encoding="utf8"))
+    except json.JSONDecodeError as error:
+        what = f"it breaks in line {error.lineno}, column {error.colno}" if error.doc else "empty"
+        raise ValueError(f"no whole JSON: {what}") from None
+    except RecursionError:
+        raise ValueError("its brackets nest too deep") from None
 
 
 def write_json(path: str | Path, content: Any) -> None:

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from multiprocessing import parent_process
 from pathlib import Path
 
 from tqdm import tqdm
 
-from transformer.checkpoint import check_folder, load_checkpoint, save_state
+from transformer.checkpoint import check_folder, damaged, load_checkpoint, save_state
+from transformer.checks import Diverged
 from transformer.distributed import (
     check_share,
     process_count,
@@ -27,12 +28,9 @@ from transformer.hardware import (
     peak_memory,
 )
 from transformer.interrupt import Interrupted, catch_interrupt
+from transformer.weights import check_numbers
 
 MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
-
-
-class Diverged(ValueError):
-    """Losses or gradients that are no numbers any more."""
 
 
 def merit(row: dict) -> float:
@@ -102,6 +100,38 @@ class Progress:
         self.log.append(row)
 
 
+def is_number(value: object) -> bool:
+    """True for an int or a float, not a number (nan) included."""
+    return type(value) in (int, float)
+
+
+def is_row(row: object) -> bool:
+    """True for a row of the log: figures by name, at least an update and its loss."""
+    figures = "update", "loss", "seconds", "tokens", "validation_loss", "bleu"
+    return isinstance(row, dict) and {"update", "loss"} <= row.keys() and all(
+        is_number(row[name]) for name in figures if name in row)
+
+
+def progress_of(saved: object, path: Path) -> Progress:
+    """The `Progress` that a checkpoint holds; ValueError for something else."""
+    known = {f.name: f.type for f in fields(Progress)}
+    if not isinstance(saved, dict) or not saved.keys() <= known.keys():
+        raise damaged(path, "its progress is not that of a run")
+    for name, value in saved.items():
+        kind = known[name]
+        fits = is_number(value) or value is None if name == "best" else isinstance(value, kind)
+        if kind in (int, float):
+            fits = is_number(value) and 0 <= value < 2**53
+            fits = fits and (kind is float or value == int(value))
+        if name in ("losses", "norms"):
+            fits = fits and all(map(is_number, value))
+        if name == "log":
+            fits = fits and all(map(is_row, value))
+        if not fits:
+            raise damaged(path, f"{name} is {str(value)[:40]!r}")
+    return Progress(**saved)
+
+
 class Run:
     """A run in memory, begun anew or brought back to where a checkpoint found it.
 
@@ -121,8 +151,10 @@ class Run:
         self.progress = Progress()
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
-            self.progress = Progress(**load_checkpoint(path, model, optimizer))
+            self.progress = progress_of(load_checkpoint(path, model, optimizer), path)
         if self.progress.scaler:
+            if self.progress.scaler.keys() != self.scaler.state_dict().keys():
+                raise damaged(path, "its scale is of another precision")
             self.scaler.load_state_dict(self.progress.scaler)
         rate = matmul_rate(self.device, self.precision) * process_count()
         self.meter = Meter(model.config, rate)
@@ -175,6 +207,7 @@ class Run:
         """
         progress, config = self.progress, self.config
         if progress.finished(config) or progress.update % config.save_every == 0:
+            self.check_weights()
             row = progress.row(rate, self.meter.read())
             if self.validate is not None:
                 self.model.eval()
@@ -199,6 +232,15 @@ class Run:
         names = "loss", "validation_loss", "bleu", "tokens_per_second", "utilisation", "skipped"
         shown = {name: row[name] for name in names if row.get(name)}
         self.bar.set_postfix({**shown, "GiB": round(peak_memory(self.device), 1)})
+
+    def check_weights(self) -> None:
+        """`Diverged` where the last updates, too few to be noticed by their gradients, have left
+        weights that are no numbers."""
+        try:
+            check_numbers(self.model.named_parameters(), "after the last update")
+        except ValueError as error:
+            raise Diverged(f"{error}; start again with a smaller factor, a longer warmup, or a "
+                           "clip of 1") from None
 
     def close(self) -> list[dict]:
         """The log; where the run is not finished all is saved, and Interrupted says so."""

@@ -5,7 +5,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from itertools import islice
@@ -30,15 +30,17 @@ from transformer.fast.training import fast_training
 from transformer.files import (
     data_folder,
     git_commit,
+    locked,
     prepare_folder,
     processor,
+    read_json,
     write_file,
     write_json,
 )
 from transformer.hardware import allow_tf32, choose_device, choose_precision
 from transformer.interrupt import Interrupted
-from transformer.pretrained import load_tokenizer, parameters_of, save
-from transformer.progress import merit
+from transformer.pretrained import check_memory, load_tokenizer, save
+from transformer.progress import is_row, merit
 from transformer.protocol import About, kind_named, kind_of
 from transformer.recipes import RECIPES, search_of
 from transformer.scores import bleu
@@ -142,7 +144,7 @@ def read_settings(folder: Path) -> dict:
     if not path.is_file():
         raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
     try:
-        saved = json.loads(path.read_text(encoding="utf8"))
+        saved = read_json(path)
         experiment_in(saved)
         return saved
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -152,8 +154,10 @@ def read_settings(folder: Path) -> dict:
 
 def experiment_in(saved: dict) -> Experiment:
     """The experiment of a run.json; AttributeError, KeyError, TypeError, ValueError for none."""
-    for name in ("corpus", "source_file", "target_file"):
-        if not isinstance(saved[name], str | None):
+    kinds = dict.fromkeys(("corpus", "source_file", "target_file"), str | None) | dict.fromkeys(
+        ("source_language", "target_language"), str) | {"reverse": bool, "resumed": list}
+    for name, kind in kinds.items():
+        if name in saved and not isinstance(saved[name], kind):
             raise TypeError(f"{name} is {saved[name]!r}")
     files = {name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")}
     names = ("reverse", "source_language", "target_language")
@@ -209,11 +213,17 @@ def runs_folder() -> Path:
 
 
 def check_unused(folder: Path) -> None:
-    """ValueError for a folder that holds a run, a model or weights."""
+    """ValueError for a folder that holds a run, a model or weights.
+
+    The weights of a run that was killed before its first checkpoint was whole are removed.
+    """
     if list(folder.glob("*.safetensors")):
         raise ValueError(f"{folder} already holds a run or a model: go on with the run (--resume), "
                          "or name another --folder")
-    if list(folder.glob("weights/*.safetensors")):
+    weights = list(folder.glob("weights/*.safetensors"))
+    if len(weights) == 1 and (folder / "run.json").is_file():
+        weights.pop().unlink()
+    if weights:
         raise ValueError(f"{folder} holds weights, but no checkpoint to go on from: delete its "
                          "folder weights, or name another --folder")
 
@@ -225,7 +235,7 @@ def begin_folder(e: Experiment, command: str, device, pairs: Callable = stream_p
     prepare_folder(e.folder)
     tokenizer = Tokenizer.train(texts, e.model.vocab_size)
     adopt(e, tokenizer)
-    parameters_of(e.model)
+    check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
     write_json(e.folder / "run.json", settings_of(e, command, device))
 
@@ -280,11 +290,27 @@ def first_goes_ahead():
             distributed.broadcast_object_list(reason)
 
 
+@contextmanager
+def own_folder(e: Experiment):
+    """Inside the block no other process trains in an experiment's folder; it is made if need be,
+    and taken away again if it stays empty."""
+    if e.resume and not e.folder.is_dir():
+        read_settings(e.folder)  # says that there is no run
+    prepare_folder(e.folder)
+    try:
+        with locked(e.folder):
+            yield
+    finally:
+        with suppress(OSError):
+            e.folder.rmdir()
+
+
 def open_run(e: Experiment, command: str, device, pairs: Callable = stream_pairs) -> tuple:
     """Begin the folder of a new run, or check a resumed one; (tokenizer, encoded pairs)."""
     with first_goes_ahead():
         if e.resume:
             check_same_data(e)
+            check_memory(e.model)
         elif process_number() == 0:
             begin_folder(e, command, device, pairs)
         if process_number() > 0:
@@ -395,7 +421,7 @@ def average_last(model, folder: Path, count: int, until: int | None = None) -> N
     Those after update `until` are left out.
     """
     paths = [path for path in sorted((folder / "weights").glob("*.safetensors"))
-             if until is None or int(path.stem) <= until]
+             if until is None or path.stem.isdecimal() and int(path.stem) <= until]
     load_parameters(model, average_checkpoints(paths[-count:]), folder)
 
 
@@ -404,7 +430,8 @@ def last_update(e: Experiment) -> int | None:
 
     That of the best validation where the run stops early (`patience`).
     """
-    return max(read_log(e.folder), key=merit)["update"] if e.training.patience else None
+    rows = read_log(e.folder)
+    return max(rows, key=merit)["update"] if e.training.patience and rows else None
 
 
 def as_given(e: Experiment, device) -> None:
@@ -446,11 +473,14 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
     Returns True in the first of them. Raises ValueError or OSError for data, settings or a folder
     that cannot be used, Interrupted after Ctrl-C.
     """
-    with processes(choose_device(e.device)) as device:
+    with processes(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda":
             allow_tf32()
         if not e.resume:
             task.plan(e, device)
+        with first_goes_ahead():
+            if process_number() == 0:
+                stack.enter_context(own_folder(e))
         tokenizer, encoded = open_run(e, command, device, task.pairs)
         model = task.new_model(e, device)
         with first_goes_ahead():  # it may have to download what is validated on
@@ -475,4 +505,10 @@ def read_log(folder: Path) -> list[dict]:
     path = Path(folder) / "log.jsonl"
     if not path.is_file():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    except (ValueError, RecursionError):
+        rows = [None]
+    if not all(map(is_row, rows)):
+        raise ValueError(f"{path} is not the log of a run: copy it again")
+    return rows
