@@ -1,12 +1,14 @@
 """The command line: train, evaluate, translate, chat, attend, variations, bench, export, demo."""
 
+import errno
 import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial, reduce
+from itertools import chain
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +17,7 @@ import torch
 import tyro
 
 from transformer.bench.settings import Bench
+from transformer.checks import check_characters
 from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
@@ -25,6 +28,8 @@ from transformer.protocol import KINDS, kind_named, kind_of
 from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
 from transformer.scoring import Scoring, score
+from transformer.search import chosen
+from transformer.stream import answers, lines_of, standard_input
 from transformer.training import TrainingConfig
 
 
@@ -95,6 +100,8 @@ def train_with_options() -> type:
 def experiment_of(t: Train) -> Experiment:
     """The experiment: a corpus's recipe, or the resumed run, with what the options give."""
     name = "files" if t.source_file or t.target_file else t.corpus or "bundled"
+    if name == "files" and t.corpus:
+        raise ValueError("--corpus and your own files exclude each other: name one of them")
     folder = t.folder or Path("runs", name)
     if t.resume:
         e = load_run(folder)
@@ -139,7 +146,11 @@ def evaluate_trees(*arguments) -> dict:
 
 @dataclass
 class Translate:
-    """Translate a sentence given as an argument, or standard input line by line."""
+    """Translate a sentence given as an argument, or standard input line by line.
+
+    A line that cannot be taken is named on standard error; the others are translated, and the exit
+    status is 2 in the end.
+    """
 
     # the sentence, in quotes; without it, lines are read from standard input
     sentence: tyro.conf.Positional[str | None] = None
@@ -150,31 +161,36 @@ class Translate:
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def run(self) -> None:
+        model, tokenizer = load(self.folder, choose_device(self.device))
+        if self.sentence is not None:
+            return self.say(1, self.answer(model, tokenizer, [self.sentence])[0])
+        chosen(model, self.beam, self.alpha)  # refused before anything is read
+        refused, c = False, model.config
+        for number, found, wrong in answers(standard_input(), tokenizer, c.max_positions,
+                                            partial(self.answer, model, tokenizer)):
+            self.say(number, found)
+            if wrong:
+                print(f"transformer: standard input, line {number}, {wrong}", file=sys.stderr)
+                refused = True
+        if refused:
+            sys.exit(2)
+
+    def answer(self, model, tokenizer, sentences: list[str]) -> list:
+        """For each sentence its translation, or a list of them."""
         from transformer.search import translate, translate_n_best
 
-        model, tokenizer = load(self.folder, choose_device(self.device))
-        lines = [self.sentence] if self.sentence is not None else read_standard_input()
         if self.n_best > 1:
-            lists = translate_n_best(model, tokenizer, lines, self.n_best, self.beam, self.alpha)
-            texts = [f"{number}\t{entry.score:.4f}\t{' '.join(entry.text.split())}"
-                     for number, some in enumerate(lists, 1) for entry in some]
-        else:  # a bad model may write line ends; here one line in is one line out
-            outputs = translate(model, tokenizer, lines, self.beam, self.alpha)
-            texts = [" ".join(line.splitlines()) for line in outputs]
-        for text in texts:
-            print(text)
+            return translate_n_best(model, tokenizer, sentences, self.n_best, self.beam, self.alpha)
+        return translate(model, tokenizer, sentences, self.beam, self.alpha)
 
-
-def read_standard_input() -> list[str]:
-    """Lines of standard input; ValueError, with the line's number, where one is not UTF-8."""
-    lines = sys.stdin.buffer.read().split(b"\n")
-    for number, line in enumerate(lines, 1):
-        try:
-            lines[number - 1] = line.decode("utf8").removesuffix("\r")
-        except UnicodeDecodeError:
-            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for "
-                             "example with iconv -f latin1 -t utf8") from None
-    return lines[:-1] if lines[-1] == "" else lines
+    def say(self, number: int, found) -> None:
+        """Print the answer to a line as one line, or as one for each entry; a bad model may write
+        line ends. A line that could not be taken keeps its place in the output, empty."""
+        if self.n_best > 1:
+            for entry in found or []:
+                print(f"{number}\t{entry.score:.4f}\t{' '.join(entry.text.split())}", flush=True)
+        else:
+            print(" ".join((found or "").splitlines()), flush=True)
 
 
 @dataclass
@@ -200,16 +216,28 @@ class Talk:
                              "language model (transformer train --family language)")
         torch.manual_seed(self.seed)
         chat = Chat(model, tokenizer, draw)
-        for line in typed() if sys.stdin.isatty() else read_standard_input():
+        stream = standard_input()
+        prompt = stream.isatty()
+        for line in typed() if prompt else decoded(chain.from_iterable(lines_of(stream))):
             if not line.strip():
                 chat.turns.clear()
                 continue
             try:
                 print(" ".join(chat.say(line).splitlines()), flush=True)
             except ValueError as error:  # at a prompt nothing that was said is lost
-                if not sys.stdin.isatty():
+                if not prompt:
                     raise
                 print(error)
+
+
+def decoded(lines: Iterable[bytes]) -> Iterator[str]:
+    """Lines of standard input; ValueError, with the line's number, where one is not UTF-8."""
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode("utf8").removesuffix("\r")
+        except UnicodeDecodeError:
+            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for "
+                             "example with iconv -f latin1 -t utf8") from None
 
 
 def typed() -> Iterator[str]:
@@ -370,12 +398,33 @@ def sentence_for(error: BaseException) -> str:
     if isinstance(error, torch.cuda.OutOfMemoryError):
         return ("the GPU's memory is too small for this: half of --batch-tokens and twice "
                 "--accumulate keep the updates as large")
+    if isinstance(error, MemoryError | RuntimeError):
+        return "this needs more memory than there is: choose smaller sizes, or a smaller batch"
     if isinstance(error, KeyboardInterrupt):
         return "stopped by Ctrl-C; nothing that was saved is lost"
     if isinstance(error, OSError) and error.strerror:  # the system's own; ours are sentences
-        return (f"{error.filename or 'a file'} cannot be used ({error.strerror}): see what is "
-                "there, then run the command again")
+        where = error.filename or "standard input or output"
+        return (f"{where} cannot be used ({error.strerror}): see what is there, then run the "
+                "command again")
     return str(error)
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """ValueError for an argument that is not UTF-8."""
+    for number, argument in enumerate(arguments, 1):
+        check_characters(argument, f"argument {number}")
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """True where torch or Python could not get the memory that something needs."""
+    said = isinstance(error, RuntimeError) and ("allocate memory" in str(error)
+                                                or "not enough memory" in str(error))
+    return said or isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+
+
+def silence_output() -> None:
+    """Let the end of Python, which writes what is left, find somewhere to write it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:
@@ -383,11 +432,17 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):  # a file of translations can be read again, on Windows
         sys.stdout.reconfigure(encoding="utf8")
     try:
+        check_arguments(sys.argv[1:])
         parse(sys.argv[1:]).run()
+        print(end="", flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, Interrupted, ModuleNotFoundError, ValueError, KeyboardInterrupt,
-            torch.cuda.OutOfMemoryError) as error:
+        silence_output()
+    except (OSError, Interrupted, ModuleNotFoundError, ValueError, KeyboardInterrupt, RuntimeError,
+            MemoryError) as error:
+        if isinstance(error, RuntimeError) and not out_of_memory(error):
+            raise
         said = " ".join(sentence_for(error).splitlines())
         print(f"transformer: {said}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            silence_output()
         sys.exit(2)

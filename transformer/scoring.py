@@ -39,6 +39,8 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
     ValueError where the run was trained on files and none are named.
     """
     if s.source_file is not None:
+        if s.corpus is not None:
+            raise ValueError("--corpus and --source-file exclude each other: name one of them")
         return None
     if s.corpus is None and run is not None and run.source_file:
         raise ValueError(f"the model in {s.folder} was trained on your own files: name those to "

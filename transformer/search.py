@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from transformer.checks import check_search
+from transformer.checks import check_extra, check_search
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
@@ -40,6 +40,9 @@ class Batching:
     extra: int = 50  # tokens that an output may have more than its source (Section 6.1)
     batch_tokens: int = 16_000
     progress: Callable[[int], object] = lambda n: None
+
+    def __post_init__(self) -> None:
+        check_extra(self.extra)
 
 
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
