@@ -9,6 +9,7 @@ from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
 
 KINDS = ("encoder", "decoder", "cross")
+MOST = 100  # sentence pairs whose weights are held at a time
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,9 @@ def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
 
 def attention_maps(model, tokenizer, pairs) -> list:
     """`AttentionMaps` of each (source, target) sentence pair; the target is read, not generated."""
+    if len(pairs) > MOST:
+        raise ValueError(f"weights of at most {MOST} sentences at a time, not {len(pairs)}: "
+                         "choose some, or go through them with `all_maps`")
     layers, found = weights_by_kind(model, tokenizer, pairs), []
     for i, pair in enumerate(pairs):
         sides = (words_and_groups(tokenizer, text) for text in pair)

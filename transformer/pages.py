@@ -25,7 +25,7 @@ from transformer.fast.attention import kernel_attention
 from transformer.fast.dropout import BitDropout
 from transformer.feed_forward import FeedForward
 from transformer.files import write_file
-from transformer.maps import KINDS, attention_maps
+from transformer.maps import KINDS, MOST, attention_maps
 from transformer.model import Transformer
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.pretrained import bundled_folder
@@ -177,6 +177,8 @@ def view(model, tokenizer, sentences) -> View:
     listed = sentences if isinstance(sentences, list) else [sentences]
     if not listed:
         raise ValueError("no sentence to view: give one, or a list with at least one")
+    if len(listed) > MOST:
+        raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
     entries = list(map(entry_of, listed))
     encoded = [[*tokenizer.encode(entry["source"]), tokenizer.eos_id] for entry in entries]
     check_sentences(encoded, model.config.max_positions)

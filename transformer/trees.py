@@ -31,6 +31,8 @@ def is_leaf(tree):
 
 def walk(tree):
     """Yield (mark, tree) from left to right: "open" and later "close", or "leaf"."""
+    if tree is None:
+        raise ValueError("there is no tree: nothing was left of it")
     todo = [("leaf" if is_leaf(tree) else "open", tree)]
     while todo:
         mark, t = todo.pop()
@@ -43,6 +45,14 @@ def walk(tree):
 def leaves_of(tree):
     """(word, part of speech) of each leaf, from left to right, as nltk's `pos` gives them."""
     return [(t[0], t.label()) for mark, t in walk(tree) if mark == "leaf"]
+
+
+def read_tree(text: str):
+    """The first `Tree` in a text of brackets; ValueError where there is none."""
+    found = read_trees(text)
+    if not found:
+        raise ValueError(f"there is no tree in {text[:60]!r}")
+    return found[0]
 
 
 def read_trees(text: str) -> list:

@@ -168,7 +168,8 @@ def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
 
 
 def check_pairs(encoded, max_positions: int, part: str = "") -> None:
-    """ValueError where there is no pair, or, naming it, where one is too long for the model.
+    """ValueError where there is no pair, or, naming it, where one is too long for the model or has
+    nothing to learn.
 
     part: "training " or another word for the sentence.
     """
@@ -178,6 +179,10 @@ def check_pairs(encoded, max_positions: int, part: str = "") -> None:
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
         longest = np.maximum(source, target - 1)  # the decoder never reads the end mark
+        if (target < 2).any():
+            number = start + int((target < 2).argmax()) + 1
+            raise ValueError(f"{part}sentence pair {number} has no token to learn: a target ends "
+                             "with the end mark, after the begin mark")
         number = int((longest > max_positions).argmax())
         if longest[number] > max_positions:
             raise ValueError(f"{part}sentence pair {start + number + 1} has {longest[number]} "
