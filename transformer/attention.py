@@ -140,7 +140,8 @@ from transformer.checks import check_heads, check_mask
 # **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
 # $\sqrt{d_k}$, where $d_k$ is the width of a key; why, we measure below. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
-# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum.
+# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product: the scores are the
+# same, and in 16-bit numbers (fp16), which end at 65,504, a product of large vectors does not overflow first.
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -150,7 +151,7 @@ def dot_product(q: Tensor, k: Tensor) -> Tensor:
 
 def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
     """q . k / sqrt(d_k), the score of equation 1; shapes as in `dot_product`."""
-    return dot_product(q, k) / math.sqrt(q.shape[-1])
+    return dot_product(q / math.sqrt(q.shape[-1]), k)
 
 
 # %% [markdown]

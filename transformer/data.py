@@ -31,7 +31,8 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.checks import check_texts
+from transformer.checks import (
+    check_ids_given, check_texts, check_vocabulary, learnable, sides_of)
 from transformer.corpora.windows import windows
 from transformer.files import load_bpe
 
@@ -317,7 +318,7 @@ class BytePairs:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, without marks at its ends."""
-        return self.bpe.encode(" " + text).ids
+        return self.encode_all([text])[0]
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """`encode` for a list of texts, on all cores."""
@@ -326,7 +327,8 @@ class BytePairs:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of token ids; marks (padding, begin, end) are left out."""
-        return self.bpe.decode(list(ids), skip_special_tokens=True).removeprefix(" ")
+        ids = check_ids_given(ids)
+        return self.bpe.decode(ids, skip_special_tokens=True).removeprefix(" ")
 
 
 # %% [markdown]
@@ -340,13 +342,8 @@ class Tokenizer(BytePairs):
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int) -> "Tokenizer":
         """Learn merges from the training split, up to vocab_size types."""
-        least = 256 + len(SPECIALS)
-        if vocab_size < least:
-            raise ValueError(f"vocab_size must be at least {least} "
-                             f"(256 bytes and the marks), not {vocab_size}")
-        if isinstance(sentences, str):
-            check_texts(sentences)
-        return cls(train_bpe(sentences, vocab_size))
+        check_vocabulary(vocab_size, 256 + len(SPECIALS))
+        return cls(train_bpe(learnable(sentences), vocab_size))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
@@ -477,8 +474,7 @@ def encode_pairs(
     tokenizer: Tokenizer, pairs: list[tuple[str, str]]
 ) -> list[tuple[list[int], list[int]]]:
     """[(source ids with end mark, target ids with begin and end marks), ...]"""
-    sources = tokenizer.encode_all([source for source, _ in pairs])
-    targets = tokenizer.encode_all([target for _, target in pairs])
+    sources, targets = map(tokenizer.encode_all, sides_of(pairs))
     begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
     return [(source + end, begin + target + end)
             for source, target in zip(sources, targets)]

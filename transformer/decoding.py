@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.checks import check_search
+from transformer.checks import check_extra, check_search
 from transformer.weights import load_weights
 
 
@@ -87,8 +87,7 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
 
     It stays within the model's positions. Raises ValueError for a negative extra.
     """
-    if extra < 0:
-        raise ValueError(f"extra must be at least 0, not {extra}")
+    check_extra(extra)
     lengths = (source != model.config.pad_id).sum(dim=1)
     room = model.config.max_positions
     if getattr(model, "one_sequence", False):  # its output goes on behind the source

@@ -29,7 +29,7 @@ import torch
 
 from transformer.maps import weights_by_kind
 from transformer.search import Batching, translate, translate_n_best
-from transformer.trees import Tree, read_trees, walk
+from transformer.trees import Tree, read_tree, walk
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -62,13 +62,13 @@ from transformer.trees import Tree, read_trees, walk
 # After an opening bracket comes its label: `S` for the sentence, `NP` for a noun phrase, `VP` for a verb phrase, `PP` for one with a preposition. The innermost bracket holds a word and its part of
 # speech (`DT` an article, `NN` a noun, `VBD` a verb in the past, `IN` a preposition). We call it a **leaf**, and every other bracket a **constituent**.
 #
-# In Python such a tree is a `Tree` of nltk, the Natural Language Toolkit: a list of its parts, with a label. `read_trees` reads brackets into it.
+# In Python such a tree is a `Tree` of nltk, the Natural Language Toolkit: a list of its parts, with a label. `read_tree` reads brackets into it.
 # Here are a sentence and its tree, both our own.
 
 # %% tags=["active-ipynb"]
 # text = ("(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) "
 #         "(NN fence)) (PP (IN behind) (NP (DT the) (NN school))))) (. .))")
-# tree = read_trees(text)[0]
+# tree = read_tree(text)
 # trees.constituents(tree, "each constituent stands above its parts");
 
 # %% [markdown]
@@ -108,8 +108,8 @@ def tidy(tree):
 
 
 def gold_tree(text: str):
-    """The tidy tree in a treebank's text."""
-    return tidy(read_trees(text)[0])
+    """The tidy tree in a treebank's text; ValueError where there is none."""
+    return tidy(read_tree(text))
 
 
 # %% tags=["active-ipynb"]
@@ -254,9 +254,9 @@ def read_back(text: str, leaves) -> tuple:
 # over "the fence behind the school" is missing. The gold tree has seven constituents, this one the other six.
 
 # %% tags=["active-ipynb"]
-# other = read_trees(
+# other = read_tree(
 #     "(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (DT the) (NN fence)) "
-#     "(PP (IN behind) (NP (DT the) (NN school)))) (. .))")[0]
+#     "(PP (IN behind) (NP (DT the) (NN school)))) (. .))")
 # _, other_spans = brackets([other])
 # matched = (spans & other_spans).total()
 # recall = matched / spans.total()
@@ -668,7 +668,7 @@ def closing_looks(model, tokenizer, pairs):
 #         "(NN raincoat))) (VP (VBZ repairs) (NP (NN his))) (. bicycle)) (XX .))",
 # }
 # for title, text in given.items():
-#     trees.constituents(read_trees(text)[0], title)
+#     trees.constituents(read_tree(text), title)
 
 # %% [markdown]
 # In the first, "sleep" is taken for a noun, so the clause (`SBAR`) runs on to the end, and the sentence has no verb of its own. No repair

@@ -24,6 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from transformer.checks import sides_of
 from transformer.data import Tokenizer, encode_pairs
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
@@ -270,7 +271,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
     beam, alpha, language: those that travel with the model where not given.
     """
     beam, alpha = chosen(model, beam, alpha)
-    sources, references = zip(*pairs)
+    sources, references = sides_of(pairs)
     outputs = translate_all(model, tokenizer, sources, beam, alpha, what)
     report = score_report(outputs, references, language or about(model).target, corpus)
     exact = round(exact_match(outputs, references), 4)
