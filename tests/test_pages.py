@@ -71,6 +71,8 @@ def test_a_sentence_a_pair_an_example_and_lists(bundled):
     assert view(*bundled, LONG).height > view(*bundled, SENTENCE).height
     with pytest.raises(ValueError, match="no sentence to view"):
         view(*bundled, [])
+    with pytest.raises(ValueError, match="a page shows at most 100 sentences, not 101"):
+        view(*bundled, [SENTENCE] * 101)
     with pytest.raises(ValueError, match="sentence 2 has .* more than the model's 1024 positions"):
         view(*bundled, [SENTENCE, "word " * 1024])
 
