@@ -91,6 +91,7 @@ def draw_live():
         browser = Browser(Path(folder, "profile"))
         browser.send("Emulation.setDeviceMetricsOverride", width=760, height=1000,
                      deviceScaleFactor=1.25, mobile=False)
+        browser.send("Emulation.setScrollbarsHidden", hidden=True)
         browser.open(Path(folder, "live.html"))
         for name, value in (("kind", "encoder"), ("layer", 0), ("head", 2)):
             browser.select(name, value)
