@@ -470,8 +470,9 @@ def test_old_turns_are_forgotten_first(tokenizer):
     chat = Chat(Echo(30), tokenizer, longest=10)
     for text in ("who", "is", "there", "nobody", "really"):
         assert chat.say(text) == text
-    last = [*tokenizer.encode("really"), 2, 1, *tokenizer.encode("really"), 2]
-    assert chat.turns[-1] == last and len(chat.turns) < 5
+    before, last = ([*tokenizer.encode(text), 2, 1, *tokenizer.encode(text), 2]
+                    for text in ("nobody", "really"))
+    assert chat.turns[-2:] == [before, last] and len(chat.turns) < 5
     with pytest.raises(ValueError, match="shorten the prompt"):
         chat.say("who is there? " * 10)
     assert chat.turns[-1] == last
