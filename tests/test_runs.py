@@ -272,7 +272,8 @@ def options(files, folder):
     sizes = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", value)]
     return ["transformer", "train", "--source-file", files["source_file"], "--target-file", files["target_file"],
             "--folder", folder, "--device", "cpu", *sizes, "--updates", 6, "--batch-tokens", 300, "--warmup", 10,
-            "--save-every", 3, "--keep", 2, "--accumulate", 2, "--save-minutes", 1e-4]
+            "--save-every", 3, "--keep", 2, "--accumulate", 2, "--save-minutes", 1e-4,
+            "--P-drop", 0.1, "--no-norm-first", "--factor", 1.0, "--no-falling"]    # as in `experiment`
 
 
 def test_torchrun(finished, files, tmp_path):
