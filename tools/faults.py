@@ -35,7 +35,8 @@ sys.path.insert(0, str(ROOT))
 import fault_calls  # noqa: E402
 import fault_cases  # noqa: E402
 
-LONGEST = 20  # seconds of the processor; by the clock, where others compute, three times as many
+LONGEST = 20  # seconds of the processor
+WAIT = 600  # seconds by the clock: where others compute, a start alone takes long
 MEMORY = 8 * 2**30  # bytes of address space that a case may take
 FAULTS = ("traceback", "hang", "crash", "unclear", "silent")
 
@@ -51,7 +52,7 @@ def too_long(*_):
 @contextlib.contextmanager
 def inside(folder):
     """In this folder, with an alarm."""
-    clocks = {signal.SIGALRM: (signal.ITIMER_REAL, 3 * LONGEST),
+    clocks = {signal.SIGALRM: (signal.ITIMER_REAL, WAIT),
               signal.SIGPROF: (signal.ITIMER_PROF, LONGEST)}
     before, cwd = {name: signal.signal(name, too_long) for name in clocks}, os.getcwd()
     os.chdir(folder)
@@ -83,6 +84,8 @@ def verdict_of_command(case, status, out, err):
     err = err.decode("utf8", "replace") if isinstance(err, bytes) else err
     if "Traceback" in err or "panicked" in err:
         return "traceback", err[-1500:]
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "hang", f"status {status}"
     if status not in (0, 2):
         return "crash", f"status {status} {err[-500:]}"
     last = (err.strip().splitlines() or [""])[-1]
@@ -118,6 +121,13 @@ def command_here(case):
                               err.buffer.getvalue().decode("utf8", "replace"))
 
 
+def limit(closed):
+    """In a new process: an end after so many seconds of the processor; standard input closed."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST))
+    if closed:
+        os.close(0)
+
+
 def command_afresh(case, folder):
     """Run a command in a process of its own."""
     words = [sys.executable, "-m", "transformer", *map(os.fsencode, case.arguments)]
@@ -126,8 +136,7 @@ def command_afresh(case, folder):
     try:
         done = subprocess.run(
             words, cwd=folder, input=None if closed else case.stdin, capture_output=True,
-            env=environment, timeout=6 * LONGEST,  # where others compute, a start alone takes long
-            preexec_fn=partial(os.close, 0) if closed else None)
+            env=environment, timeout=WAIT, preexec_fn=partial(limit, closed))
     except subprocess.TimeoutExpired:
         return "hang", ""
     return verdict_of_command(case, done.returncode, done.stdout, done.stderr)
@@ -164,12 +173,13 @@ def command_forked(case, folder):
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
-            status = 1
+            status, used = 1, int(time.process_time())
+            resource.setrlimit(resource.RLIMIT_CPU, (used + LONGEST, used + LONGEST))
             with contextlib.suppress(BaseException):
                 status = become(case, folder, out, err)
                 sys.stdout.flush(), sys.stderr.flush()
             os._exit(status)
-        deadline, ended = time.monotonic() + 3 * LONGEST, 0
+        deadline, ended = time.monotonic() + WAIT, 0
         while not ended and time.monotonic() < deadline:
             ended, status = os.waitpid(child, os.WNOHANG)
             time.sleep(0.01)
@@ -252,7 +262,7 @@ def in_one_process(numbers, options, home, fresh=None):
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL, env=os.environ) as worker:
             while numbers:
-                ready = select.select([worker.stdout], [], [], 6 * LONGEST)[0]
+                ready = select.select([worker.stdout], [], [], 2 * WAIT)[0]
                 line = worker.stdout.readline() if ready else b""
                 if not line.endswith(b"\n"):
                     worker.kill()
