@@ -190,12 +190,13 @@ def test_what_killed_processes_leave_is_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_run_killed_in_its_first_save_begins_anew(tmp_path):
+def test_a_run_killed_in_its_first_save_begins_anew(home, tmp_path):
     (tmp_path / "weights").mkdir()
-    for name in ("run.json", "weights/00000002.safetensors"):
+    for name in ("run.json", "weights/00000001.safetensors"):
         (tmp_path / name).write_text("{}")
     check_unused(tmp_path)
-    assert not list((tmp_path / "weights").iterdir())
+    assert call("train", *fault_cases.FILES(home), "--folder", tmp_path, *SIZES, *SPEED).status == 0
+    assert "00000001.safetensors" not in {path.name for path in (tmp_path / "weights").iterdir()}
 
 
 def test_a_full_disk_names_the_file(tmp_path):

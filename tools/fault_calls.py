@@ -1,6 +1,7 @@
 """The malformed calls of the campaign (faults.py): each kind is a function that draws one."""
 
 import math
+import re
 from functools import cache
 
 import torch
@@ -235,7 +236,7 @@ def scored(chance, home):
             found = evaluate(model, tokenizer, list(zip(references, references)), 1)
             return "" if found["sentences"] == len(references) else "sentences are missing"
         page = view(model, tokenizer, many).page
-        return "" if "NaN" not in page.split("<script")[-1] else "not a number"
+        return "not a number" if re.search(r"[\[,:]NaN[\],}]", page) else ""
 
     told = f"way {way}, {outputs!r:.100}, {references!r:.100}, {many!r:.60}"
     return Case("scores, views", told, call=call)

@@ -18,7 +18,7 @@ from transformer.distributed import process_number, sum_over_processes
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.model import TransformerConfig
-from transformer.pretrained import parameters_of
+from transformer.pretrained import check_memory, parameters_of
 from transformer.runs import TIMED, Experiment, check_unused, first_goes_ahead, stream_pairs
 from transformer.training import TrainingConfig, train
 
@@ -89,7 +89,9 @@ class Trial:
 
 
 def trial(model, training: TrainingConfig, sample: list, device) -> Trial:
-    """ValueError where all pairs of the sample are longer than the model's positions."""
+    """ValueError for a model too large for the machine, and where all pairs of the sample are
+    longer than its positions."""
+    check_memory(model)
     tokenizer = Tokenizer.train((text for pair in sample for text in pair), model.vocab_size)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     encoded = [pair for pair in encode_pairs(tokenizer, sample)

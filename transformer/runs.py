@@ -213,17 +213,14 @@ def runs_folder() -> Path:
 
 
 def check_unused(folder: Path) -> None:
-    """ValueError for a folder that holds a run, a model or weights.
-
-    The weights of a run that was killed before its first checkpoint was whole are removed.
-    """
+    """ValueError for a folder that holds a run, a model or weights other than those of a run that
+    was killed before its first checkpoint was whole."""
     if list(folder.glob("*.safetensors")):
         raise ValueError(f"{folder} already holds a run or a model: go on with the run (--resume), "
                          "or name another --folder")
     weights = list(folder.glob("weights/*.safetensors"))
-    if len(weights) == 1 and (folder / "run.json").is_file():
-        weights.pop().unlink()
-    if weights:
+    first = len(weights) == 1 and (folder / "run.json").is_file()
+    if weights and not first:
         raise ValueError(f"{folder} holds weights, but no checkpoint to go on from: delete its "
                          "folder weights, or name another --folder")
 
@@ -231,6 +228,8 @@ def check_unused(folder: Path) -> None:
 def begin_folder(e: Experiment, command: str, device, pairs: Callable = stream_pairs) -> None:
     """Learn the vocabulary of a new run, from its training split; save it and the settings."""
     check_unused(e.folder)
+    for left in e.folder.glob("weights/*.safetensors"):
+        left.unlink()
     texts = (text for pair in pairs(e, "train") for text in pair)
     prepare_folder(e.folder)
     tokenizer = Tokenizer.train(texts, e.model.vocab_size)
