@@ -192,7 +192,7 @@ class TrainingConfig:
 
 
 # %% [markdown]
-# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall to zero at the last update instead, or at the last
+# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
 # minute if that comes first.** Plans for files of one's own use it (`transformer.planning`), because their runs are short; every other recipe here follows the paper.
 
 # %%
