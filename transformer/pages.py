@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.checks import sides_of
 from transformer.corpora import Example
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.records import read_rows
@@ -179,6 +180,7 @@ def view(model, tokenizer, sentences) -> View:
         raise ValueError("no sentence to view: give one, or a list with at least one")
     if len(listed) > MOST:
         raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
+    sides_of(item for item in listed if not isinstance(item, str | Example))
     entries = list(map(entry_of, listed))
     encoded = [[*tokenizer.encode(entry["source"]), tokenizer.eos_id] for entry in entries]
     check_sentences(encoded, model.config.max_positions)
