@@ -715,7 +715,7 @@ class MaskedModel(OneStack):
 # print(f"the last token changed: the first one's logits move by {moved[0]:.2f}")
 # assert moved.min() > 1e-4
 
-# %% [markdown] tags=["question-26"]
+# %% [markdown]
 # ## Why does BERT stop at 512?
 #
 # Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. That it is 512 and not 5,120 has to do with the
