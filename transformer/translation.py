@@ -34,8 +34,9 @@ from transformer.scores import exact_match, score_report
 from transformer.search import chosen, translate, translate_all
 from transformer.training import train
 
+
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import tempfile
@@ -181,8 +182,8 @@ def seconds_an_update(e: Experiment, pairs: list, device) -> float:
 # ## The run
 #
 # `run_experiment` learns the vocabulary from the training split, trains with the loop of notebook 14, and at each validation saves all it needs to go
-# on. In the end it averages the weights that it kept. (The command `transformer train` does the same.) What a validation measures is up to the caller, who hands over a `Task`. Ours adds
-# to the loss and to the BLEU of greedy translations what tells most: four sentences, translated anew each time. They are our own and stand in no corpus.
+# on. In the end it averages the weights that it kept. What a validation measures is up to the caller, who hands over a `Task`. Ours adds
+# to the loss and to the BLEU of greedy translations what tells most: four sentences, translated anew each time.
 
 # %%
 SENTENCES = {
@@ -375,7 +376,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 
 # %% [markdown]
 # At a caption's 13 tokens fairseq's default is like $\alpha = 1.4$, so there is nothing odd about 1.6. What *your* model wants, the last lines say, coarsely: five trials on 200 validation
-# sentences (after the bundled corpus 0.6 and 1.4 are close, and 2.2 ruins it). Here is the record of Multi30k's first seed, on all 1,014:
+# sentences. Here is the record of Multi30k's first seed, on all 1,014:
 
 # %% tags=["active-ipynb"]
 # trials = table("multi30k-alpha")
@@ -398,8 +399,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #
 # The paper's claim is a better score at less cost. This is its Table 2, English to German on newstest2014. ByteNet and ConvS2S are convolutional (02), GNMT is
 # recurrent (01), and so is MoE, with layers of many small networks of which each token uses a few. "RL" means further training on a score of the model's own outputs; in an
-# *ensemble* several models predict each token together. FLOPs are time times the rate of the hardware; ByteNet's are not given. How
-# BLEU is counted differs between papers by as much as many a new model gains (15).
+# *ensemble* several models predict each token together. FLOPs are time times the rate of the hardware; ByteNet's are not given.
 
 # %%
 TABLE_2 = {

@@ -33,7 +33,7 @@ from transformer.maps import KINDS, all_maps
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import functools
@@ -69,7 +69,7 @@ from transformer.maps import KINDS, all_maps
 # %% [markdown]
 # In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
 # from *ihren* to *seinen*. Is the head the reason? The picture
-# cannot tell. So we change what the head puts out, and look at the German. `MultiHeadAttention` has a place
+# cannot tell. So we change what the head puts out. `MultiHeadAttention` has a place
 # for the function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what
 # comes out. (Text and figures count layers and heads from 1, code counts from 0.)
 
@@ -178,8 +178,7 @@ def pasted(head, rows, vectors):
 # view(model, tokenizer, pair)
 
 # %% [markdown]
-# Where a notebook is only shown, as on GitHub, no page runs. The picture leads to one that does. In it head 1.3 was made to look at
-# the dog, as was done further above, and the page marks what that changed.
+# On GitHub no page runs; the picture leads to one that does, with head 1.3 made to look at the dog as above.
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://OWNER.github.io/annotated-attention/live.html)
 
@@ -438,7 +437,7 @@ def linear_probe(x, labels, unseen):
 # off nouns that it never saw, where the made-up one fails. (English hardly shows it, so it will come from the German that
 # the model learned to write.) "Its" and "the" start without any knowledge of their nouns. After layer 1 "its" holds
 # the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
-# behind them, as one would expect of heads 1.3 and 2.1.
+# behind them.
 #
 # What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the" in
 # nine of ten cases, and yet with head 2.1 of layer 2 silent, four articles in ten go wrong.
@@ -547,7 +546,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
 # decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose
 # parts stand at least three words apart, and see where the step that writes the second part looks. Two guesses stand
-# beside it: the second word of the sentence, where German main clauses have their verb, and any earlier word.
+# beside it: the second word, where German main clauses have their verb, and any earlier word.
 
 # %%
 def separated_verbs(examples, apart=3) -> list:
@@ -660,13 +659,13 @@ def norm_weighted(weights, v, W_O):
 
 # %% [markdown]
 # Marks are 17% of the tokens and receive up to 38% of a head's weight. Places that draw weight in
-# this way are called *sinks*. In head 1.3, a third of the words other than "its" look most at a mark. The values of marks are short: in the first layer their share
+# this way are called *sinks*. The values of marks are short: in the first layer their share
 # falls by about a third when lengths are counted, as Kobayashi et al. found for BERT's special tokens.
 
 # %% [markdown] tags=["question-08"]
 # ## Do heads act like the filters of a CNN, each finding something else?
 #
-# Filters of a trained CNN differ. To compare two heads one usually takes the cosine of their weights, over many
+# To compare two heads one usually takes the cosine of their weights, over many
 # sentences. It has a flaw: weights are positive, so two heads that look everywhere evenly have a cosine near 1,
 # and sharper heads a smaller one, whatever they look at. So we also subtract each row's mean, which leaves the
 # correlation: 0 where the looks of two heads have nothing in common, however sharp they are.
@@ -715,7 +714,7 @@ def shuffled(maps):
 # By the cosine, training drives the heads apart. But it does so with shuffled rows as well, where nothing is left
 # but how sharp the heads are. By the correlation untrained heads have little in common, and trained ones more.
 #
-# So the answer is: partly. No two heads correlate by more than 0.52, and two have a task that no other head
+# So: partly. No two heads correlate by more than 0.52, and two have a task that no other head
 # of the encoder does, as silencing showed. But a filter weighs fixed offsets, and a head finds its word wherever
 # it stands; and for the six other heads we found no task.
 
@@ -736,7 +735,7 @@ def shuffled(maps):
 # %% [markdown]
 # ## And beyond the small world?
 #
-# The bundled corpus has a strict grammar. Multi30k holds what people wrote under photographs. A model trained on
+# Multi30k holds what people wrote under photographs. A model trained on
 # it ([notebook 16](16_translation.ipynb), 4 layers of 4 heads) is too large for the repository, but a command left
 # a record (`python -m transformer.experiments.attention`): a cross-attention head, chosen on twelve sentences of
 # our own and scored on twelve others, and the cost of silencing each of 48 heads.
