@@ -403,7 +403,6 @@ def train(
             run.note(picked[-1], pairs, loss, norm, rate)
     return run.close()
 
-
 # %% [markdown]
 # Without dropout, and in float64, this loop and the twenty lines above should give the same weights:
 
@@ -662,14 +661,17 @@ def train(
 # starting.print_differences(found, "ignores")
 # print()
 # starting.print_differences(found, "uses")
+# longer = [row["log.use"][-1] for row in found if row["row"] == "updates x 4"]
+# print("\n\"ignores\" after 2,400 updates: use",
+#       ", ".join(f"{use:.2f}" for use in longer))
 
 # %% [markdown]
 # **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
 # *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder alone
-# does not start it. Neither do half the peak for all parts (a quarter was not tried), a warm-up four times as long, clipping at 1, or the other initial
+# does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
 # weights tried. With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
 # or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here
-# a post-norm encoder is too deep for its learning rate.
+# a post-norm encoder is too deep for its learning rate; four times the updates hardly help.
 
 # %% [markdown]
 # **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were
