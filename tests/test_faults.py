@@ -96,7 +96,10 @@ def test_a_folder_with_weights_that_are_no_numbers(damage, said, tmp_path):
     save(Transformer(SMALL), tmp_path)
     path = tmp_path / "model.safetensors"
     tensors, _ = load_weights(path)
-    save_weights({name: damage(tensor) for name, tensor in tensors.items()}, path)
+    try:
+        save_weights({name: damage(tensor) for name, tensor in tensors.items()}, path)
+    except KeyError:
+        pytest.skip("this version of safetensors writes no complex numbers")
     with pytest.raises(ValueError, match=said):
         load(tmp_path)
 

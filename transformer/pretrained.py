@@ -74,8 +74,12 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of what a file of JSON says, however it is laid out."""
-    return hashlib.sha256(json.dumps(read_json(path), sort_keys=True).encode()).hexdigest()
+    """SHA-256 of what a file of JSON says, however it is laid out, or of another file's bytes."""
+    try:
+        content = json.dumps(read_json(path), sort_keys=True).encode()
+    except ValueError:  # torchtext's SentencePiece models
+        content = path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_config(path: Path) -> tuple:

@@ -36,7 +36,8 @@ def save_weights(
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     said = {"sha256": checksum(tensors, metadata or {}), **(metadata or {})}
-    content = save(tensors, {"saved": json.dumps(said)})
+    # before safetensors 0.5 a file without tensors cannot say anything
+    content = save(tensors, {"saved": json.dumps(said)} if tensors else None)
     write_file(path, lambda temporary: temporary.write_bytes(content))
 
 
