@@ -6,6 +6,7 @@ python tools/bundle.py [--runs runs] [--folder data/models/bundled]
 It takes about an hour of one CPU core; stopped, the same command goes on.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,16 +55,20 @@ def job_of(folder: Path) -> runner.Job:
     return runner.Job("bundled", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND)
 
 
-def main(runs: Path = pairs.ROOT / "runs",
-         folder: Path = pairs.ROOT / "data" / "models" / "bundled") -> None:
-    """Make the bundled model.
+def command_of(job_of: Callable, name: str) -> Callable:
+    """A command that makes one of the models that come with the package."""
+    def main(runs: Path = pairs.ROOT / "runs",
+             folder: Path = pairs.ROOT / "data" / "models" / name) -> None:
+        """Make the model, or go on with that.
 
-    Args:
-        runs: where it is trained, in a folder of its own
-        folder: where the model goes
-    """
-    write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
+        Args:
+            runs: where it is trained, in a folder of its own
+            folder: where the model goes
+        """
+        write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
+
+    return main
 
 
 if __name__ == "__main__":
-    runner.run_command(main)
+    runner.run_command(command_of(job_of, "bundled"))

@@ -3,7 +3,7 @@ corpus, in half precision.
 
 python tools/chatbot.py [--runs runs] [--folder data/models/chat]
 
-It takes about a quarter of an hour of one CPU core of its own; stopped, the same command goes on.
+It takes about an hour of one CPU core of its own; stopped, the same command goes on.
 """
 
 import random
@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import bundle
-import pairs
 import torch
 
 from transformer.corpora import read_bundled
@@ -29,7 +28,6 @@ from transformer.dialogues import (
     word_questions,
 )
 from transformer.experiments import runner
-from transformer.experiments.records import write_rows
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.files import write_file
@@ -42,7 +40,7 @@ from transformer.training import TrainingConfig, train
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=512)
 PEAK, WARMUP = 0.003, 300
-TRAINING = TrainingConfig(updates=4800, batch_tokens=800, warmup=WARMUP, clip=1.0, falling=True,
+TRAINING = TrainingConfig(updates=16_000, batch_tokens=800, warmup=WARMUP, clip=1.0, falling=True,
                           factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
                           save_minutes=2.0, keep=2, precision="medium")
 ROUNDS = 2  # of the training sentences, each with questions of its own
@@ -148,16 +146,5 @@ def job_of(goal: Path) -> runner.Job:
     return runner.Job("chat", partial(run, goal), known, COMMAND)
 
 
-def main(runs: Path = pairs.ROOT / "runs",
-         folder: Path = pairs.ROOT / "data" / "models" / "chat") -> None:
-    """Make the chat bot.
-
-    Args:
-        runs: where it is trained, in a folder of its own
-        folder: where the model goes
-    """
-    write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
-
-
 if __name__ == "__main__":
-    runner.run_command(main)
+    runner.run_command(bundle.command_of(job_of, "chat"))
