@@ -21,6 +21,7 @@ from transformer.dialogues import (
     TRANSLATE,
     WORDS,
     asked,
+    conversations,
     dialogues,
     encode_dialogue,
     pronoun_questions,
@@ -38,7 +39,7 @@ from transformer.runs import Experiment, average_last, held_out_loss
 from transformer.training import TrainingConfig, train
 
 COMMAND = "python tools/chatbot.py"
-MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=512)
+MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=256)
 PEAK, WARMUP = 0.003, 300
 TRAINING = TrainingConfig(updates=16_000, batch_tokens=800, warmup=WARMUP, clip=1.0, falling=True,
                           factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
@@ -60,9 +61,9 @@ def tokenizer_in(folder: Path, examples: list) -> Tokenizer:
 
 
 def encoded(tokenizer: Tokenizer, examples: list, rounds: int) -> list:
-    """The dialogues of some rounds, encoded."""
+    """The conversations of some rounds, encoded."""
     return [encode_dialogue(tokenizer, turns) for seed in range(rounds)
-            for turns in dialogues(examples, seed)]
+            for turns in conversations(examples, seed)]
 
 
 def answers(model, prompts: list[list[int]], longest: int = 60, size: int = 100) -> list[list[int]]:
@@ -91,17 +92,19 @@ def share(texts: list[str], gold: list[str]) -> float:
 
 
 def score_direction(model, tokenizer: Tokenizer, examples: list, into: str) -> dict:
-    """Exact translations; right answers to a question about a word, and about each possessive,
-    both after the model's own translation."""
+    """Exact translations, first in a conversation and after another sentence; right answers to a
+    question about a word, and about each possessive, both after the model's own translation."""
     chance, pairs_ = random.Random(1), [sides(e, into)[:2] for e in examples]
-    said, after = ask(model, tokenizer, [[] for _ in examples],
-                      [TRANSLATE[into][0].format(sentence) for sentence, _ in pairs_])
+    questions = [TRANSLATE[into][0].format(sentence) for sentence, _ in pairs_]
+    said, after = ask(model, tokenizer, [[] for _ in examples], questions)
+    later, _ = ask(model, tokenizer, after[1:] + after[:1], questions)
     words = [asked(word_questions(e, into), WORDS[:1], chance) for e in examples]
     told, _ = ask(model, tokenizer, after, [question for question, _ in words])
     own = [(i, PRONOUNS[0].format(word), noun) for i, e in enumerate(examples)
            for language in ("en", "de") for word, noun in pronoun_questions(e, language)]
     meant, _ = ask(model, tokenizer, [after[i] for i, _, _ in own], [q for _, q, _ in own])
     figures = {"exact_match": share(said, [gold for _, gold in pairs_]),
+               "later": share(later, [gold for _, gold in pairs_]),
                "words": share(told, [gold for _, gold in words]),
                "pronouns": share(meant, [gold for _, _, gold in own])}
     return {f"{into}.{name}": round(value, 4) for name, value in figures.items()}
