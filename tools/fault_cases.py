@@ -243,6 +243,7 @@ WITH_OPTIONS = {  # commands, and options that they have or might have
                             "source_file", "device", "folder"]),
     "translate": (TRANSLATE, ["beam", "alpha", "n_best", "device", "folder"]),
     "attend": (ATTEND, ["output", "html", "folder"]),
+    "chat": (["chat"], ["temperature", "top_k", "top_p", "seed", "device", "folder"]),
     "export": (["export", *RUN], ["output", "folder"]),
     "bench": (["bench", "T9"], ["clock", "device", "rounds"]),
     "variations": (["variations", "--rows", "Z"], ["seeds", "device", "folder", "workers"]),
@@ -278,6 +279,15 @@ def standard_input(chance, home, folder):
     words = ["translate", "--folder", "run", *chance.choice([[], ["--beam", "1"]])]
     count = 0 if not content else content.count(b"\n") + (not content.endswith(b"\n"))
     return Case("standard input", repr(content), words, content, wrong=lines_for(count))
+
+
+def talk(chance, home, folder):
+    """Lines that are said to the bot that comes along, or to a model of another kind."""
+    content = None if chance.random() < 0.1 else some_bytes(chance)
+    words = ["chat", *chance.choice([[], [], RUN, ["--temperature", "1", "--top-k", "3"]])]
+    lines = (content or b"").decode("utf8", "replace").split("\n")
+    said = [line for line in lines if line.strip()]
+    return Case("chat", f"{words[1:]} {content!r}", words, content, wrong=lines_for(len(said)))
 
 
 def own_files(chance, home, folder):
@@ -371,7 +381,7 @@ def run_folder(chance, home, folder):
     return Case("folders", f"{told} {' '.join(words[:4])}", words, wrong=same)
 
 
-COMMANDS = [option, option, sentence, standard_input, own_files, configuration, configuration,
+COMMANDS = [option, option, sentence, standard_input, talk, own_files, configuration, configuration,
             weights, checkpoint, run_folder]
 
 

@@ -29,7 +29,7 @@ from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
 from transformer.scoring import Scoring, score
 from transformer.search import chosen
-from transformer.stream import answers, lines_of, standard_input
+from transformer.stream import answers, lines_of, standard_input, text_of
 from transformer.training import TrainingConfig
 
 
@@ -234,10 +234,9 @@ def decoded(lines: Iterable[bytes]) -> Iterator[str]:
     """Lines of standard input; ValueError, with the line's number, where one is not UTF-8."""
     for number, line in enumerate(lines, 1):
         try:
-            yield line.decode("utf8").removesuffix("\r")
-        except UnicodeDecodeError:
-            raise ValueError(f"standard input, line {number}, is not UTF-8: convert it, for "
-                             "example with iconv -f latin1 -t utf8") from None
+            yield text_of(line)
+        except ValueError as error:
+            raise ValueError(f"standard input, line {number}, {error}") from None
 
 
 def typed() -> Iterator[str]:
@@ -245,7 +244,7 @@ def typed() -> Iterator[str]:
     from transformer.dialogues import HELP
 
     print(f"To the bundled bot: {HELP}.")
-    print("An empty line begins anew, for the next sentence; Ctrl-D ends.")
+    print("An empty line begins anew; Ctrl-D ends.")
     while True:
         try:
             yield input("> ")

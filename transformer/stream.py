@@ -31,13 +31,18 @@ def lines_of(stream) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def sentence_in(line: bytes, tokenizer, max_positions: int) -> str:
-    """The sentence of a line; ValueError where it is not UTF-8, or too long for the model."""
+def text_of(line: bytes) -> str:
+    """A line as text; ValueError where it is not UTF-8."""
     try:
-        text = line.decode("utf8").removesuffix("\r")
+        return line.decode("utf8").removesuffix("\r")
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8: convert it, for example with iconv -f latin1 -t utf8"
                          ) from None
+
+
+def sentence_in(line: bytes, tokenizer, max_positions: int) -> str:
+    """The sentence of a line; ValueError where it is not UTF-8, or too long for the model."""
+    text = text_of(line)
     length = len(tokenizer.encode_all([text])[0]) + 1  # with the end mark
     if length > max_positions:
         raise ValueError(f"has {length} tokens, more than the model's {max_positions} positions: "
