@@ -1,0 +1,50 @@
+"""Make the model of everyday sentences that comes with the package: English to German, trained on
+Tatoeba (CC BY 2.0 FR), in half precision.
+
+python tools/everyday.py [--runs runs] [--folder data/models/tatoeba]
+
+It takes about two hours of one CPU core; stopped, the same command goes on. The corpus is
+downloaded where TRANSFORMER_MIRROR names no folder that has it.
+"""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import bundle
+import torch
+
+from transformer.experiments import runner
+from transformer.planning import SIZES, schedule
+from transformer.pretrained import load
+from transformer.runs import Experiment
+from transformer.scoring import Scoring, pairs_of
+from transformer.search import chosen
+from transformer.training import TrainingConfig
+from transformer.translation import evaluate
+
+COMMAND = "python tools/everyday.py"
+SIZE = next(size for size in SIZES if size.pairs == 100_000)  # what own files of that number get
+TRAINING = schedule(TrainingConfig(precision="bf16"), updates=7000, batch=SIZE.batch_tokens,
+                    d_model=SIZE.model.d_model)
+SPLITS = {"test": "tatoeba", "newstest2014": "newstest2014"}
+
+
+def score(folder: Path, e: Experiment, device) -> dict:
+    """What the run's model, its weights halved in folder, reaches on what it never saw."""
+    bundle.halve(e.folder, folder)
+    model, tokenizer = load(folder, device)
+    return {name: evaluate(model, tokenizer, pairs_of(Scoring(), model, corpus),
+                           *chosen(model, None, None), "de", corpus, "test")
+            for name, corpus in SPLITS.items()}
+
+
+def job_of(folder: Path) -> runner.Job:
+    """The training and its scores as a job of the runner."""
+    e = Experiment("tatoeba", model=replace(SIZE.model, P_drop=0.1), training=TRAINING)
+    do = partial(runner.train_and_score, e, partial(score, folder), COMMAND)
+    return runner.Job("tatoeba", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND)
+
+
+if __name__ == "__main__":
+    runner.run_command(bundle.command_of(job_of, "tatoeba"))
