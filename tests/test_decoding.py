@@ -497,6 +497,13 @@ def test_average_of_different_configurations(tmp_path, other):
         average_checkpoints([tmp_path / "1.safetensors", tmp_path / "2.safetensors"])
 
 
+def test_average_of_what_is_no_weight(tmp_path):
+    save_weights({"a": torch.ones(2)}, tmp_path / "1.safetensors")
+    save_weights({"a": torch.ones(2, dtype=torch.uint8)}, tmp_path / "2.safetensors")
+    with pytest.raises(ValueError, match="2.safetensors: a holds torch.uint8, no weights"):
+        average_checkpoints([tmp_path / "1.safetensors", tmp_path / "2.safetensors"])
+
+
 def test_average_of_nothing():
     with pytest.raises(ValueError, match="no checkpoints to average"):
         average_checkpoints([])

@@ -52,6 +52,8 @@ def test_precision_follows_the_gpu(monkeypatch, capability, expected):
     assert choose_precision(CPU) == choose_precision(torch.device("mps")) == "fp32"
     with pytest.raises(ValueError, match="unknown precision 'fp8'"):
         choose_precision(CPU, "fp8")
+    with pytest.raises(ValueError, match="unknown precision"):
+        choose_precision(CPU, [])
 
 
 def test_autocast_shortens_products_only():

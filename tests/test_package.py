@@ -15,6 +15,7 @@ from pathlib import Path
 import pairs
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+from packaging.specifiers import SpecifierSet
 
 ROOT = pairs.ROOT
 PACKAGE = ROOT / "transformer"
@@ -144,3 +145,15 @@ def test_versions_agree():
         pins = (ROOT / name).read_text(encoding="utf8").splitlines()
         assert f"torch=={torch}" in pins
         assert all(re.fullmatch(r"#.*|[\w.-]+==[\w.]+|", pin) for pin in pins)
+
+
+def test_the_constraints_suit_the_oldest_python():
+    """Debian 12 has Python 3.11.2; a version that asks for a later 3.11 cannot be installed."""
+    for pin in (ROOT / "constraints.txt").read_text(encoding="utf8").splitlines():
+        name, _, version = pin.partition("==")
+        try:
+            found = metadata.metadata(name)
+        except metadata.PackageNotFoundError:
+            continue
+        if found["Version"] == version and found["Requires-Python"]:
+            assert SpecifierSet(found["Requires-Python"]).contains("3.11.0"), pin

@@ -102,7 +102,8 @@ def command_here(case):
     """Run a command in this process."""
     import transformer.cli as command_line
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf8") for _ in range(2))
+    out = io.TextIOWrapper(io.BytesIO(), "utf8")
+    err = io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace")  # as Python opens it
     stdin = None if case.stdin is None else io.TextIOWrapper(io.BytesIO(case.stdin), "utf8")
     before = sys.argv, sys.stdin
     sys.argv, sys.stdin = ["transformer", *map(os.fsdecode, case.arguments)], stdin

@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.checks import check_extra, check_search
-from transformer.weights import load_weights
+from transformer.weights import check_numbers, load_weights
 
 
 # %% [markdown]
@@ -554,7 +554,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
     """The mean of the weights in several files, parameter by parameter (Section 6.1).
 
     Returns {name: tensor}, float32. Raises ValueError for no files at all, and for one
-    whose names or shapes differ from the first's.
+    whose names or shapes differ from the first's, or that holds no numbers.
     """
     if isinstance(paths, (str, Path)):
         paths = [paths]
@@ -564,6 +564,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
     total = {}
     for path in paths:
         tensors = load_weights(path)[0]
+        check_numbers(tensors.items(), path)
         if total and shapes(tensors) != shapes(total):
             raise ValueError(f"{path} is of another configuration than {paths[0]}: "
                              "average the checkpoints of one run")

@@ -122,7 +122,7 @@ def choose_precision(device: torch.device, name: str = "auto") -> str:
     """
     if name == "auto" and device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= (8, 0) else "fp16"
-    if name != "auto" and name not in PRECISIONS:
+    if name not in ("auto", *PRECISIONS):
         known = ", ".join(PRECISIONS)
         raise ValueError(f"unknown precision {name!r}: choose one of auto, {known}")
     return "fp32" if name == "auto" else name
