@@ -27,7 +27,7 @@ test: .venv/.installed  ## the house's rules, the unit tests, every notebook
 types: .venv/.installed  ## check the types of the package, a minute or two
 	.venv/bin/python -m mypy
 
-lab: .venv/.installed  ## JupyterLab; saving either side of a pair updates the other
+lab: sync  ## JupyterLab; saving either side of a pair updates the other
 	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)"
 
 sync: .venv/.installed  ## both sides of each pair equal; the newer one wins
