@@ -1,4 +1,5 @@
-// The Transformer of notebook 08, one token at a time. Parameters have the names that they have in Python.
+// The Transformer of notebook 08 and the language model of notebook 21, one token at a time. Parameters have the names
+// that they have in Python.
 //
 // A look is what one run changes and keeps: {edits, record}. An edit is {kind, layer, head, silent: true}, the head
 // puts out zeros, or {kind, layer, head, rows, columns, share}: these rows give these columns that share of their
@@ -174,15 +175,22 @@ export class Model {
     return all.map(x => this.finish("encoder", x));
   }
 
+  // A language model has no encoder, and no layer that looks at one.
+  get hasEncoder() {
+    return "encoder.layers.0.self_attention.W_Q.weight" in this.tensors;
+  }
+
   // The state of a search that has read the source and written nothing.
   start(source, look = {}) {
-    const memory = this.encode(source, look);
+    const memory = this.hasEncoder ? this.encode(source, look) : [];
     const layers = Array.from({length: this.config.N}, (_, layer) => {
       const held = {k: [], v: []};
       for (const x of memory) this.hold("cross", `decoder.layers.${layer}.cross_attention`, held, x);
       return {own: {k: [], v: []}, source: held};
     });
-    return {length: 0, layers};
+    const state = {length: 0, layers};
+    if (!this.hasEncoder) for (const token of source) this.read(token, state, look);
+    return state;
   }
 
   // A copy of a state that goes its own way; what is held is shared.
@@ -190,8 +198,8 @@ export class Model {
     return {length, layers: layers.map(({own, source}) => ({own: {k: [...own.k], v: [...own.v]}, source}))};
   }
 
-  // Read the next token of the target: the state grows, and the logits of what follows come back.
-  step(token, state, look = {}) {
+  // Read the next token of the target: the state grows, and the vector comes back that the logits are made of.
+  read(token, state, look = {}) {
     const row = state.length++;
     this.check(state.length);
     let x = this.embed("target_embedding", token, row);
@@ -201,10 +209,18 @@ export class Model {
         this.hold("decoder", `${at}.self_attention`, own, z);
         return this.attend({kind: "decoder", layer, name: `${at}.self_attention`}, z, own, row, look);
       });
-      x = this.residual(`${at}.residuals.1`, x, z =>
-        this.attend({kind: "cross", layer, name: `${at}.cross_attention`}, z, source, row, look));
-      x = this.residual(`${at}.residuals.2`, x, z => this.feedForward(`${at}.feed_forward`, z));
+      if (this.hasEncoder) {
+        x = this.residual(`${at}.residuals.1`, x, z =>
+          this.attend({kind: "cross", layer, name: `${at}.cross_attention`}, z, source, row, look));
+      }
+      const last = `${at}.residuals.${this.hasEncoder ? 2 : 1}`;
+      x = this.residual(last, x, z => this.feedForward(`${at}.feed_forward`, z));
     });
-    return linear(this.tensors["output.weight"] ?? this.tensors["embedding.weight"], this.finish("decoder", x));
+    return this.finish("decoder", x);
+  }
+
+  // Read the next token -> the logits of what follows.
+  step(token, state, look = {}) {
+    return linear(this.tensors["output.weight"] ?? this.tensors["embedding.weight"], this.read(token, state, look));
   }
 }

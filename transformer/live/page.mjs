@@ -1,7 +1,7 @@
 // The page: what is chosen for both sentences, the changes to the model, and the model itself.
 import {Model} from "./model.mjs";
 import {Panel} from "./panel.mjs";
-import {element, shown} from "./pictures.mjs";
+import {element, options, shown} from "./pictures.mjs";
 import {bytesOf, tensorsOf} from "./tensors.mjs";
 import {Tokenizer} from "./tokenizer.mjs";
 import {KINDS, replay, run} from "./words.mjs";
@@ -9,12 +9,6 @@ import {KINDS, replay, run} from "./words.mjs";
 const LABELS = {encoder: "encoder: source on source", decoder: "decoder: target on target",
                 cross: "cross: target on source"};
 const $ = id => document.getElementById(id);
-
-function options(select, entries, value) {
-  select.replaceChildren();
-  for (const [key, text] of entries) element("option", select, text, {value: key});
-  select.value = value;
-}
 
 // The tokens of a word, and the number of its side's tokens.
 function tokensOf({groups}, word) {

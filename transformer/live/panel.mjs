@@ -1,6 +1,6 @@
 // One sentence: its box (text, translation, steps) and its figure (a picture of attention, and the weight that is
 // changed). What both sentences share stands in page.mjs.
-import {drawHeads, drawLines, drawMatrix, element, layHeads, layLines, layMatrix, percent, sentenceOf, shown}
+import {drawHeads, drawLines, drawMatrix, element, layHeads, layLines, layMatrix, percent, sentenceOf, shown, writeWords}
   from "./pictures.mjs";
 import {placesOf} from "./tokenizer.mjs";
 import {goldLinks, isThere, matched, verdicts, weightsOf} from "./words.mjs";
@@ -12,16 +12,9 @@ const WAIT = 150;           // milliseconds without a key before what was typed 
 export function writeMarked(root, text, other, name) {
   if (root.written === `${text}\n${other}`) return;
   root.written = `${text}\n${other}`;
-  const places = placesOf(text), kept = matched(placesOf(other).map(([word]) => word), places.map(([word]) => word));
-  let at = 0;
+  const [before, now] = [other, text].map(side => placesOf(side).map(([word]) => word)), kept = matched(before, now);
   root.replaceChildren();
-  places.forEach(([word, start, end], i) => {
-    root.append(shown(text.slice(at, start)));
-    if (kept[i] < 0) element(name, root, shown(word));
-    else root.append(shown(word));
-    at = end;
-  });
-  root.append(shown(text.slice(at)));
+  writeWords(root, text, i => kept[i] < 0 ? name : null);
 }
 
 export class Panel {

@@ -1,6 +1,7 @@
 // Three pictures of attention: lines between words, a matrix, an overview of all heads. Each is laid out once for its
 // words, and drawn anew when weights, steps or the choice change. A view is {rows, columns: words, weights, hasRow,
 // hasColumn: functions, row, column: chosen or null, links, right: {row: true or false}}.
+import {placesOf} from "./tokenizer.mjs";
 
 const LEAST = 0.01;         // lines and numbers below 1 % are left out
 const THICKEST = 14;        // pixels of a line of 100 %
@@ -18,6 +19,24 @@ export function element(name, parent, text = "", attributes = {}) {
 export function shown(text) {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, sign =>
     `⟨U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+}
+
+// Write a text. Each word stands in an element of the name that nameOf(its number) gives, or, for null, in none.
+export function writeWords(root, text, nameOf) {
+  let at = 0;
+  const made = placesOf(text).map(([word, start, end], i) => {
+    root.append(shown(text.slice(at, start)));
+    at = end;
+    return nameOf(i) ? element(nameOf(i), root, shown(word)) : root.append(shown(word));
+  });
+  root.append(shown(text.slice(at)));
+  return made;
+}
+
+export function options(select, entries, value) {
+  select.replaceChildren();
+  for (const [key, text] of entries) element("option", select, text, {value: key});
+  select.value = value;
 }
 
 export function percent(weight) {

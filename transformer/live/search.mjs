@@ -29,14 +29,19 @@ function limitOf(model, source) {
   return Math.min(source.length + EXTRA, model.config.max_positions);
 }
 
-// At each step the likeliest token.
-export function greedy(model, source, look = {}) {
-  const {bos_id, eos_id, pad_id} = model.config, state = model.start(source, look), tokens = [];
+// After the begin mark at each step the likeliest token but for those of `never`, until the end mark or `limit` tokens.
+export function goOn(model, state, limit, never, look = {}) {
+  const {bos_id, eos_id} = model.config, tokens = [];
   do {
-    const scores = logProbs(model.step(tokens.at(-1) ?? bos_id, state, look), pad_id);
-    tokens.push(largest(scores, 1)[0]);
-  } while (tokens.at(-1) !== eos_id && tokens.length < limitOf(model, source));
+    const logits = model.step(tokens.at(-1) ?? bos_id, state, look);
+    for (const token of never) logits[token] = -Infinity;
+    tokens.push(largest(logits, 1)[0]);
+  } while (tokens.at(-1) !== eos_id && tokens.length < limit);
   return tokens;
+}
+
+export function greedy(model, source, look = {}) {
+  return goOn(model, model.start(source, look), limitOf(model, source), [model.config.pad_id], look);
 }
 
 // The 2K best extensions of hypotheses {tokens, score, state}, best first.
