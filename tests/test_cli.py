@@ -506,6 +506,16 @@ def test_attend_as_a_page(trained, tmp_path):
     assert "Hello" in page.read_text(encoding="utf8") and "<script" in page.read_text(encoding="utf8")
 
 
+def test_chat_as_a_page(trained, tmp_path):
+    page = tmp_path / "new" / "chat.html"
+    done = call("chat", "--html", page)
+    assert done.out.splitlines() == [str(page)] and list(page.parent.iterdir()) == [page]
+    assert "The cat lost its ball." in page.read_text(encoding="utf8")
+    said = complaint("chat", "--html", page, "--temperature", "1")
+    assert said == "the page of --html draws nothing: leave --temperature out"
+    assert "holds a model of the kind transformer" in complaint("chat", "--html", page, "--folder", trained)
+
+
 @pytest.mark.parametrize("command", ["translate", "attend"])
 def test_a_sentence_longer_than_the_positions(command, trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

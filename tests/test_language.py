@@ -11,9 +11,10 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.attention import MultiHeadAttention
+from transformer.corpora import read_bundled
 from transformer.data import Batch, Tokenizer
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
-from transformer.dialogues import encode_dialogue
+from transformer.dialogues import EXAMPLES, encode_dialogue
 from transformer.language import (
     GPT2,
     Chat,
@@ -458,6 +459,12 @@ def test_a_chat_keeps_its_turns(tokenizer):
     assert [token for turn in chat.turns for token in turn] == source + target
     begun = [*encode_dialogue(tokenizer, turns[:1]), [*tokenizer.encode("nobody"), 2]]
     assert model.prompts[1] == [token for part in begun for token in part]
+
+
+def test_examples_are_no_sentences_of_the_corpus():
+    said = {text for split in ("train", "validation", "test", "hard") for e in read_bundled(split)
+            for text in (e.source, e.target)}
+    assert not [text for text in said if any(text in question for question in EXAMPLES)]
 
 
 def test_marks_cannot_be_typed(tokenizer):

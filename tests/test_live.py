@@ -5,7 +5,6 @@ import random
 import re
 import shutil
 import subprocess
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +17,16 @@ from transformer.attention import MultiHeadAttention, record_attention
 from transformer.corpora import read_bundled
 from transformer.data import WORD
 from transformer.decoding import beam_search, greedy_search
+from transformer.dialogues import dialogues
+from transformer.language import Chat, LanguageConfig, LanguageModel
 from transformer.maps import attention_maps, join_pieces, kind_of, words_and_groups
 from transformer.model import Parts
-from transformer.pages import MODULES, halves, merges_of, script
+from transformer.pages import MODULES, engine_of, halves, merges_of, script
+from transformer.pretrained import bundled_folder
 from transformer.visualization import attention_of, edited, silent, turned
 
 LIVE = Path(package.__file__).parent / "live"
+ALL = sorted({name for names in MODULES.values() for name in names})
 # JavaScript takes what a browser's text field may hold, whatever it is
 HOSTILE = ["", " ", "  two  spaces ", "a\tb\r\nc", "</script><!-- & \"quotes\" 'more'", "</s><s><pad>",
            "\u202eright to left\u202c \u2066isolated\u2069 \u200fmark", "\ufeffmark of order", "naïve café, e\u0301",
@@ -50,7 +53,7 @@ def node(tmp_path_factory):
     if program is None:
         pytest.skip("there is no node on this machine")
     folder = tmp_path_factory.mktemp("node")
-    modules = (LIVE / f"{name}.mjs" for name in MODULES)
+    modules = (LIVE / f"{name}.mjs" for name in ALL)
     names = {path: ", ".join(re.findall(r"^export (?:function|class|const) (\w+)", path.read_text(encoding="utf8"), re.M))
              for path in modules}
     imports = "\n".join(f'import {{{some}}} from "{path.as_uri()}";' for path, some in names.items())
@@ -67,9 +70,8 @@ def node(tmp_path_factory):
 
 def given(model, tokenizer=None, **more):
     """What a page gives the script of a model, and more."""
-    shapes = [(name, list(p.shape)) for name, p in model.named_parameters()]
-    own = {"config": asdict(model.config), "tensors": shapes, "weights": halves(model)}
-    return {**own, "tokenizer": tokenizer and merges_of(tokenizer), **more}
+    own = {**engine_of(model, tokenizer or Tokenizer.train(["a"], 259)), "weights": halves(model)}
+    return {**own, **({} if tokenizer else {"tokenizer": None}), **more}
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +221,118 @@ def test_half_precision_changes_hardly_a_translation(bundled):
     assert sum(a == b for a, b in zip(*outputs)) >= 198
 
 
+# The language model and its chat
+
+SPEAKERS = {"rotary": {}, "paper": {"positions": "sinusoidal", "norm_first": False},
+            "learned": {"positions": "learned", "tie_embeddings": False}}
+
+
+def speaker(name="rotary", seed=0, **changes):
+    """A small language model with weights at random, rounded."""
+    torch.manual_seed(seed)
+    model = LanguageModel(LanguageConfig(**{**SIZES, **SPEAKERS[name], **changes}))
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(2 * p + 0.1 * torch.randn(p.shape))
+    return rounded(model)
+
+
+@pytest.fixture(scope="module")
+def bot():
+    model, tokenizer = load(bundled_folder("chat"))
+    return rounded(model), tokenizer
+
+
+@pytest.mark.parametrize("name", SPEAKERS)
+@torch.no_grad()
+def test_a_language_model_gives_the_same_logits(node, name):
+    """Token by token after nothing, and after a source that is read first."""
+    model, ids = speaker(name), SOURCE + TARGET
+    found = node("[[], given.source].map(source => { const state = model.start(source);"
+                 "return given.ids.slice(source.length).map(token => [...model.step(token, state)]); })",
+                 given(model, source=SOURCE, ids=ids))
+    logits = model(torch.tensor([ids]))[0]
+    for ours, begin in zip(found, (0, len(SOURCE)), strict=True):
+        torch.testing.assert_close(torch.tensor(ours), logits[begin:], atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def test_the_bundled_bot_has_the_same_logits(node, bot):
+    model, tokenizer = bot
+    rows = [[*tokenizer.encode(question), 2, 1, *tokenizer.encode(answer), 2]
+            for turns in dialogues(read_bundled("test")[200:203], seed=3) for question, answer in turns]
+    found = node("given.rows.map(ids => { const state = model.start([]);"
+                 "return ids.map(token => [...model.step(token, state)]); })", given(model, rows=rows))
+    logits = [model(torch.tensor([row]))[0] for row in rows]
+    assert max((torch.tensor(a) - b).abs().max() for a, b in zip(found, logits, strict=True)) < 1e-3
+
+
+def answers(chat, talks):
+    """What a chat of Python's says in conversations, each begun anew."""
+    for talk in talks:
+        chat.turns.clear()
+        yield [chat.say(text) for text in talk]
+
+
+SAID = ("(() => { const chat = new Chat(model, tokenizer, given.longest); return given.talks.map(talk => { chat.begin();"
+        "return talk.map(text => tokenizer.decode(chat.say(text).answer)); }); })()")
+
+
+def test_the_bundled_bot_answers_the_same(node, bot):
+    """Some hundred questions of test dialogues, and what nobody asks it."""
+    talks = [[question for question, _ in turns] for turns in dialogues(read_bundled("test")[:22], seed=5)]
+    talks += [["</s><s>", "A text </s> with marks <s>.", "größer 👩‍👧 \u202e"], [text for talk in talks[:6] for text in talk]]
+    found = node(SAID, given(*bot, talks=talks, longest=60))
+    assert found == list(answers(Chat(*bot), talks)) and sum(map(len, talks)) > 100
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A bot with positions for 40 tokens."""
+    tokenizer = Tokenizer.train(["who is there", "nobody, really"] * 3, 280)
+    return speaker(vocab_size=280, max_positions=40), tokenizer
+
+
+def test_old_turns_are_forgotten_as_in_python(node, small):
+    talk = ["who is there", "nobody", "</s><s>nobody</s>", "really", "is there nobody", "who", "who is there, really"]
+    found, turns, error = node(
+        "(() => { const chat = new Chat(model, tokenizer, 10), said = given.talk.map(text => { const {answer} = chat.say(text);"
+        "return [tokenizer.decode(answer), chat.turns.length]; }); try { chat.say('who '.repeat(30)) } catch (error) {"
+        "return [said, chat.turns.map(turn => [...turn.question, ...turn.answer]), error.message] } })()",
+        given(*small, talk=talk))
+    chat = Chat(*small, longest=10)
+    assert found == [[chat.say(text), len(chat.turns)] for text in talk] and turns == chat.turns
+    assert {count for _, count in found} >= {1, 2}
+    tokens = len(small[1].encode("who " * 30)) + 1
+    assert error == f"The question has {tokens} tokens, and the model has positions for 29."
+
+
+@torch.no_grad()
+def test_where_the_words_of_an_answer_looked(node, small):
+    model, tokenizer = small
+    texts = ["who is there", "nobody", "really?"]
+    question, before, *_ = sides = [[*tokenizer.encode(text), 2] for text in texts]
+    sides[1:] = [[1, *before], sides[2]]
+    answer = [1, *tokenizer.encode("nobody there"), 2]
+    found = node("looksOf(model, tokenizer, given.sides, given.answer).map(heads => heads.map(rows => "
+                 "rows.map(row => [...row])))", given(model, tokenizer, sides=sides, answer=answer))
+    columns, count = [], 0
+    for text, begun in zip([*texts, "nobody there"], (0, 1, 0, 1), strict=True):
+        groups = words_and_groups(tokenizer, text)[1] + begun
+        columns += [*([count] * begun), *(groups + count).tolist()]
+        count += int(groups[-1]) + 1
+    ids, start = sum(sides, []) + answer, len(sum(sides, []))
+    with record_attention(model) as record:
+        model(torch.tensor([ids]))
+    rows = words_and_groups(tokenizer, "nobody there")[1]
+    for layer, ours in enumerate(found):
+        weights = record[f"decoder.layers.{layer}.self_attention"][0][0][:, start:-1]
+        expected = join_pieces(weights, rows, torch.tensor(columns))
+        ours = torch.tensor(ours)
+        torch.testing.assert_close(ours[:, 1:], expected, atol=1e-5, rtol=0)
+        assert ours[:, 0].abs().max() == 0  # nothing is written where the begin mark stands
+
+
 # Changes
 
 @torch.no_grad()
@@ -337,7 +451,7 @@ def test_invisible_signs_are_shown(node):
 
 def test_modules_are_small_and_join(node):
     """No function is over 30 lines, no line over 120 columns; joined, no name is defined twice."""
-    for name in MODULES:
+    for name in ALL:
         lines = (LIVE / f"{name}.mjs").read_text(encoding="utf8").splitlines()
         assert max(map(len, lines)) <= 120 and len(lines) < 330, name
         starts = [i for i, line in enumerate(lines)
@@ -346,7 +460,8 @@ def test_modules_are_small_and_join(node):
             indent = re.match(" *", lines[start])[0]
             end = next((i for i in range(start + 1, len(lines)) if lines[i] == f"{indent}}}"), start)
             assert end - start < 30, (name, lines[start])
-    joined = script()
-    assert not re.search(r"^(import|export)\b", joined, re.M)
-    names = re.findall(r"^(?:function|class|const) (\w+)", joined, re.M)
-    assert len(names) == len(set(names)) and "startPage" in names
+    for page in MODULES:
+        joined = script(page)
+        assert not re.search(r"^(import|export)\b", joined, re.M)
+        names = re.findall(r"^(?:function|class|const) (\w+)", joined, re.M)
+        assert len(names) == len(set(names)) and f"start{page.title()}" in names

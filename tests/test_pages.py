@@ -10,7 +10,10 @@ import pytest
 import torch
 
 from transformer import Transformer, TransformerConfig, load, translate, view
+from transformer.chat_page import view_chat
 from transformer.corpora import read_bundled
+from transformer.dialogues import EXAMPLES
+from transformer.language import LanguageConfig, LanguageModel
 from transformer.maps import KINDS, attention_maps
 from transformer.pages import LARGEST, View, as_thousandths, halves, names_of, why_still
 from transformer.pretrained import bundled_folder
@@ -137,3 +140,26 @@ def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(bundled):
     assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == shown.page
     assert re.search(r'sandbox="([^"]*)"', frame)[1] == "allow-scripts" and f"height: {shown.height}px" in frame
     assert "<html" not in repr(shown) and len(repr(shown)) < 100
+
+
+# The page that talks
+
+def test_the_page_of_the_bot_is_complete():
+    model, tokenizer = load(bundled_folder("chat"))
+    page = view_chat(model, tokenizer, EXAMPLES).page
+    data = data_of(page)
+    assert data["examples"] == list(EXAMPLES) and data["longest"] == 60
+    assert re.search(r'id="weights">(.*?)</script>', page)[1] == halves(model) and len(page.encode()) < 4_000_000
+    assert re.findall(r"https?:[^\"')\s]*", page) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"\bsrc=|@import|url\(|fetch\(|XMLHttpRequest|import\(|require\(|{{", page)
+    assert "default-src 'none'; script-src 'sha256-" in page and "unsafe" not in page
+
+
+def test_bots_that_no_page_can_hold(bundled):
+    sizes, tokenizer = dict(d_model=16, d_ff=16, N=1, h=2, max_positions=80), bundled[1]
+    with pytest.raises(ValueError, match="no page can hold this bot. This model has parts"):
+        view_chat(*bundled)
+    for changes, said in (({"prefix": True}, "no page can hold this bot. Its prompts see their ends."),
+                          ({"max_positions": 61}, "a prompt of 2 tokens and 60 to write after it need more")):
+        with pytest.raises(ValueError, match=said):
+            view_chat(LanguageModel(LanguageConfig(tokenizer.vocab_size, **{**sizes, **changes})), tokenizer)

@@ -243,7 +243,7 @@ WITH_OPTIONS = {  # commands, and options that they have or might have
                             "source_file", "device", "folder"]),
     "translate": (TRANSLATE, ["beam", "alpha", "n_best", "device", "folder"]),
     "attend": (ATTEND, ["output", "html", "folder"]),
-    "chat": (["chat"], ["temperature", "top_k", "top_p", "seed", "device", "folder"]),
+    "chat": (["chat"], ["temperature", "top_k", "top_p", "seed", "device", "folder", "html"]),
     "export": (["export", *RUN], ["output", "folder"]),
     "bench": (["bench", "T9"], ["clock", "device", "rounds"]),
     "variations": (["variations", "--rows", "Z"], ["seeds", "device", "folder", "workers"]),

@@ -204,16 +204,25 @@ class Talk:
     top_p: float = 1.0  # draw among the likeliest with this probability together
     seed: int = 2017  # of what is drawn
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+    # write one page of this name instead, for a browser: it holds the bot, which answers there with
+    # the likeliest words
+    html: Path | None = None
 
     def run(self) -> None:
         from transformer.language import Chat, Sampler
 
         draw, folder = Sampler(self.temperature, self.top_k, self.top_p), self.folder
+        if self.html is not None:
+            if self.temperature:
+                raise ValueError("the page of --html draws nothing: leave --temperature out")
+            prepare_folder(self.html.parent, "--html")
         folder = folder or bundled_folder("chat")
         model, tokenizer = load(folder, choose_device(self.device))
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
                              "language model (transformer train --family language)")
+        if self.html is not None:
+            return self.write_page(model, tokenizer)
         torch.manual_seed(self.seed)
         chat = Chat(model, tokenizer, draw)
         stream = standard_input()
@@ -228,6 +237,15 @@ class Talk:
                 if not prompt:
                     raise
                 print(error)
+
+
+    def write_page(self, model, tokenizer) -> None:
+        """The page of a bot; the bundled one knows some questions."""
+        from transformer.chat_page import view_chat
+        from transformer.dialogues import EXAMPLES
+
+        view_chat(model, tokenizer, () if self.folder else EXAMPLES).save(self.html)
+        print(self.html)
 
 
 def decoded(lines: Iterable[bytes]) -> Iterator[str]:

@@ -15,8 +15,10 @@ TRANSLATE = {"de": ("Translate into German: {}", "In German: {}"),
 WORDS = ("Which word is {}?", "What is {}?")
 PRONOUNS = ("Which word does {} mean?", "What does {} mean?")
 PRONOUN_FIRST = "Which word does {} mean here? {}"
-HELP = (f'ask "{TRANSLATE["de"][0].format("The cat lost its ball.")}", then "Which word is Katze?" '
-        'or "Which word does its mean?"')
+EXAMPLES = (TRANSLATE["de"][0].format("The cat lost its ball."), WORDS[0].format("Katze"),
+            PRONOUNS[0].format("its"), TRANSLATE["en"][1].format("Das Mädchen schläft."),
+            PRONOUN_FIRST.format("her", "The teacher near the dog has found her key."))
+HELP = 'ask "{}", then "{}" or "{}"'.format(*EXAMPLES)
 
 
 def sides(example: Example, into: str) -> tuple[str, str, dict[int, list[int]]]:

@@ -36,7 +36,8 @@ from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.weights import load_weights
 
 LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
-MODULES = ("tensors", "tokenizer", "model", "search", "words", "pictures", "panel", "page")
+SHARED = ("tensors", "tokenizer", "model", "search", "words", "pictures")
+MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialogue")}
 PARTS = (Embedding, Projection, FeedForward, LayerNorm, Residual, Layer, Stack, MultiHeadAttention,
          SinusoidalPositions, LearnedPositions, RotaryPositions, BitDropout, nn.Dropout, nn.Linear,
          nn.Identity, nn.ModuleList)
@@ -44,11 +45,14 @@ PARTS = (Embedding, Projection, FeedForward, LayerNorm, Residual, Layer, Stack, 
 
 # What the page holds
 
-def why_still(model) -> str:
-    """Why a page cannot compute what this model does; empty where it can."""
+def why_still(model, known: type = Transformer,
+              names: tuple = ("embed", "encode", "states", "start", "step")) -> str:
+    """Why a page cannot compute what this model does; empty where it can.
+
+    names: the methods that it must have from the class that the page knows.
+    """
     own, parts = type(model), list(model.modules())[1:]
-    methods = all(getattr(own, name, None) is getattr(Transformer, name)
-                  for name in ("embed", "encode", "states", "start", "step"))
+    methods = all(getattr(own, name, None) is getattr(known, name) for name in names)
     attends = {m.attend for m in parts if isinstance(m, MultiHeadAttention)}
     if not methods or not all(type(m) in PARTS for m in parts) or \
             not attends <= {scaled_dot_product_attention, kernel_attention}:
@@ -73,6 +77,12 @@ def merges_of(tokenizer) -> dict:
     return {"types": [bpe.id_to_token(i) for i in range(tokenizer.vocab_size)],
             "merges": [[bpe.token_to_id(piece) for piece in pair] for pair in pairs],
             "pad": tokenizer.pad_id, "bos": tokenizer.bos_id, "eos": tokenizer.eos_id}
+
+
+def engine_of(model, tokenizer) -> dict:
+    """What a page has to know of a model and its tokenizer, besides `halves`."""
+    shapes = [(name, list(p.shape)) for name, p in model.named_parameters()]
+    return {"config": asdict(model.config), "tensors": shapes, "tokenizer": merges_of(tokenizer)}
 
 
 def names_of(model) -> dict[str, str]:
@@ -120,27 +130,30 @@ def recorded(model, tokenizer, entries) -> list[dict]:
 
 # The page
 
-def script() -> str:
-    """The modules of live/ as one script."""
+def script(page: str = "page") -> str:
+    """The modules of live/ for a page, as one script."""
     folder = files("transformer").joinpath("live")
-    texts = [folder.joinpath(f"{name}.mjs").read_text(encoding="utf8") for name in MODULES]
+    texts = [folder.joinpath(f"{name}.mjs").read_text(encoding="utf8") for name in MODULES[page]]
     whole = re.sub(r"^import [^;]*;\n", "", "\n".join(texts), flags=re.MULTILINE)
     return re.sub(r"^export ", "", whole, flags=re.MULTILINE)
 
 
-def page_of(data: dict, weights: str = "") -> str:
-    """The HTML page, complete in itself, of what `page.mjs` wants to know and of `halves`."""
+def page_of(data: dict, weights: str = "", name: str = "page") -> str:
+    """An HTML page, complete in itself, of what its script wants to know and of `halves`.
+
+    name: "page" takes a model apart, "chat" talks.
+    """
     folder = files("transformer").joinpath("live")
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     parts = {
         "style": "\n" + folder.joinpath("page.css").read_text(encoding="utf8"),
-        "script": f"\n{script()}\nstartPage();\n",
+        "script": f"\n{script(name)}\nstart{name.title()}();\n",
         "data": text.replace("<", "\\u003c"),  # `</script>` in a sentence would end the script
         "weights": weights}
-    for name in ("style", "script"):
-        hashed = hashlib.sha256(parts[name].encode()).digest()
-        parts[f"hash of {name}"] = f"'sha256-{base64.b64encode(hashed).decode()}'"
-    page = folder.joinpath("page.html").read_text(encoding="utf8")
+    for part in ("style", "script"):
+        hashed = hashlib.sha256(parts[part].encode()).digest()
+        parts[f"hash of {part}"] = f"'sha256-{base64.b64encode(hashed).decode()}'"
+    page = folder.joinpath(f"{name}.html").read_text(encoding="utf8")
     return re.sub(r"\{\{(.*?)\}\}", lambda found: parts[found[1]], page)
 
 
@@ -190,6 +203,4 @@ def view(model, tokenizer, sentences) -> View:
     height = 900 + 28 * max(map(len, encoded))
     if still:
         return View(page_of({**data, "sentences": recorded(model, tokenizer, entries)}), height)
-    shapes = [(name, list(p.shape)) for name, p in model.named_parameters()]
-    data |= {"config": asdict(model.config), "tensors": shapes, "tokenizer": merges_of(tokenizer)}
-    return View(page_of(data, halves(model)), height)
+    return View(page_of(data | engine_of(model, tokenizer), halves(model)), height)
