@@ -252,6 +252,17 @@ def test_the_model_works_on_its_pages(site, browser, name):
         assert errors(browser) == []
 
 
+def test_the_bot_answers_on_its_page(site, browser):
+    browser, address = browser
+    browser.open(f"{address}/bot.html")
+    with browser.frame("iframe"):
+        while browser.run("document.querySelector('#examples button') === null"):
+            pass
+        browser.run("document.querySelector('#examples button').click(), text.value = 'cat', say.click()")
+        assert browser.run("document.querySelectorAll('#log .bot .text').length") == 2
+    assert errors(browser) == []
+
+
 # The tools
 
 def test_docstrings_are_taken_literally():

@@ -146,6 +146,7 @@ def title_of(notebook):
 LOOK_UP = """**Look up**
 
 - [The model in a page](live.md): translate, look into heads, change them
+- [A language model to talk with](bot.md): the chat bot of notebook 21
 - [Readers' questions](questions.md): each with the place where a cell measures the answer
 - [Results](results.md): every run that is kept, with its command and its hardware
 - [Ways to use it](use.md): read, run in Colab, import; the command line
@@ -164,6 +165,17 @@ of English and German: other words come apart, and their translations are guesse
 LIVE_FRAME = ('<iframe class="live" src="{page}" title="The model in a page" '
               'sandbox="allow-scripts"></iframe>\n')
 LIVE_PAGE = "_static/live.html"
+BOT = """# A language model to talk with
+
+The chat bot of [notebook 21](notebooks/21_language.ipynb) answers in your browser, and nothing
+leaves it. It has read dialogues of a few forms about the sentences of a small grammar: it
+translates them both ways, and says which word means what. To a question of another form it says
+something, too. <a href="_static/bot.html">The page alone</a> can be saved and opened without a
+network.
+
+"""
+BOT_FRAME = LIVE_FRAME.replace('"live"', '"live bot"').replace("The model in a page", "A chat bot")
+BOT_PAGE = "_static/bot.html"
 QUESTIONS = """# Readers' questions
 
 People who read the paper for the first time ask these questions. Each link leads to the place in a
@@ -211,7 +223,8 @@ def front_page(url):
         inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
     trees.insert(0, tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"))
-    pages = ["live", "questions", "results", "use", "deviations", "contributing", "api/index"]
+    pages = ["live", "bot", "questions", "results", "use", "deviations", "contributing",
+             "api/index"]
     trees.append(tree(pages, ":hidden:", ":caption: Look up"))
     return "\n\n".join([*lines, "## Six results", parts["Six results"], LOOK_UP, *trees])
 
@@ -283,6 +296,16 @@ def live_page(path):
     view(*load(), sum(known, [])).save(path)
 
 
+def bot_page(path):
+    """Write the page that holds the bundled chat bot."""
+    from transformer import load
+    from transformer.chat_page import view_chat
+    from transformer.dialogues import EXAMPLES
+    from transformer.pretrained import bundled_folder
+
+    view_chat(*load(bundled_folder("chat")), EXAMPLES).save(path)
+
+
 # Hooks of conf.py
 
 def notebook_for_site(source, stem, folder, url):
@@ -331,6 +354,7 @@ def stage(source):
     use = f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
     pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
              **route_pages(), "live": LIVE + LIVE_FRAME.format(page=LIVE_PAGE),
+             "bot": BOT + BOT_FRAME.format(page=BOT_PAGE),
              "use": "# Three ways to use it\n\n" + relink(use, "", url),
              "deviations": document("DEVIATIONS.md", url),
              "contributing": document("CONTRIBUTING.md", url),
@@ -355,6 +379,7 @@ def build(folder):
     places = [HERE, "-d", folder / "doctrees", folder / "source", folder / "html"]
     status = build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)])
     live_page(folder / "html" / LIVE_PAGE)
+    bot_page(folder / "html" / BOT_PAGE)
     return status
 
 
