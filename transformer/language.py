@@ -596,7 +596,7 @@ class Chat:
 # Fewer of the bot's translations are exact than of the encoder-decoder's. It learns two directions and the questions besides, and was trained for fewer updates; what the difference
 # comes from, these two runs do not separate ([chat.md](../data/runs/chat.md) tells how it was trained).
 #
-# The same bot answers on the command line: `transformer chat`. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
+# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
 
 # %% [markdown]
 # What makes the large chat bots more useful is not in this recipe. They are first trained to go on with very much text, so that dialogues need to teach
