@@ -114,9 +114,10 @@ export class Page {
   // Give the weight that is chosen in a panel another value.
   turn(panel, share) {
     const {kind, layer, head} = this.choice, {row, column} = panel, {rows, columns} = panel.result.sides[kind];
-    const where = `${kind} ${layer + 1}.${head + 1}: ${shown(rows.words[row])}`;
+    const where = `${kind} ${layer + 1}.${head + 1}`;
+    const words = `${shown(rows.words[row])} on ${shown(columns.words[column])}`;
     const others = this.edits.filter(edit => edit.panel !== panel || edit.where !== where || edit.row !== row);
-    const name = `${where} on ${shown(columns.words[column])} ${Math.round(100 * share)} %`;
+    const name = `${where}: ${words} ${Math.round(100 * share)} %`;
     this.setEdits([...others, {panel, kind, layer, head, share, row, where, name, rows: tokensOf(rows, row),
                                columns: tokensOf(columns, column)}]);
   }

@@ -1,12 +1,15 @@
 // One sentence: its box (text, translation, steps) and its figure (a picture of attention, and the weight that is
 // changed). What both sentences share stands in page.mjs.
-import {drawHeads, drawLines, drawMatrix, element, layHeads, layLines, layMatrix, percent, sentenceOf, shown, writeWords}
-  from "./pictures.mjs";
+import {drawHeads, drawLines, drawMatrix, element, layHeads, layLines, layMatrix, percent, sentenceOf, shown,
+        writeWords} from "./pictures.mjs";
 import {placesOf} from "./tokenizer.mjs";
 import {goldLinks, isThere, matched, verdicts, weightsOf} from "./words.mjs";
 
 const PAUSE = 900;          // milliseconds between two steps while playing
 const WAIT = 150;           // milliseconds without a key before what was typed is translated
+
+const DRAG = 120;           // pixels up or down that change a weight by 100 %
+const PRESS = 4;            // pixels before a press becomes a drag
 
 // Write a text, with the words marked that another text has not; what is written is not read out again.
 export function writeMarked(root, text, other, name) {
@@ -49,7 +52,9 @@ export class Panel {
     previous.addEventListener("click", () => this.goTo(this.now - 1));
     next.addEventListener("click", () => this.goTo(this.now + 1));
     play.addEventListener("click", () => this.play());
-    picture.addEventListener("pointermove", event => event.pointerType === "mouse" && this.onPoint(event.target));
+    picture.addEventListener("pointermove", event => this.onMove(event));
+    picture.addEventListener("pointerdown", event => this.onGrab(event));
+    for (const kind of ["pointerup", "pointercancel"]) picture.addEventListener(kind, () => { this.grabbed = null; });
     picture.addEventListener("pointerleave", () => this.onPoint(null));
     picture.addEventListener("focusin", event => this.choose(event.target));
     picture.addEventListener("click", event => this.onClick(event.target));
@@ -156,6 +161,36 @@ export class Panel {
     if (JSON.stringify(place) === JSON.stringify(this.point)) return;
     this.point = place;
     this.draw();
+  }
+
+  onMove(event) {
+    if (!event.buttons) this.grabbed = null;
+    if (this.grabbed) this.onDrag(event);
+    else if (event.pointerType === "mouse") this.onPoint(event.target);
+  }
+
+  // A cell of the matrix can be dragged where its weight can be changed. A finger drags the cell that is chosen;
+  // elsewhere it scrolls.
+  onGrab({target, pointerType, button, clientY}) {
+    const {kind, layer, head} = this.page.choice, {row, column} = this.placeOf(target) ?? {};
+    if (row === undefined || column === undefined || !target.closest("td") || button) return;
+    if (!this.page.engine || head === "mean") return;
+    if (pointerType !== "mouse" && (row !== this.row || column !== this.column)) return;
+    const weight = weightsOf(this.result.maps.raw, kind, layer, head)[row][column];
+    this.grabbed = {target, y: clientY, weight, share: null};
+  }
+
+  onDrag({pointerId, clientY}) {
+    const {grabbed} = this, way = grabbed.y - clientY;
+    if (grabbed.share === null) {
+      if (Math.abs(way) < PRESS) return;
+      this.parts.picture.setPointerCapture(pointerId);
+      this.choose(grabbed.target);
+    }
+    const share = Math.round(100 * Math.min(Math.max(grabbed.weight + way / DRAG, 0), 1)) / 100;
+    if (share === grabbed.share) return;
+    grabbed.share = share;
+    this.page.turn(this, share);
   }
 
   choose(target) {
