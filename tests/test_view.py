@@ -318,10 +318,40 @@ def test_in_a_notebook_the_frame_has_the_same_page(browser, model, tmp_path):
     assert browser.complaints == []
 
 
+CELL = "document.querySelector('[data-row=\"{}\"][data-column=\"{}\"]')"
+
+
+def middle(browser, target):
+    return browser.run(f"(() => {{ {target}.scrollIntoView({{block: 'center'}}); const box = {target}.getBoundingClientRect();"
+                       "return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+
+
+def test_a_weight_is_dragged_in_its_cell(page, model):
+    browser, (before,) = page(view(*model, CAT)), translate(*model, [CAT])
+    head(browser, "encoder", 0, 2, "matrix")
+    words = CAT.replace(".", " .").split()
+    cell = CELL.format(words.index("its"), words.index("dog"))
+    x, y = middle(browser, cell)
+    for kind, up in (("Pressed", 0), ("Moved", 2), ("Moved", 30), ("Moved", 150), ("Released", 150)):
+        browser.send("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y - up, button="left", clickCount=1)
+    browser.send("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    assert text_of(browser, "output") == before.replace("ihren", "seinen") != before
+    assert browser.run("document.querySelector('#edits').textContent") == "encoder 1.3: its on dog 100 % ✕"
+    assert browser.run(f"{cell}.getAttribute('aria-selected')") == "true" and text_of(browser, "value") == "100 %"
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=True)
+    x, y = middle(browser, cell)
+    moves = [("Start", 0), *(("Move", down) for down in (10, 60, 96)), ("End", None)]
+    for kind, down in moves:
+        browser.send("Input.dispatchTouchEvent", type=f"touch{kind}", touchPoints=[] if down is None else [dict(x=x, y=y + down)])
+    assert browser.run("document.querySelector('#edits').textContent") == "encoder 1.3: its on dog 20 % ✕"
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=False)
+    head(browser, "encoder", 0, "mean", "matrix")
+    assert browser.run("edits.children.length") == 1
+
+
 def touch(browser, target):
     """Touch the middle of an element, given as JavaScript."""
-    place = browser.run(f"(() => {{ const target = {target}; target.scrollIntoView(); const box = target.getBoundingClientRect();"
-                        "return [box.x + box.width / 2, box.y + box.height / 2]; })()")
+    place = middle(browser, target)
     for kind, points in (("touchStart", [dict(x=place[0], y=place[1])]), ("touchEnd", [])):
         browser.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
     browser.run("new Promise(done => setTimeout(done, 300))")
@@ -402,6 +432,20 @@ def test_a_conversation_keeps_its_turns(page, bot):
     assert len(said(browser)) == 1
 
 
+def test_in_a_notebook_the_bot_answers_in_its_frame(browser, small, tmp_path):
+    """In a frame that may run scripts and nothing else, as it may send no forms."""
+    (model, tokenizer), shown = small
+    (tmp_path / "cell.html").write_text(f"<!doctype html>{shown._repr_html_()}", encoding="utf8")
+    browser.complaints.clear()
+    browser.open(tmp_path / "cell.html")
+    with browser.frame("iframe"):
+        while browser.run("document.querySelector('#examples button') === null"):
+            pass
+        browser.run("text.value = 'its cat', say.click()")
+        assert said(browser) == [shown_of(Chat(model, tokenizer, longest=20).say("its cat"))]
+    assert browser.complaints == []
+
+
 def test_turns_that_do_not_fit_are_forgotten(page, small):
     (model, tokenizer), shown = small
     browser, chat, texts = page(shown), Chat(model, tokenizer, longest=20), ["its cat", "a dog", "the cat", "no dog"]
@@ -463,8 +507,8 @@ def test_a_conversation_moves_nothing(page, bot, width):
     before = browser.run(places)
     for number in range(len(EXAMPLES)):
         browser.run(f"document.querySelectorAll('#examples button')[{number}].click()")
-    browser.run(f"{button(0, 1)}.click()")
-    assert browser.run(places) == before and browser.run("document.documentElement.scrollWidth") <= width
+    browser.run(f"{button(0, 1)}.click(), text.value = 'word '.repeat(600), say.click()")
+    assert browser.run("error.textContent") and browser.run(places) == before and browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run("log.scrollHeight > log.clientHeight")
     nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "combobox", "textbox", "list", "group"}

@@ -65,6 +65,7 @@ export class Dialogue {
       $("error").textContent = "";
     } catch (problem) {
       $("error").textContent = problem.message;
+      $("time").textContent = "";
       return false;
     }
     this.chosen = null;
