@@ -474,10 +474,11 @@ def encode_pairs(
     tokenizer: Tokenizer, pairs: list[tuple[str, str]]
 ) -> list[tuple[list[int], list[int]]]:
     """[(source ids with end mark, target ids with begin and end marks), ...]"""
-    sources, targets = map(tokenizer.encode_all, sides_of(pairs))
+    sources, targets = sides_of(pairs)
+    of_targets = getattr(tokenizer, "of_targets", tokenizer)  # one of its own (25)
     begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
-    return [(source + end, begin + target + end)
-            for source, target in zip(sources, targets)]
+    encoded = zip(tokenizer.encode_all(sources), of_targets.encode_all(targets))
+    return [(source + end, begin + target + end) for source, target in encoded]
 
 
 def pad(rows: list, pad_id: int) -> torch.Tensor:

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.checks import check_ids, check_room, check_sampling
 from transformer.decoding import KeyValueCache
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Embedding
 from transformer.feed_forward import FeedForward
 from transformer.hardware import attention_flops
 from transformer.model import (
@@ -81,9 +81,9 @@ class OneStack(nn.Module):
         super().__init__()
         self.config = c = config
         self.embedding = Embedding(c.vocab_size, c.d_model)
-        self.output = Projection(self.embedding)
+        self.output = parts.output(self.embedding)
         if not c.tie_embeddings:
-            self.output = Projection(Embedding(c.vocab_size, c.d_model))
+            self.output = parts.output(Embedding(c.vocab_size, c.d_model))
         add = parts.positions or POSITIONS.get(c.positions)
         self.positions = add(c.max_positions, c.d_model) if add else None
         self.dropout = parts.dropout(c.P_drop)

@@ -106,7 +106,8 @@ def attention_maps(model, tokenizer, pairs) -> list:
                          "choose some, or go through them with `all_maps`")
     layers, found = weights_by_kind(model, tokenizer, pairs), []
     for i, pair in enumerate(pairs):
-        sides = (words_and_groups(tokenizer, text) for text in pair)
+        both = tokenizer, getattr(tokenizer, "of_targets", tokenizer)
+        sides = map(words_and_groups, both, pair)
         of_pair = {kind: weights[i] for kind, weights in layers.items()}  # (N, h, rows, columns)
         found.append(maps_of_pair(of_pair, *sides))
     return found

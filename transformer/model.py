@@ -158,6 +158,7 @@ class Parts:
     dropout: Callable = nn.Dropout  # (P_drop)
     residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
     positions: Callable | None = None  # (max_positions, d_model); None: config decides
+    output: Callable = Projection  # (an `Embedding`), whose matrix it shares
 
 
 # %%
@@ -241,10 +242,10 @@ class Transformer(EncoderDecoder):
         self.config = c = config
         self.embedding = Embedding(c.vocab_size, c.d_model)
         self.target_embedding = self.embedding
-        self.output = Projection(self.embedding)
+        self.output = parts.output(self.embedding)
         if not c.tie_embeddings:
             self.target_embedding = Embedding(c.vocab_size, c.d_model)
-            self.output = Projection(Embedding(c.vocab_size, c.d_model))
+            self.output = parts.output(Embedding(c.vocab_size, c.d_model))
         self.positions = None  # as with rotary positions, which are inside attention
         add = parts.positions or POSITIONS.get(c.positions)
         if add is not None:

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 
 
 def autocast_off(device):
@@ -22,14 +23,16 @@ def autocast_off(device):
 
 @dataclass(frozen=True)
 class ChunkedLoss:
-    """`SmoothedLoss` of notebook 13, some rows of logits at a time; the output layer has no
-    bias."""
+    """`SmoothedLoss` of notebook 13, some rows of logits at a time."""
 
     epsilon: float = 0.1
     pad_id: int = 0
 
     def __call__(self, output, x, gold):
-        return projected_loss(x, output.weight, gold, self.epsilon, self.pad_id)
+        E, bias = output.weight, getattr(output, "bias", None)
+        if bias is not None:  # one more column of the matrix, with ones to multiply
+            E, x = torch.cat([E, bias[:, None]], dim=1), F.pad(x, (0, 1), value=1.0)
+        return projected_loss(x, E, gold, self.epsilon, self.pad_id)
 
 
 def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
