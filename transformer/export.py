@@ -22,6 +22,13 @@ def put(spec, linear) -> None:
         spec.bias = numbers_of(linear.bias)
 
 
+def put_all(spec, linears: list) -> None:
+    """Lay several linear layers, one below the other, into a part of CTranslate2's model."""
+    spec.weight = numbers_of(torch.cat([linear.weight for linear in linears]))
+    if linears[0].bias is not None:
+        spec.bias = numbers_of(torch.cat([linear.bias for linear in linears]))
+
+
 def put_norm(spec, norm) -> None:
     """Lay a `LayerNorm`'s gain and bias into a part of CTranslate2's model."""
     spec.gamma = numbers_of(norm.gain)
@@ -32,12 +39,12 @@ def put_attention(spec, attention, norm) -> None:
     """One attention sub-layer: W_Q, W_K and W_V as one matrix; over the memory W_Q alone, W_K and
     W_V as one.
     """
-    matrices = [linear.weight for linear in (attention.W_Q, attention.W_K, attention.W_V)]
+    readers = [attention.W_Q, attention.W_K, attention.W_V]
     if len(spec.linear) == 2:
-        spec.linear[0].weight = numbers_of(torch.cat(matrices))
+        put_all(spec.linear[0], readers)
     else:
         put(spec.linear[0], attention.W_Q)
-        spec.linear[1].weight = numbers_of(torch.cat(matrices[1:]))
+        put_all(spec.linear[1], readers[1:])
     put(spec.linear[-1], attention.W_O)
     put_norm(spec.layer_norm, norm)
 
@@ -56,7 +63,7 @@ def put_layer(spec, layer) -> None:
 def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
     kind, c = kind_of(model), model.config
-    if kind != "transformer":
+    if kind not in ("transformer", "marian"):
         raise ValueError("CTranslate2 knows the Transformer only, and this is a model of the kind "
                          f"{kind}: it cannot be exported")
     if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
@@ -76,8 +83,9 @@ def ctranslate2_spec(model, names: list[str]):
 
     check_exportable(model)
     c = model.config
-    spec = TransformerSpec.from_config(
-        c.N, c.h, pre_norm=c.norm_first, activation=common_spec.Activation.RELU)
+    activation = {"relu": common_spec.Activation.RELU, "silu": common_spec.Activation.SWISH,
+                  "gelu": common_spec.Activation.GELU}[getattr(c, "activation", "relu")]
+    spec = TransformerSpec.from_config(c.N, c.h, pre_norm=c.norm_first, activation=activation)
     for side, stack in ((spec.encoder, model.encoder), (spec.decoder, model.decoder)):
         side.position_encodings.encodings = numbers_of(model.positions.table)
         for part, layer in zip(side.layer, stack.layers):
@@ -128,6 +136,8 @@ def export_ctranslate2(model, names: list[str], folder: Path) -> None:
 
 def type_names(tokenizer) -> list[str]:
     """The name of each token id of a tokenizer, as CTranslate2 wants them."""
+    if hasattr(tokenizer, "types"):  # pieces of a Marian folder
+        return tokenizer.types
     return [tokenizer.bpe.id_to_token(i) for i in range(tokenizer.vocab_size)]
 
 
