@@ -1,4 +1,5 @@
-"""The command line: train, evaluate, translate, chat, attend, variations, bench, export, demo."""
+"""The command line: train, evaluate, translate, chat, attend, variations, bench, export, import,
+demo."""
 
 import errno
 import json
@@ -23,7 +24,7 @@ from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
 from transformer.options import changed, given, options_of
-from transformer.pretrained import bundled_folder, load
+from transformer.pretrained import bundled_folder, load, save
 from transformer.protocol import KINDS, kind_named, kind_of
 from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
@@ -31,6 +32,7 @@ from transformer.scoring import Scoring, score
 from transformer.search import chosen
 from transformer.stream import answers, lines_of, standard_input, text_of
 from transformer.training import TrainingConfig
+from transformer.weights import count_parameters
 
 
 def words() -> str:
@@ -396,9 +398,30 @@ class Export:
               "(`translate_there`)")
 
 
+@dataclass
+class Import:
+    """Turn a folder of the library transformers, with a Marian or a GPT-2 model, into a folder of
+    this package."""
+
+    source: tyro.conf.Positional[Path]  # the folder that was downloaded
+    output: Path = Path("runs/imported")  # the new folder, for --folder of the other commands
+
+    def run(self) -> None:
+        from transformer.imported import import_folder
+
+        if self.output.exists() and any(self.output.iterdir()):
+            raise FileExistsError(f"{self.output} is there already: name a folder that is not")
+        found = import_folder(self.source)
+        prepare_folder(self.output, "--output")
+        save(found.model, self.output, found.tokenizer)
+        print(f"{found.used} tensors became {count_parameters(found.model):,} parameters; ignored: "
+              f"{', '.join(found.ignored) or 'none'}")
+        print(f"{self.output} holds a model of the kind {kind_of(found.model)}")
+
+
 COMMANDS = {
     "train": Train, "evaluate": Evaluate, "translate": Translate, "chat": Talk, "attend": Attend,
-    "variations": Variations, "bench": Speed, "export": Export, "demo": Demo,
+    "variations": Variations, "bench": Speed, "export": Export, "import": Import, "demo": Demo,
 }
 
 

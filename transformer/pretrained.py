@@ -9,6 +9,7 @@ import shlex
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ from torch import nn
 from transformer.checks import check_search
 from transformer.data import PRE_TOKEN, Tokenizer
 from transformer.files import data_folder, existing, read_json, write_file, write_json
-from transformer.protocol import About, about, build, kind_named, kind_of
+from transformer.protocol import TOKENIZERS, About, about, build, found, kind_named, kind_of
 from transformer.weights import (
     check_fit,
     count_parameters,
@@ -118,13 +119,27 @@ def load_model(folder: Path, **parts) -> nn.Module:
     return model.eval()
 
 
+def tokenizer_class(path: Path) -> Any:
+    """The class of the tokenizer in a file, by what the file says it is."""
+    try:
+        kind = read_json(existing(path, "a model's folder needs the tokenizer it was trained with")
+                         ).get("kind", "bytes")
+        return found(TOKENIZERS[kind])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a tokenizer ({error}): copy it again from the trained "
+                         "model") from None
+
+
 def load_tokenizer(folder: Path, config) -> Tokenizer:
     """The tokenizer in a model's folder; ValueError where it is another model's."""
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    path = folder / "tokenizer.json"
+    tokenizer = tokenizer_class(path).load(path)
     if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(
             f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
             f"{config.vocab_size}: use the tokenizer that was saved with this model")
+    if not isinstance(tokenizer, Tokenizer):  # made here from a file's pieces
+        return tokenizer
     rest = {name: part for name, part in json.loads(tokenizer.bpe.to_str()).items()
             if name not in ("model", "added_tokens")}
     expressions = re.findall(r'"Regex": ("(?:[^"\\]|\\.)*")', json.dumps(rest))

@@ -91,6 +91,13 @@ register("recurrence", "transformer.recurrence:RecurrentEncoderDecoder",
 register("convolution", "transformer.convolution:ConvolutionalEncoderDecoder",
          "transformer.convolution:ConvolutionConfig")
 register("language", "transformer.language:LanguageModel", "transformer.language:LanguageConfig")
+register("marian", "transformer.imported:marian", "transformer.imported:MarianConfig")
+register("gpt2", "transformer.imported:gpt2", "transformer.imported:GPT2Config")
+
+# what a tokenizer.json says it is, and the class that reads it; one that says nothing is the first
+TOKENIZERS: dict[str, type | str] = {
+    "bytes": "transformer.data:Tokenizer", "marian": "transformer.pieces:SentencePieces",
+    "gpt2": "transformer.pieces:GPT2Pieces"}
 
 
 def found(name: type | str) -> type:

@@ -66,6 +66,17 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict]:
     return tensors, metadata
 
 
+def weights_in(folder: Path) -> Path:
+    """The safetensors file of a folder of the library transformers; ValueError where there is only
+    a pickle, FileNotFoundError where there is nothing."""
+    path, pickles = folder / "model.safetensors", sorted(folder.glob("pytorch_model*.bin"))
+    if pickles and not path.is_file():
+        raise ValueError(f"{pickles[0]} is a pickle, which can run programs and is not opened "
+                         "here: where you trust it, from_pretrained(FOLDER).save_pretrained(NEW) "
+                         "of the library transformers writes NEW/model.safetensors")
+    return existing(path, "weights are imported from one whole safetensors file")
+
+
 def metadata_of(path: Path) -> dict:
     """What a safetensors file says of its tensors, without reading them."""
     from safetensors import safe_open
