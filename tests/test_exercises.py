@@ -83,6 +83,9 @@ MISTAKES = {
     "bits_a_character": (" / math.log(2)", ""),
     "rank": ("reverse=True", "reverse=False"),
     "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
+    "by_turns": ("[sines, cosines]", "[cosines, sines]"),
+    "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
+    "rescaled": ("bias * root", "bias"),
     "share_better": ("right / written", "right"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
