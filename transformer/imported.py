@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/25_imported.ipynb)
 #
-# Thousands of Transformers can be downloaded. This notebook takes two kinds of their folders apart: that of Marian, in which the University of Helsinki publishes translators for over a thousand pairs of
-# languages (Tiedemann and Thottingal, 2020), and that of GPT-2 (Radford et al., 2019). Their numbers go into the classes of this book, and the outputs have to be those of the library `transformers`, for which
+# Thousands of Transformers can be downloaded. This notebook takes two kinds of their folders apart: that of Marian, in which the University of Helsinki publishes translators between many pairs of
+# languages, over a thousand of them (Tiedemann and Thottingal, 2020), and that of GPT-2 (Radford et al., 2019). Their numbers go into the classes of this book, and the outputs have to be those of the library `transformers`, for which
 # the folders are made. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes one of them a folder for `transformer translate`. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -127,7 +127,8 @@ def marian(config: MarianConfig, parts: Parts | None = None) -> Transformer:
 # paper, helsinki = TransformerConfig(58_101), MarianConfig(58_101)
 # few, many = parameters_of(paper), parameters_of(helsinki)
 # print(f"the paper's base with 58,101 types: {few / 1e6:.2f} million parameters")
-# print(f"the same with Marian's parts:      {many / 1e6:.2f} million, {many - few:,} more")
+# print(f"the same with Marian's parts:      {many / 1e6:.2f} million, "
+#       f"{many - few:,} more")
 # assert many - few == 58_101 + 6 * 3 * 4 * 512
 
 # %% [markdown]
@@ -218,7 +219,8 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     cut.pre_tokenizer = pre_tokenizers.Metaspace()
 #     cut.train_from_iterator(
 #         sentences, trainers.UnigramTrainer(vocab_size=types, show_progress=False))
-#     return [(piece, score) for piece, score in json.loads(cut.to_str())["model"]["vocab"]]
+#     found = json.loads(cut.to_str())["model"]["vocab"]
+#     return sorted(found)
 #
 # folder = Path(tempfile.mkdtemp(), "opus")
 # folder.mkdir()
@@ -226,11 +228,12 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # vocabulary = {"</s>": 0, "<unk>": 1}
 # for side, sentences in zip(("source", "target"), zip(*pairs)):
 #     pieces = learned_pieces(sentences, 300)
-#     content = b"".join(field(1, field(1, piece.encode()) + b"\x15" + struct.pack("<f", s))
-#                        for piece, s in pieces)
+#     content = b""
+#     for piece, score in pieces:
+#         number = bytes([2 << 3 | 5]) + struct.pack("<f", score)  # field 2: a float32
+#         content += field(1, field(1, piece.encode()) + number)
+#         vocabulary.setdefault(piece, len(vocabulary))
 #     (folder / f"{side}.spm").write_bytes(content)
-#     vocabulary |= {piece: len(vocabulary) + i for i, (piece, _) in enumerate(
-#         [p for p in pieces if p[0] not in vocabulary])}
 
 # %% tags=["active-ipynb"]
 # vocabulary["<pad>"] = len(vocabulary)
@@ -277,7 +280,8 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 # %% tags=["active-ipynb"]
 # paper = sinusoids(60, 32)
 # halves = torch.cat([paper[:, 0::2], paper[:, 1::2]], dim=1)
-# places, positions = ([n if n % 8 == 0 else "" for n in range(size)] for size in (32, 60))
+# places, positions = ([n if n % 8 == 0 else "" for n in range(size)]
+#                      for size in (32, 60))
 # panels = [("Marian: sines, then cosines", halves, places, positions),
 #           ("the paper: sine and cosine by turns", paper, places, positions)]
 # labels = ("place in the vector", "position")
@@ -286,6 +290,8 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 # print("their table with its columns in another order is ours")
 
 # %% [markdown]
+# On the left the sines come first and the cosines behind them; on the right they alternate, and the slow ones show as stripes.
+#
 # Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. The places of a
 # vector have no order of their own: if the same two places change in every vector, and in every matrix the columns that read them and the rows that write them, all products stay what they were. What is inside the heads
 # and inside the networks stays as it is. Matrices that read a vector get their columns in our order, all others their rows; `marian_change` knows which is which by the name. A small check:
@@ -372,7 +378,7 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
 
 # %% [markdown]
 # **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
-# too small by that factor. The last norm before them has a gain and a bias of its own, and both can be multiplied by $\sqrt{d_{model}}$: $(\sqrt{d}\, g \odot z + \sqrt{d}\, b)\, (E/\sqrt{d})^\top = (g \odot z + b)\, E^\top$.
+# too small by that factor. The last norm before them has a gain and a bias of its own, and both can be multiplied by $\sqrt{d_{model}}$ (in a Marian model without the scale that is the last norm of the decoder): $(\sqrt{d}\, g \odot z + \sqrt{d}\, b)\, (E/\sqrt{d})^\top = (g \odot z + b)\, E^\top$.
 
 
 # %%
@@ -395,8 +401,8 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
 # %% [markdown]
 # ## What is refused
 #
-# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. All that would be other models than this one, and a model
-# that is nearly right translates nearly well, which is worse than none. Each gets a sentence:
+# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. All these would be other models than ours, and one that was built
+# without its parts would write something else without a warning. So each is refused with a sentence:
 
 
 # %%
@@ -443,15 +449,16 @@ def marian_config(said: dict) -> MarianConfig:
         eos_id=said["eos_token_id"], activation=activation)
 
 # %% tags=["active-ipynb"]
-# others = ({"normalize_before": True}, {"normalize_embedding": True}, {"decoder_layers": 1},
-#           {"share_encoder_decoder_embeddings": False}, {"activation_function": "selu"})
+# others = ({"normalize_before": True}, {"normalize_embedding": True},
+#           {"share_encoder_decoder_embeddings": False}, {"decoder_layers": 1},
+#           {"activation_function": "selu"})
 # for other in others:
 #     try:
 #         marian_config({**said, **other})
 #         raise AssertionError(other)
 #     except ValueError as error:
 #         print(error)
-# print(marian_config(said).activation, marian_config(said).max_positions)
+# print("and this one is taken:", marian_config(said).activation)
 
 # %% [markdown]
 # What is left is to put the steps together: configuration, the shared matrix, the table, the marks, the scale.
@@ -477,9 +484,10 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 # where = folder / "model.safetensors"
 # found, ignored = from_marian(marian_config(said), said, tensors, where)
 # own = dict(marian(marian_config(said)).named_parameters())
-# assert {name: t.shape for name, t in found.items()} == {n: p.shape for n, p in own.items()}
+# assert found.keys() == own.keys()
 # print(f"{len(tensors)} tensors became {len(found)}, {len(ignored)} ignored")
-# for wrong in ({"model.more.weight": torch.ones(3)}, {"lm_head.weight": torch.ones(V, d)}):
+# wrongs = {"model.more.weight": torch.ones(3)}, {"lm_head.weight": torch.ones(V, d)}
+# for wrong in wrongs:
 #     try:
 #         from_marian(marian_config(said), said, {**tensors, **wrong}, Path("the file"))
 #         raise AssertionError(wrong)
@@ -581,7 +589,8 @@ def from_gpt2(c: GPT2Config, said: dict, tensors: dict[str, Tensor],
 # names = [f"W_{name}.weight" for name in "QKV"]
 # three = gpt2_change(names, W)
 # together = torch.cat([x @ W_own.T for W_own in three], dim=1)
-# print(f"three products side by side, and one: {(together - x @ W).abs().max():.0e} apart")
+# apart = (together - x @ W).abs().max()
+# print(f"three products side by side, and one: {apart:.0e} apart")
 # assert torch.allclose(together, x @ W, atol=1e-4)
 
 # %% [markdown]
@@ -677,7 +686,7 @@ def import_folder(folder: Path | str) -> Imported:
 # def checked(compare, *arguments):
 #     """Run a comparison with `transformers`, or say why not."""
 #     if not HAS_TRANSFORMERS:
-#         return print("the library transformers is not installed: nothing to compare with")
+#         return print("transformers is not installed: nothing to compare with")
 #     with torch.no_grad(), warnings.catch_warnings():
 #         warnings.simplefilter("ignore")
 #         from transformers.utils import logging
@@ -709,7 +718,8 @@ def import_folder(folder: Path | str) -> Imported:
 #             "n_head": 4, "n_positions": 64, "activation_function": "gelu_new",
 #             "bos_token_id": 256, "eos_token_id": 256}
 # (small / "config.json").write_text(json.dumps(settings))
-# shapes = {"wte.weight": (257, d), "wpe.weight": (64, d), "ln_f.weight": d, "ln_f.bias": d}
+# shapes = {"wte.weight": (257, d), "wpe.weight": (64, d)}
+# shapes |= {"ln_f.weight": d, "ln_f.bias": d}
 # for n in range(N):
 #     for name, sizes in {"attn.c_attn": (d, 3 * d), "attn.c_proj": (d, d),
 #                         "mlp.c_fc": (d, 4 * d), "mlp.c_proj": (4 * d, d)}.items():
@@ -746,18 +756,19 @@ def import_folder(folder: Path | str) -> Imported:
 # save(found.model, folder.parent / "ours", found.tokenizer)
 # model, tokenizer = load(folder.parent / "ours")
 # print("random weights translate it as:", translate(model, tokenizer, [pair[0]])[0][:60])
-# assert all(torch.equal(a, b) for a, b in zip(model.parameters(), found.model.parameters()))
+# both = zip(model.parameters(), found.model.parameters())
+# assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model it reads like this. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
 # pip install transformers sentencepiece huggingface_hub
 # hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de
 # transformer import opus-mt-en-de --output runs/opus
-# transformer translate "The animal didn't cross the street because it was too tired." --folder runs/opus
+# transformer translate "The old cat behind the school has lost its ball." --folder runs/opus
 # transformer evaluate --corpus wmt14 --folder runs/opus
-# transformer attend "The animal didn't cross the street." --folder runs/opus
+# transformer attend "The old cat has lost its ball." --folder runs/opus
 # transformer export --folder runs/opus --output opus.ct2
 # ```
 
@@ -770,6 +781,8 @@ def import_folder(folder: Path | str) -> Imported:
 # transformer import opus --output runs/opus
 # ```
 #
+# These lines could not be run here. GPT-2's folder is imported by the same command, and goes on with a text by `generate`, as above; it is no chat bot, so `transformer chat` refuses it.
+#
 # `attend --html` shows what Python recorded, for the page does not compute these parts. Beam and $\alpha$ are the paper's, 4 and 0.6; nobody has chosen them for these models.
 
 # %% [markdown] tags=["question-35"]
@@ -778,8 +791,8 @@ def import_folder(folder: Path | str) -> Imported:
 # For these two kinds, yes, and the check above is what that means: no number of the folder is left out, and the logits agree to within $10^{-5}$. Of the paper's model Marian keeps the stacks, the attention, the sinusoids, the shared matrix and the place of the norms. It changes the activation and adds biases; it
 # was trained on other data. GPT-2 keeps the attention and the layers, drops the encoder, and moves the norms.
 #
-# The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions, heads that share keys and values, gated networks, and norms without
-# a mean ([17](17_variations.ipynb), [21](21_language.ipynb)); their folders would need their own tables, and are refused.
+# The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, gated networks, and norms without
+# a mean; their folders would need their own tables, and are refused.
 
 # %% [markdown]
 # ## Exercises
