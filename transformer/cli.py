@@ -222,7 +222,7 @@ class Talk:
         model, tokenizer = load(folder, choose_device(self.device))
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
-                             "language model (transformer train --family language)")
+                             "language model of dialogues (transformer train --family language)")
         if self.html is not None:
             return self.write_page(model, tokenizer)
         torch.manual_seed(self.seed)
