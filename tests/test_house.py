@@ -163,7 +163,7 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 2_720, "library": 4_480, "runs": 3_450, "drawing": 750, "exercises": 720}
+BUDGETS = {"paired": 2_720, "library": 4_510, "runs": 3_450, "drawing": 750, "exercises": 720}
 FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
            "exercises": "exercises"}
 
