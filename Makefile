@@ -78,7 +78,7 @@ clean:  ## remove both environments
 	@$(PYTHON) -m venv .venv || { \
 	  echo "$(PYTHON) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@echo 'Setting up .venv, once: some minutes, torch is a large download ...'
-	@.venv/bin/python -m pip install --quiet $(CONSTRAINTS) -e '.[notebooks,experiments,test,site,bench]'
+	@.venv/bin/python -m pip install --quiet $(CONSTRAINTS) -e '.[notebooks,experiments,images,test,site,bench]'
 	@touch $@
 
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt

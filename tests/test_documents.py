@@ -215,10 +215,10 @@ def test_lists_of_requirements_agree():
     conda = requirements("".join(entry) for entry in conda)
     asked, core = project("notebooks", "test", "experiments"), project()
     built = {"torch": "pytorch", "numpy": "numpy"}  # there as the pair with torchtext
-    for name, bound in asked.items():
+    for name, bound in (asked | project("images")).items():
         there = conda.get(built.get(name, name))
         assert there is not None and (name in built or there == bound), f"{name} {bound}"
-    assert set(asked) | set(project("site", "bench")) <= set(pinned("constraints.txt"))
+    assert set(asked) | set(project("site", "bench", "images")) <= set(pinned("constraints.txt"))
     oldest = pinned("constraints-oldest.txt")
     assert set(asked) <= set(oldest)
     for name, bound in core.items():

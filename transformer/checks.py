@@ -202,3 +202,36 @@ def check_room(read: int, write: int, max_positions: int) -> None:
     if read + write > max_positions:
         raise ValueError(f"a prompt of {read} tokens and {write} to write after it need more than "
                          f"the model's {max_positions} positions: shorten the prompt")
+
+
+def check_patch(height: int, width: int, p: int) -> None:
+    """ValueError where an image cannot be cut into squares of p x p pixels."""
+    check_whole("the side of a patch", p, 1, LARGEST)
+    if height % p or width % p:
+        raise ValueError(f"an image of {height} x {width} pixels cannot be cut into patches of "
+                         f"{p} x {p}: choose a side that divides both")
+
+
+def check_images(images: torch.Tensor, size: int, levels: int) -> torch.Tensor:
+    """Grey levels (B, size, size) as they are; ValueError for another size, or for what is no
+    level."""
+    if images.dim() != 3:
+        raise ValueError("images must be (B, height, width), not of shape "
+                         f"{tuple(images.shape)}: one image is images[None]")
+    if images.shape[1:] != (size, size):
+        raise ValueError(f"an image has {images.shape[1]} x {images.shape[2]} pixels, and the "
+                         f"model reads {size} x {size}: scale it, or train a model of its size")
+    if images.dtype.is_floating_point or ((images < 0) | (images >= levels)).any():
+        raise ValueError(f"pixels must be whole numbers from 0 to {levels - 1}, the model's grey "
+                         f"levels, not {images.dtype} from {images.min()} to {images.max()}")
+    return images
+
+
+def check_image_ids(ids: torch.Tensor, size: int, first: int, end: int) -> None:
+    """ValueError where ids (B, size**2) are not those of grey levels, first to end - 1."""
+    if check_ids(ids).shape[1] != size**2:
+        raise ValueError(f"an image has {ids.shape[1]} pixels, and the model reads {size} x "
+                         f"{size}: scale it, or train a model of its size")
+    if ((ids < first) | (ids >= end)).any():
+        raise ValueError(f"pixels are the ids {first} to {end - 1}, not {ids.min()} to "
+                         f"{ids.max()}: make them of grey levels with as_ids")

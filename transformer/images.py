@@ -1,0 +1,663 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/23_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # Images
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/23_images.ipynb)
+#
+# "We plan to extend the Transformer to problems involving input and output modalities other than text" says the paper's last section, and names images. Three years later the encoder read images as it reads sentences,
+# cut into squares (Dosovitskiy et al., 2021, who called it the Vision Transformer, ViT). At the end of this notebook you will have built it from the layers of [03](03_stacks.ipynb), have
+# it and a small convolutional network read handwritten digits, know what each loses when the pixels are shuffled, and have a language model of [21](21_language.ipynb) draw digits. Reading takes about 25 minutes, running it half a minute.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.checks import check_image_ids, check_images, check_patch
+from transformer.hardware import attention_flops
+from transformer.language import GeluFeedForward, LanguageModel, Sampler, generate
+from transformer.model import POSITIONS, Parts, initialize, stack
+from transformer.settings import check_sizes
+from transformer.stacks import LayerNorm
+
+
+# %% tags=["active-ipynb"]
+# # what only pictures, measurements and checks need: not part of the module
+# import statistics
+# import time
+#
+# from transformer import plotting
+# from transformer.attention import record_attention
+# from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
+# from transformer.experiments.images import (
+#     DRAWING, chosen, judged, mixed, moved, training_of)
+# from transformer.experiments.records import read_rows
+# from transformer.figures import images as figures
+# from transformer.language import LanguageConfig
+# from transformer.regularization import SmoothedLoss
+# from transformer.training import train
+# from transformer.weights import count_parameters
+#
+# torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
+# torch.manual_seed(0);
+
+# %% [markdown]
+# ## Digits, sorted by who wrote them
+#
+# scikit-learn brings 1,797 handwritten digits along (Alpaydin and Kaynak, 1998; CC BY 4.0), so nothing has to be downloaded. Where it is missing, the next cell says what to install; Colab has it. Each image has 8 x 8 pixels of 17 grey levels, from 0,
+# paper, to 16. The images stand in the order in which they were written, one person's after another's. That matters: a writer's sevens resemble each other, and a network tested on writers that it learned from would look better than it
+# is. So the splits are cut between writers.
+
+# %% tags=["active-ipynb"]
+# splits = {split: read_digits(split) for split in DIGIT_SPLITS}
+# for split, (pictures, digits) in splits.items():
+#     first, end = DIGIT_SPLITS[split]
+#     writers = sum(first <= place < end for place in WRITERS)
+#     print(f"{split:10} {len(pictures):5,} images, writers' blocks: {writers}")
+# borders = [place for split in DIGIT_SPLITS.values() for place in split]
+# assert set(borders) <= set(WRITERS)
+# print("no writer's block is cut by a split")
+# pictures, digits = splits["train"]
+# first = [(digits == digit).nonzero()[0].item() for digit in range(10)]
+# test_first = [(splits["test"][1] == digit).nonzero()[0].item() for digit in range(10)]
+# shown = torch.cat([pictures[first], splits["test"][0][test_first]])
+# figures.grid(shown, [*range(10)] * 2, "A writer of training above, one of test below");
+
+# %% [markdown]
+# ## An image as a sentence of squares
+#
+# Attention reads a sequence of vectors, so an image has to become one. A sequence of its pixels would do, but the cost of attention grows with the square of the length ([09](09_complexity.ipynb)), and an image of 224 x 224 has 50,176
+# pixels. ViT cuts it into squares of $p \times p$ pixels, called *patches*, and takes each patch for a word: its pixels, one after another, are a vector of $p^2$ numbers.
+
+# %%
+def patches(images: Tensor, p: int) -> Tensor:
+    """Cut images (B, H, W) into squares of p x p pixels: (B, n, p * p), row by row.
+
+    Raises ValueError where H or W does not divide by p.
+    """
+    B, H, W = images.shape
+    check_patch(H, W, p)
+    squares = images.reshape(B, H // p, p, W // p, p).transpose(2, 3)
+    return squares.reshape(B, -1, p * p)
+
+
+def from_patches(x: Tensor, width: int) -> Tensor:
+    """What `patches` cut, put together again: (B, n, p * p) -> (B, H, width)."""
+    B, n, pixels = x.shape
+    p = round(pixels**0.5)
+    squares = x.reshape(B, -1, width // p, p, p).transpose(2, 3)
+    return squares.reshape(B, -1, width)
+
+
+# %% tags=["active-ipynb"]
+# cut = patches(pictures[first[:1]], 2)[0]  # (16, 4)
+# names = [f"{number}: {', '.join(map(str, pixels.tolist()))}"
+#          for number, pixels in enumerate(cut[:4])]
+# figures.grid(cut.unflatten(1, (2, 2)), range(16), "A zero in 16 patches", across=8)
+# print("patch and its pixels:", "; ".join(names))
+# assert torch.equal(from_patches(patches(pictures, 2), 8), pictures)
+# print("put together again, all images are as they were")
+
+# %% [markdown]
+# Where a language model looks up the embedding of a token, a patch is multiplied by a learned matrix. That is a convolution without overlap: a kernel of $p \times p$ that moves by $p$ pixels at a time.
+
+# %% tags=["active-ipynb"]
+# linear = nn.Linear(4, 6)
+# convolution = nn.Conv2d(1, 6, kernel_size=2, stride=2)
+# convolution.load_state_dict({"weight": linear.weight.reshape(6, 1, 2, 2),
+#                              "bias": linear.bias})
+# with torch.no_grad():
+#     ours = linear(patches(pictures / 16, 2))  # (B, 16, 6)
+#     theirs = convolution(pictures[:, None] / 16).flatten(2).transpose(1, 2)
+# difference = (ours - theirs).abs().max().item()
+# assert difference < 1e-5
+# print(f"patches times a matrix, and the convolution: they differ by {difference:.0e}")
+
+# %% [markdown]
+# ## The same loop
+#
+# The training loop of [14](14_training.ipynb) takes pairs of token ids, a source and a target. An image fits in: its 64 pixels are the source, each grey level a type of the vocabulary, and its class is a target of one token. So saving, resuming, label smoothing and the schedule come
+# without a line of code. The ids are first the classes 0 to 9, then the three marks, then the 17 grey levels.
+
+# %%
+@dataclass(frozen=True)
+class ImageConfig:
+    """What there is to read: square images of grey levels, and their classes.
+
+    Ids are first the classes, then padding, begin and end mark, then the grey levels.
+    """
+
+    size: int = 8  # pixels along each side
+    levels: int = 17  # grey levels, 0 is paper
+    classes: int = 10  # what an image may show
+    d_model: int = 32  # width of what the logits are made of
+    P_drop: float = 0.1  # dropout
+
+    def __post_init__(self):
+        check_sizes(self)
+
+    @property
+    def pad_id(self) -> int:
+        return self.classes
+
+    @property
+    def bos_id(self) -> int:
+        return self.classes + 1
+
+    @property
+    def eos_id(self) -> int:
+        return self.classes + 2
+
+    @property
+    def first_level(self) -> int:
+        return self.classes + 3
+
+    @property
+    def vocab_size(self) -> int:
+        return self.first_level + self.levels
+
+    @property
+    def max_positions(self) -> int:
+        return self.size**2
+
+
+# %%
+def as_ids(images: Tensor, c: ImageConfig) -> Tensor:
+    """Grey levels (B, size, size) -> ids (B, size**2), row by row.
+
+    Raises ValueError for images of another size, or with other levels.
+    """
+    return check_images(images, c.size, c.levels).flatten(1) + c.first_level
+
+
+def as_images(ids: Tensor, c: ImageConfig) -> Tensor:
+    """Ids (B, size**2) -> grey levels (B, size, size); ValueError for other ids."""
+    check_image_ids(ids, c.size, c.first_level, c.vocab_size)
+    return (ids - c.first_level).unflatten(1, (c.size, c.size))
+
+
+def as_pairs(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
+    """Images and their classes (B,) as the pairs that `train` takes."""
+    targets = [[c.bos_id, digit] for digit in digits.tolist()]
+    return list(zip(as_ids(images, c).tolist(), targets, strict=True))
+
+
+# %% tags=["active-ipynb"]
+# c = ImageConfig()
+# pairs = as_pairs(pictures, digits, c)
+# source, target = pairs[first[7]]
+# print("a seven as a pair: source", source[:16], "...  target", target)
+# print(f"types: {c.classes} classes, 3 marks, {c.levels} grey levels: {c.vocab_size}")
+# assert torch.equal(as_images(as_ids(pictures, c), c), pictures)
+# try:
+#     as_ids(pictures[:, :7], c)
+# except ValueError as error:
+#     print(error)
+
+# %% [markdown]
+# What reads an image has to turn it into one vector, from which the classes get their logits. All else can be shared. In the loss below the target's one token stands where a translation has several.
+
+# %%
+class ImageModel(nn.Module):
+    """Ids of an image's pixels (B, size**2) -> logits of its class (B, classes).
+
+    What stands below has states((B, size, size) from 0 to 1) -> (B, d_model), and
+    `output`, which makes logits of them.
+    """
+
+    def __init__(self, config: ImageConfig):
+        super().__init__()
+        self.config = config
+        self.output = nn.Linear(config.d_model, config.classes)
+
+    def read(self, ids: Tensor) -> Tensor:
+        c = self.config
+        return self.states(as_images(ids, c) / (c.levels - 1))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.output(self.read(ids))
+
+    def loss(self, batch, criterion: Callable) -> Tensor:
+        """criterion(output, states, gold); the target is one token, the class."""
+        return criterion(self.output, self.read(batch.source)[:, None], batch.gold)
+
+
+# %% [markdown]
+# ## The Vision Transformer
+#
+# The encoder gives a vector for each patch, and one is needed for the whole image. ViT puts a learned vector before the patches, the **class token**, as BERT does with a mark. It belongs to no place, attends to all patches in each
+# layer, and what it has become at the top is classified. Positions are learned, one for each place. The layers are those of 03 with the parts that 21 handed in for BERT and GPT-2: biases in attention and GELU. **The norms come first, where the paper's come last.**
+
+# %%
+VIT = Parts(attention=partial(MultiHeadAttention, bias=True),
+            feed_forward=GeluFeedForward, norm=partial(LayerNorm, eps=1e-12))
+
+
+# %%
+@dataclass(frozen=True)
+class VisionConfig(ImageConfig):
+    """The sizes of a `VisionTransformer`."""
+
+    patch: int = 2  # pixels along the side of a square
+    d_ff: int = 64  # hidden units of the position-wise network
+    N: int = 3  # layers
+    h: int = 4  # attention heads
+    d_k: int | None = None  # width of a head's queries and keys (d_model / h)
+    d_v: int | None = None  # width of a head's values (d_model / h)
+    positions: Literal["learned", "sinusoidal"] = "learned"
+    norm_first: bool = True  # pre-norm; the paper's is post-norm
+
+    @property
+    def squares(self) -> int:
+        return (self.size // self.patch)**2
+
+    def forward_flops(self, S: float, T: float) -> float:
+        """What notebook 11 counts: an image, whose size is known."""
+        n = 1 + self.squares
+        layer = attention_flops(self, n, n) + 4 * n * self.d_model * self.d_ff
+        ends = 2 * self.d_model * (self.size**2 + self.classes)
+        return self.N * layer + ends
+
+
+# %%
+class VisionTransformer(ImageModel):
+    """ViT (Dosovitskiy et al., 2021): squares as tokens, read by an encoder's layers.
+
+    A learned token stands before them; what it has become is classified.
+    """
+
+    def __init__(self, config: VisionConfig, parts: Parts = VIT):
+        super().__init__(config)
+        c = config
+        check_patch(c.size, c.size, c.patch)
+        self.embedding = nn.Linear(c.patch**2, c.d_model)
+        self.class_token = nn.Parameter(torch.randn(c.d_model) / c.d_model**0.5)
+        add = parts.positions or POSITIONS[c.positions]
+        self.positions = add(1 + c.squares, c.d_model)
+        self.dropout = parts.dropout(c.P_drop)
+        self.encoder = stack(c, parts, of_decoder=False)
+        initialize(self)
+
+    def tokens(self, x: Tensor) -> Tensor:
+        """Images (B, size, size) -> class token and squares (B, 1 + n, d_model)."""
+        squares = self.embedding(patches(x, self.config.patch))
+        first = self.class_token.expand(len(x), 1, -1)
+        return torch.cat([first, squares], dim=1)
+
+    def states(self, x: Tensor) -> Tensor:
+        x = self.dropout(self.positions(self.tokens(x)))
+        return self.encoder(x)[:, 0]
+
+
+# %% [markdown]
+# Is it the published model? `tests/test_images.py` puts our weights, all of them random, biases and norms too, into the class of the library `transformers`, and finds the same logits to within $10^{-5}$.
+#
+# Nothing in the model knows which patches are neighbours, except for the table of positions. If patches change places and the rows of the table change with them, the logits should stay:
+
+# %% tags=["active-ipynb"]
+# @torch.no_grad()
+# def logits_of(model, images):
+#     return model.eval()(as_ids(images, model.config))
+#
+# torch.manual_seed(0)
+# model = VisionTransformer(VisionConfig(patch=1))
+# order, few = torch.randperm(64), pictures[:50]
+# shuffled = few.flatten(1)[:, order].reshape(few.shape)
+# before, pixels_only = logits_of(model, few), logits_of(model, shuffled)
+# with torch.no_grad():
+#     table = model.positions.table
+#     table[1:] = table[1:][order]
+# both = logits_of(model, shuffled)
+# print(f"pixels moved, logits change by {(pixels_only - before).abs().max():.2f}")
+# print(f"their positions, too:       by {(both - before).abs().max():.0e}")
+# assert (both - before).abs().max() < 1e-5 < (pixels_only - before).abs().max()
+
+# %% [markdown]
+# ## A rival that knows what a neighbour is
+#
+# A convolutional network (CNN; convolutions over words are the matter of [02](02_convolution.ipynb)) has that knowledge built in. Each of its units sees 3 x 3 pixels that lie together, and the same weights look at every place. Ours has three such layers; after two of them only the
+# largest of each 2 x 2 outputs is kept, so that small shifts matter less. Its size is chosen to have about as many parameters as the ViT.
+
+# %%
+@dataclass(frozen=True)
+class ConvolutionalConfig(ImageConfig):
+    """The sizes of a `ConvolutionalClassifier`."""
+
+    channels: int = 20  # of the first convolution; the others have twice as many
+
+    def forward_flops(self, S: float, T: float) -> float:
+        """What notebook 11 counts: an image, whose size is known."""
+        c, pixels = self.channels, self.size**2
+        convolutions = 9 * pixels * c + 9 * pixels * c * 2 * c + 9 * pixels * c * c
+        return 2 * (convolutions + pixels // 16 * 2 * c * self.d_model
+                    + self.d_model * self.classes)
+
+
+# %%
+class ConvolutionalClassifier(ImageModel):
+    """A small CNN: three convolutions of 3 x 3, each side halved after two of them."""
+
+    def __init__(self, config: ConvolutionalConfig):
+        super().__init__(config)
+        c = config.channels
+        self.first = nn.Conv2d(1, c, 3, padding=1)
+        self.second = nn.Conv2d(c, 2 * c, 3, padding=1)
+        self.third = nn.Conv2d(2 * c, 2 * c, 3, padding=1)
+        self.joined = nn.Linear(2 * c * (config.size // 4)**2, config.d_model)
+        self.dropout = nn.Dropout(config.P_drop)
+
+    def states(self, x: Tensor) -> Tensor:
+        x = self.first(x[:, None]).relu()  # (B, c, size, size)
+        x = F.max_pool2d(self.second(x).relu(), 2)  # (B, 2 c, size / 2, size / 2)
+        x = F.max_pool2d(self.third(x).relu(), 2)
+        return self.dropout(self.joined(x.flatten(1)).relu())
+
+
+# %%
+@torch.no_grad()
+def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
+    """The share of images (n, size, size) whose likeliest class is the right one."""
+    logits = model.eval()(as_ids(images, model.config))
+    return (logits.argmax(dim=1) == digits).double().mean().item()
+
+
+# %% tags=["active-ipynb"]
+# models = {}
+# for name, kind, config in (("ViT", VisionTransformer, VisionConfig()),
+#                            ("CNN", ConvolutionalClassifier, ConvolutionalConfig())):
+#     torch.manual_seed(1)
+#     models[name] = kind(config)
+#     began = time.time()
+#     training = training_of(config, peak=0.003, seed=1)
+#     train(models[name], as_pairs(pictures, digits, config), training)
+#     flops = config.forward_flops(64, 1) / 1e6
+#     print(f"{name}: {count_parameters(models[name]):,} parameters, {flops:.1f} million "
+#           f"FLOPs an image, {training.updates} updates in {time.time() - began:.0f} s")
+#     for split, (images, gold) in splits.items():
+#         print(f"   {split:10} {accuracy(models[name], images, gold):6.1%} right")
+# assert accuracy(models["ViT"], *splits["test"]) > 0.85
+
+# %% [markdown]
+# Both know nearly all digits of their own writers. Some of those of others are lost, and a few of the test images are hard to read for anyone. Here are some that the ViT gets wrong:
+
+# %% tags=["active-ipynb"]
+# images, gold = splits["test"]
+# said = logits_of(models["ViT"], images).argmax(dim=1)
+# wrong = (said != gold).nonzero()[:20, 0]
+# titles = [f"{gold[i]}, not {said[i]}" for i in wrong]
+# figures.grid(images[wrong], titles, "What is shown, and what the ViT says");
+
+# %% [markdown] tags=["question-29"]
+# ## Is an image worth 16x16 words?
+#
+# The title of ViT's paper says so: 16 x 16 pixels a word are enough to read an image by attention alone. Its finding has two sides. Trained on a million images (ImageNet) its models stay below convolutional networks of their size; trained on 300 million they are
+# ahead. Without neighbours built in, more has to be learned from the data. Touvron et al. (2021) later reached the convolutional networks with a million images, by changing each image at random whenever it is shown, and by learning from a convolutional network's answers.
+#
+# Images that are moved a little are the simplest such change. Each digit below also comes shifted by one pixel in all eight directions:
+
+# %%
+def shifted(images: Tensor, down: int, right: int) -> Tensor:
+    """Images (B, H, W) moved by so many pixels, up and left if negative; 0 moves in."""
+    H, W = images.shape[1:]
+    padded = F.pad(images, (max(right, 0), max(-right, 0), max(down, 0), max(-down, 0)))
+    top, left = max(-down, 0), max(-right, 0)
+    return padded[:, top:top + H, left:left + W]
+
+
+# %% tags=["active-ipynb"]
+# nine, _ = moved(pictures[first[4:5]], digits[first[4:5]])
+# figures.grid(nine, [""] * 9, "One four, and eight copies moved by a pixel", across=9);
+
+# %% [markdown]
+# `python -m transformer.experiments.images` trained each family on 32 to 1,029 images, with five seeds and a learning rate chosen by the same rule for each, at every size, on writers of their own. What was expected was [written down first](../data/runs/images.md). Beside them
+# stands logistic regression on the pixels, which is a single matrix.
+
+# %% tags=["active-ipynb"]
+# recorded = read_rows("images")
+# best = chosen(recorded, seed=1)
+# sizes = list(best["CNN"])
+# tested = {family: [[100 * row["test"] for row in recorded if row["what"] == "curve"
+#                     and (row["family"], row["images"], row["rate"]) == (family, n, rate)]
+#                    for n, rate in settings.items()]
+#           for family, settings in best.items()}
+# found = {family: ([statistics.mean(own) for own in several],
+#                   [statistics.stdev(own) for own in several])
+#          for family, several in tested.items()}
+# figures.accuracies(sizes, found, "The CNN needs fewest images")
+# print(f"{'images':20}", *(f"{n:>11,}" for n in sizes))
+# for family, pairs_of in found.items():
+#     print(f"{family:20}", *(f"{m:5.1f} ± {d:3.1f}" for m, d in zip(*pairs_of)))
+
+# %% [markdown]
+# The bars are the deviation of one run of five (which other images, weights and batches). Which differences are more than that noise? For each seed the CNN's accuracy is subtracted; a difference counts if it is larger than two standard errors of its mean.
+
+# %% tags=["active-ipynb"]
+# for family in ("ViT", "ViT, shifted", "logistic regression"):
+#     cells = []
+#     for ours, theirs in zip(tested[family], tested["CNN"]):
+#         apart = [a - b for a, b in zip(ours, theirs)]
+#         mean, error = statistics.mean(apart), statistics.stdev(apart) / 5**0.5
+#         cells.append(f"{mean:+6.1f}{'*' if abs(mean) > 2 * error else ' '}")
+#     print(f"{family:20} minus CNN", *cells)
+# print("* more than two standard errors; images:", *(f"{n:,}" for n in sizes))
+# assert found["ViT"][0][-1] >= 90
+
+# %% [markdown]
+# RESULT_29
+
+# %% [markdown]
+# ## Shuffled pixels
+#
+# Is it the neighbours that the CNN gains from? Take one permutation of the 64 pixels and apply it to every image, in training and in test. Nobody could read these digits, but no information is lost. For a ViT whose patches are single pixels nothing
+# should change at all: its positions are random numbers at the start, in any order. To the CNN the pixels of a window mean nothing together any more.
+
+# %% tags=["active-ipynb"]
+# figures.grid(torch.cat([pictures[first], mixed(pictures[first])]), [*range(10)] * 2,
+#              "Digits, and the same with one permutation of all pixels")
+# runs = [row for row in recorded if row["what"] == "shuffle"]
+# for family in ("ViT", "CNN"):
+#     plain, moved_pixels = ([100 * row["test"] for row in runs if row["family"] == family
+#                             and row["mixed"] == how] for how in (False, True))
+#     apart = [a - b for a, b in zip(moved_pixels, plain)]
+#     mean, error = statistics.mean(apart), statistics.stdev(apart) / len(apart)**0.5
+#     label = "ViT, 1 x 1" if family == "ViT" else family
+#     print(f"{label:12} {statistics.mean(plain):.1f}% as they are, "
+#           f"{statistics.mean(moved_pixels):.1f}% shuffled: {mean:+.1f} ± {error:.1f}")
+#     assert (abs(mean) > 2 * error) == (family == "CNN")
+
+# %% [markdown]
+# RESULT_SHUFFLE
+
+# %% [markdown]
+# ## What it sees
+#
+# The class token's attention says which patches it takes from. Rows of the picture are images, columns the four heads of the first layer of the ViT trained above:
+
+# %% tags=["active-ipynb"]
+# some = images[test_first[:4]]
+# with record_attention(models["ViT"]) as kept:
+#     logits_of(models["ViT"], some)
+# weights = kept["encoder.layers.0.self_attention"][0]  # (4, h, 17, 17)
+# of_class = weights[:, :, 0, 1:].unflatten(-1, (4, 4))
+# figures.looks(some, of_class, "Where the class token looks, first layer")
+# with record_attention(models["ViT"]) as kept:
+#     logits_of(models["ViT"], images)
+# ink = patches(images, 2).float().mean(dim=-1)  # (B, 16)
+# for name, (weights,) in kept.items():
+#     to_ink = (weights[:, :, 0, 1:] * ink[:, None]).sum(dim=-1)
+#     share = to_ink / weights[:, :, 0, 1:].sum(dim=-1) / ink.mean(dim=1, keepdim=True)
+#     heads = ", ".join(f"{head:.2f}" for head in share.mean(dim=0).tolist())
+#     print(f"layer {name.split('.')[2]}: ink where it looks, over the image's mean: {heads}")
+
+# %% [markdown]
+# RESULT_LOOKS
+
+# %% [markdown]
+# Has the model found out which positions are neighbours? ViT's paper shows that in a large model the learned vectors of near positions point the same way. The measure is the cosine of the angle between two of them.
+
+# %%
+def position_similarity(table: Tensor) -> Tensor:
+    """Cosine of the angle between each two rows of a table (n, d_model): (n, n)."""
+    rows = F.normalize(table, dim=-1)
+    return rows @ rows.T
+
+
+# %% tags=["active-ipynb"]
+# torch.manual_seed(1)
+# tables = {"before training": VisionTransformer(VisionConfig()).positions.table,
+#           "after 300 updates": models["ViT"].positions.table}
+# places = torch.cartesian_prod(torch.arange(4), torch.arange(4)).float()
+# apart = torch.cdist(places, places)
+# panels = []
+# for name, table in tables.items():
+#     similar = position_similarity(table.detach()[1:])  # without the class token's
+#     near, far = similar[apart == 1].mean(), similar[apart > 2].mean()
+#     print(f"{name:18} neighbours {near:+.2f}, more than two apart {far:+.2f}")
+#     # the 16 maps of 4 x 4, each at the place of its position
+#     panels.append((name, from_patches(similar[None], 16)[0], None, None))
+# plotting.heatmaps(panels, width=3.6, height=3.2, largest=1.0,
+#                   labels=("16 maps, one of each position", "", "cosine"));
+
+# %% [markdown]
+# RESULT_POSITIONS
+
+# %% [markdown] tags=["question-33"]
+# ## How does a transformer draw?
+#
+# As it writes. The paper's model writes one token after another, and a grey level is a token like any other. A language model of notebook 21 reads the class as its prompt and then goes on with 64 pixels, row by row from the top left, each drawn from the probabilities that the model gives it. Parmar et al. (2018) drew
+# with the Transformer in this way, and Chen et al. (2020) with a model like GPT-2. Nothing new is needed but the pairs:
+
+# %%
+def as_drawings(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
+    """Pairs from which a `LanguageModel` learns to draw: the class, then the pixels."""
+    ids = as_ids(images, c).tolist()
+    return [([digit], [c.bos_id, *row, c.eos_id])
+            for digit, row in zip(digits.tolist(), ids, strict=True)]
+
+
+# %%
+def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
+         choose: Callable = Sampler()) -> Tensor:
+    """Draw an image of each class (B,), pixel by pixel: grey levels (B, size, size).
+
+    Only grey levels are written, size**2 of them.
+    """
+    def choose_level(logits: Tensor) -> Tensor:
+        return c.first_level + choose(logits[:, c.first_level:])
+
+    prompts = torch.stack([digits, torch.full_like(digits, c.bos_id)], dim=1)
+    rows = generate(model, prompts, c.size**2, choose_level)
+    return as_images(torch.tensor(rows), c)
+
+# %% tags=["active-ipynb"]
+# torch.manual_seed(1)
+# artist = LanguageModel(DRAWING)
+# lessons = as_drawings(*moved(pictures, digits), c)
+# training = training_of(DRAWING, peak=0.003, seed=1, updates=300,
+#                        batch_tokens=32 * 66, epsilon_ls=0.0)
+# began = time.time()
+# log = train(artist, lessons, training)
+# print(f"{count_parameters(artist):,} parameters, {time.time() - began:.0f} seconds")
+# asked = torch.arange(10).repeat(3)
+# drawn = draw(artist, asked, c)
+# figures.grid(drawn, asked.tolist(), "Asked for, and drawn after 300 updates");
+
+# %% [markdown]
+# Who judges? A drawing is good if somebody else reads it as what was asked for. The CNN trained above has never seen a drawing. Beside the drawings stand the test images, which people drew, and images whose pixels are drawn each by itself, as often dark as that pixel
+# is in that digit. Copying would be an easy way to be read, so the distance from the nearest training image is measured too.
+
+# %% tags=["active-ipynb"]
+# judge = models["CNN"]
+# print("after 300 updates, by the CNN of this page:",
+#       f"{accuracy(judge, drawn, asked):.0%} of {len(drawn)} read as asked")
+# rows = [row for row in recorded if row["what"] == "drawing"]
+# print("\nafter 1,500 updates, 500 drawings, three seeds:")
+# for name in ("test images", "language model", "each pixel by itself"):
+#     own = [row for row in rows if row["row"] == name]
+#     read, far = ([row[key] for row in own] for key in ("read", "distance"))
+#     bits = f", {own[0]['bits']:.2f} bits a pixel" if "bits" in own[0] else ""
+#     print(f"{name:21} {100 * statistics.mean(read):.1f}% ± {100 * statistics.stdev(read):.1f} "
+#           f"read as asked, {statistics.mean(far):.2f} from the nearest{bits}")
+# best_drawn = torch.tensor(next(row["drawn"] for row in rows if "drawn" in row))
+# figures.grid(best_drawn.unflatten(1, (8, 8)), [*range(10)] * 2,
+#              "Drawn after 1,500 updates: the first twenty of seed 1");
+
+# %% [markdown]
+# RESULT_33
+
+# %% [markdown]
+# ## Exercises
+#
+# Write each function in place of `...` and run the cell. The cell says "not tried yet", then what is wrong, then "right".
+#
+# **1.** A colour image has three numbers a pixel, (3, H, W). Cut it into patches whose vector holds all red numbers of the patch first, then green, then blue, as the weights of a convolution expect.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.images import check_colour_patches
+#
+# def colour_patches(image, p):
+#     """(C, H, W) -> (n, C * p * p), patches row by row"""
+#     ...
+#
+# check_colour_patches(colour_patches)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def colour_patches(image, p):
+#     C, H, W = image.shape
+#     squares = image.reshape(C, H // p, p, W // p, p)
+#     squares = squares.permute(1, 3, 0, 2, 4)
+#     return squares.reshape(-1, C * p * p)
+# ```
+#
+# The axes of the place come first, then the colour, then the pixel within the patch.
+# </details>
+#
+# **2.** A model that learned from images in the middle may be helped by seeing an image several times, moved a little. Average the *probabilities* that `classify` (images (B, H, W) to logits (B, V)) gives for an image moved by -1, 0 and 1 pixels each way.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.images import check_nine_looks
+#
+# def nine_looks(classify, image):
+#     """a function, (H, W) -> probabilities (V,)"""
+#     ...
+#
+# check_nine_looks(nine_looks)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def nine_looks(classify, image):
+#     H, W = image.shape
+#     padded = F.pad(image, (1, 1, 1, 1))
+#     looks = [padded[i:i + H, j:j + W] for i in range(3) for j in range(3)]
+#     p = classify(torch.stack(looks)).softmax(dim=-1)
+#     return p.mean(dim=0)
+# ```
+#
+# The mean of logits would let one very sure look outvote eight others.
+# </details>
+#
+# ## Next
+#
+# A patch of 16 x 16 pixels shortens the sequence, but attention still compares every patch with every other. The next notebook, on state space models, is about layers that do not. [RESULTS.md](../RESULTS.md) has the long runs of this one.
