@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.checks import check_patch
 from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 from transformer.data import collate
+from transformer.experiments import images as runs
 from transformer.images import (
     ConvolutionalClassifier,
     ConvolutionalConfig,
@@ -298,3 +299,50 @@ def test_without_scikit_learn_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ModuleNotFoundError, match="not installed: pip install scikit-learn"):
         read_digits("test")
+
+
+# The runs
+
+def test_the_best_on_validation_is_chosen_and_the_first_of_equals():
+    rows = [{"what": "curve", "family": "a", "images": n, "seed": seed, "rate": rate,
+             "validation": found} for n, seed, rate, found in (
+                 (32, 1, 0.3, 0.5), (32, 1, 0.1, 0.6), (32, 1, 0.2, 0.6), (64, 1, 0.3, 0.7),
+                 (32, 2, 0.3, 0.9))]
+    assert runs.chosen([*rows, {"what": "shuffle", "seed": 1}], 1) == {"a": {32: 0.1, 64: 0.3}}
+
+
+def test_moved_images_and_pixels_in_another_order():
+    images, digits = grey(4, 8, 8) + 1, torch.arange(4)
+    nine, labels = runs.moved(images, digits)
+    assert nine.shape == (36, 8, 8) and torch.equal(nine[:4], images)
+    assert torch.equal(labels, digits.repeat(9)) and len(nine.unique(dim=0)) == 36
+    mixed = runs.mixed(images)
+    assert not torch.equal(mixed, images) and torch.equal(runs.mixed(images), mixed)
+    assert torch.equal(mixed.flatten(1).sort().values, images.flatten(1).sort().values)
+
+
+def test_frequencies_and_distances():
+    images, digits = torch.zeros(20, 8, 8, dtype=torch.int64), torch.arange(20) % 10
+    images[10:, 0, 0] = 16
+    p = runs.pixel_frequencies(images, digits)
+    assert p.shape == (10, 8, 8, 17) and p[3, 0, 0, 16] == 2 / 19 and p[3, 5, 5, 0] == 3 / 19
+    torch.testing.assert_close(p.sum(dim=-1), torch.ones(10, 8, 8, dtype=torch.float64))
+    near = runs.distances(images[:1] + 1, images)
+    assert near.tolist() == pytest.approx([1.0]) and runs.distances(images[:1], images) == 0
+
+
+@pytest.mark.slow
+def test_small_runs(monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(runs, "UPDATES", 3)
+    monkeypatch.setattr(runs, "WARMUP", 1)
+    monkeypatch.setattr(runs, "DRAWING_UPDATES", 2)
+    monkeypatch.setattr(runs, "DRAWN", 1)
+    for family, setting in ((runs.SHIFTED, 0.003), (runs.CNN, 0.003), (runs.LOGISTIC, 1.0)):
+        row, = runs.curves({family: {32: setting}}, 1, tmp_path, "cpu")
+        assert 0 < row["test"] < 1 and row["images"] == 32
+    rows = runs.shuffle({runs.PLAIN: 0.003, runs.CNN: 0.003}, 1, tmp_path, "cpu")
+    assert [row["mixed"] for row in rows] == [False, True, False, True]
+    drawn, alone, tested = runs.drawings(0.003, 1, tmp_path / "drawings", "cpu")
+    assert len(drawn["drawn"]) == 10 and drawn["bits"] > alone["bits"] > 0
+    assert tested["distance"] > 0 == tested["copies"]
