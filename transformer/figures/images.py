@@ -1,0 +1,50 @@
+"""Small images side by side, what a model attends to in them, and accuracy by training images."""
+
+from transformer.plotting import COLOURS, STYLES, add_colour_bar, lines, new_axes
+
+GREY = dict(cmap="gray_r", vmin=0, vmax=16)
+
+
+def add_image(ax, image, title="", **colours):
+    """An image (H, W) in these axes, without ticks."""
+    ax.imshow(image.tolist(), **(colours or GREY))
+    ax.set_title(title, fontsize=9)
+    ax.set(xticks=[], yticks=[])
+
+
+def grid(images, titles, title, across=10, size=0.8):
+    """Images (n, H, W) of grey levels in rows, each with a title."""
+    down = -(-len(images) // across)
+    axes = new_axes(size, size + 0.15, down, across, squeeze=False)
+    for ax, image, name in zip(axes.flat, images, titles):
+        add_image(ax, image, name)
+    for ax in axes.flat[len(images):]:
+        ax.set_axis_off()
+    axes[0, 0].figure.suptitle(title, fontsize=10)
+    add_colour_bar(axes[0, 0], axes.flat, ["grey level"])
+    return axes
+
+
+def looks(images, weights, title, size=1.25):
+    """Each image (H, W), and beside it the weights of its heads (n, h, rows, columns)."""
+    heads = weights.shape[1]
+    axes = new_axes(size, size, len(images), 1 + heads)
+    for row, image, maps in zip(axes, images, weights):
+        add_image(row[0], image, "image" if row is axes[0] else "")
+        for i, (ax, one) in enumerate(zip(row[1:], maps), 1):
+            add_image(ax, one, f"head {i}" if row is axes[0] else "", vmin=0,
+                      vmax=weights.max().item())
+    axes[0, 0].figure.suptitle(title, fontsize=10)
+    add_colour_bar(axes[0, 1], axes.flat, ["weight"])
+    return axes
+
+
+def accuracies(sizes, found, title):
+    """{family: (means, deviations), one of each size} in percent, as curves with bars."""
+    curves = {family: means for family, (means, _) in found.items()}
+    ax = lines(sizes, curves, "training images", "test accuracy, %", title, log="x", markers=True)
+    for i, (means, deviations) in enumerate(found.values()):
+        ax.errorbar(sizes, means, deviations, color=COLOURS[i], capsize=3,
+                    linestyle=STYLES[i % len(STYLES)])
+    ax.set_xticks(list(sizes), [f"{size:,}" for size in sizes])
+    return ax
