@@ -12,7 +12,8 @@ import pandas as pd
 
 from transformer.experiments.analysis import FIGURES, compare, learned, parser_scores, spread
 from transformer.experiments.decoders import chosen
-from transformer.experiments.records import table
+from transformer.experiments.images import chosen as chosen_settings
+from transformer.experiments.records import read_rows, table
 from transformer.experiments.runner import run_command
 from transformer.files import write_file
 from transformer.pretrained import bundled_folder
@@ -47,6 +48,36 @@ def decoders() -> pd.DataFrame:
     scores = spread(rows, "family", ["test.bleu", "test.exact_match", "longer.bleu"])
     cost = rows.groupby("family", sort=False)[["parameters", "rate"]].mean()
     return scores.join(cost).reset_index()
+
+
+def digits() -> pd.DataFrame:
+    """Accuracy in percent by training images, n32 to n1029: a row a family, with the settings that
+    validation chose.
+    """
+    rows = pd.DataFrame(read_rows("images")).query("what == 'curve'")
+    best = chosen_settings(rows.to_dict("records"), rows["seed"].min())
+    own = [row for row in rows.to_dict("records")
+           if row["rate"] == best[row["family"]][row["images"]]]
+    runs = pd.DataFrame(own).assign(name=lambda found: [f"n{n:.0f}" for n in found["images"]],
+                                    percent=lambda found: 100 * found["test"])
+    scores = spread(runs, ["family", "name"], ["percent"])["percent"].unstack(sort=False)
+    cost = runs.groupby("family", sort=False)["parameters"].max()
+    return scores.join(cost).reset_index()
+
+
+def shuffled_digits() -> pd.DataFrame:
+    """All training images, as they are and with their pixels mixed: a row a family."""
+    rows = table("images").query("what == 'shuffle'")
+    rows = rows.assign(percent=100 * rows["test"], order=np.where(rows["mixed"], "mixed", "plain"))
+    scores = spread(rows, ["family", "order"], ["percent"])["percent"].unstack(sort=False)
+    return scores.reset_index()
+
+
+def drawings() -> pd.DataFrame:
+    """What the CNN reads: a row a kind of drawing, over seeds."""
+    rows = table("images").query("what == 'drawing'")
+    rows = rows.assign(percent=100 * rows["read"], copied=100 * rows["copies"])
+    return spread(rows, "row", ["percent", "copied", "distance", "bits"]).reset_index()
 
 
 def families() -> pd.DataFrame:
