@@ -179,7 +179,7 @@ def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
     training = training_of(DRAWING, PEAKS[0], seed, updates=DRAWING_UPDATES, batch_tokens=32 * 66,
                            epsilon_ls=0.0)
     c = ImageConfig()
-    train(model, as_drawings(*moved(images, digits), c), training, folder,
+    train(model, as_drawings(images, digits, c), training, folder,
           resume=(folder / "checkpoint.safetensors").is_file(), optimizer=fused_adam)
     asked = torch.arange(10).repeat(DRAWN)
     torch.manual_seed(seed)

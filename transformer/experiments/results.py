@@ -61,8 +61,9 @@ def digits() -> pd.DataFrame:
     runs = pd.DataFrame(own).assign(name=lambda found: [f"n{n:.0f}" for n in found["images"]],
                                     percent=lambda found: 100 * found["test"])
     scores = spread(runs, ["family", "name"], ["percent"])["percent"].unstack(sort=False)
-    cost = runs.groupby("family", sort=False)["parameters"].max()
-    return scores.join(cost).reset_index()
+    own = runs.groupby("family", sort=False).agg(parameters=("parameters", "max"),
+                                                 seeds=("seed", "nunique"))
+    return scores.join(own).reset_index()
 
 
 def shuffled_digits() -> pd.DataFrame:

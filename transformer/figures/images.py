@@ -27,13 +27,13 @@ def grid(images, titles, title, across=10, size=0.8):
 
 def looks(images, weights, title, size=1.25):
     """Each image (H, W), and beside it the weights of its heads (n, h, rows, columns)."""
-    heads = weights.shape[1]
-    axes = new_axes(size, size, len(images), 1 + heads)
+    axes = new_axes(size, size, len(images), 1 + weights.shape[1])
     for row, image, maps in zip(axes, images, weights):
-        add_image(row[0], image, "image" if row is axes[0] else "")
-        for i, (ax, one) in enumerate(zip(row[1:], maps), 1):
-            add_image(ax, one, f"head {i}" if row is axes[0] else "", vmin=0,
-                      vmax=weights.max().item())
+        add_image(row[0], image)
+        for ax, one in zip(row[1:], maps):
+            add_image(ax, one, vmin=0, vmax=weights.max().item())
+    for i, ax in enumerate(axes[0]):
+        ax.set_title(f"head {i}" if i else "image", fontsize=9)
     axes[0, 0].figure.suptitle(title, fontsize=10)
     add_colour_bar(axes[0, 1], axes.flat, ["weight"])
     return axes
