@@ -90,6 +90,8 @@ MISTAKES = {
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
     "rescaled": ("bias * root", "bias"),
     "share_better": ("right / written", "right"),
+    "most_frequent": ("[:size - len(marks)]", "[:size]"),
+    "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }
 ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)

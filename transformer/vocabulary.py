@@ -197,8 +197,8 @@ def load_words(path: str | Path) -> Words:
 # ## Pieces
 #
 # SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but
-# it finds them from the other end: it starts with very many pieces, and drops those without which the corpus stays nearly as
-# likely (Kudo, 2018). A space becomes part of the piece after it. The smallest pieces are letters and not bytes, so a letter
+# it finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
+# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes, so a letter
 # that training never showed is unknown. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
@@ -291,7 +291,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # %% [markdown]
 # ## Three vocabularies
 #
-# To learn within seconds we take the short sentences of the bundled corpus, of at most six words with punctuation.
+# To learn within seconds we take the short pairs of the bundled corpus, whose English has at most six words, punctuation counted.
 # Each vocabulary has 1,000 types.
 
 # %% tags=["active-ipynb"]
@@ -312,8 +312,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # print(len(pairs), "pairs,", len(different), "different words")
 
 # %% [markdown]
-# Here are two sentences in each vocabulary, where `_` is a space alone. The word "cat" occurs in training, but too seldom to be among the 1,000 words; "kangaroo" does
-# not occur.
+# Here are two sentences in each vocabulary. `_` is a space alone; the space that belongs to a longer piece is not shown. The words "cat" and "Katze" occur in training, but too seldom to be
+# among the 1,000 words; "kangaroo" does not occur.
 
 # %% tags=["active-ipynb"]
 # for text in ("Die Katze war ziemlich müde.", "The cat saw a kangaroo."):
@@ -340,6 +340,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # plotting.bars(unknown, "", "unknown, % of the tokens", ax=right);
 
 # %% [markdown]
+# Whole words have the shortest rows and by far the most unknown tokens; byte pairs have the longest rows, and nothing is unknown to them.
+#
 # **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks two rules: byte pairs lose
 # nothing, and of held-out sentences the others lose only what is unknown to them. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
 # at the beginning, turns a line break into a space, and takes the ligature ﬁ apart.)
@@ -476,14 +478,72 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates the shorter rows are ahead. Why, we have not separated: a sentence has fewer tokens to get right, and with whole words
-# `<unk>` stands for every rare one. (With one seed and few sentences this is no ranking.) But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
+# After so few updates, with one seed and few sentences, the shorter rows are ahead. Why, we have not separated: a sentence has fewer tokens to get right, and with whole words
+# `<unk>` stands for every rare one. But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
 # are not in the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
-# ## Exercise
+# ## Exercises
 #
-# How many types does a vocabulary of whole words need, so that at most 2% of the held-out tokens are unknown? Can it be none? Replace `...` by a number; the cell
-# stays silent when it is enough.
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right". The first two need no torchtext.
+#
+# **1.** `build_vocab_from_iterator` by yourself: the marks, then the most frequent words, at most `size` types together. Of words that are as frequent as each other, the one that
+# `sorted` puts first comes first.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.vocabulary import check_most_frequent
+#
+# def most_frequent(words, marks, size):
+#     """lists of words and of marks -> the types in the order of their ids"""
+#     ...
+#
+# check_most_frequent(most_frequent)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def most_frequent(words, marks, size):
+#     counts = {}
+#     for word in words:
+#         counts[word] = counts.get(word, 0) + 1
+#     ordered = sorted(counts, key=lambda word: (-counts[word], word))
+#     return [*marks, *ordered[:size - len(marks)]]
+# ```
+# </details>
+#
+# **2.** Cut a word as SentencePiece does, into the pieces whose probabilities have the largest product. Every letter of the word is a piece, too.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.vocabulary import check_likeliest_pieces
+#
+# def likeliest_pieces(word, log_p):
+#     """a word, {piece: logarithm of its probability} -> a list of pieces"""
+#     ...
+#
+# check_likeliest_pieces(likeliest_pieces)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def likeliest_pieces(word, log_p):
+#     best = [(0.0, [])]  # of no letter; then of the first, the first two, ...
+#     for end in range(1, len(word) + 1):
+#         ways = []
+#         for start in range(end):
+#             piece = word[start:end]
+#             if piece in log_p:
+#                 before, pieces = best[start]
+#                 ways.append((before + log_p[piece], [*pieces, piece]))
+#         best.append(max(ways))
+#     return best[-1][1]
+# ```
+#
+# Of all ways to cut the first letters only the best is kept. A beam search cannot do that, because there the next probabilities depend on all tokens before; those of pieces do not.
+# </details>
+#
+# **3.** How many types does a vocabulary of whole words need, so that at most 2% of the held-out tokens are unknown? Can it be none? Replace `...` by a number; the cell
+# needs torchtext, and stays silent when the number is enough.
 
 # %% tags=["active-ipynb"]
 # your_size = ...
