@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/21_language.ipynb)
 #
-# The paper's model reads one sequence and writes another. One year later two halves of it went their own ways: the decoder alone became GPT, which goes on with a
-# text, and the encoder alone became BERT, which fills its gaps. This notebook builds both from the layers of [03](03_stacks.ipynb), draws samples, and ends with a small chat bot. At
+# The paper's model reads one sequence and writes another. One year later its two halves were used alone: the decoder as GPT, which goes on with a
+# text, and the encoder as BERT, which fills the gaps of a text. This notebook builds both from the layers of [03](03_stacks.ipynb), draws words from the first, and has it answer as a small chat bot. At
 # the end you will know how prompt and answer become one sequence, which tokens count in the loss, what a temperature does, and what a cache saves. Reading takes about
 # 30 minutes, running it half a minute.
 
@@ -51,7 +51,8 @@ from transformer.state import State, caches_of
 # from transformer import load, plotting
 # from transformer.corpora import read_bundled
 # from transformer.data import Batch, pad
-# from transformer.dialogues import dialogues
+# from transformer.dialogues import (
+#     PRONOUN_FIRST, PRONOUNS, TRANSLATE, WORDS, dialogues)
 # from transformer.experiments.records import read_rows
 # from transformer.figures.growth import growth
 # from transformer.pretrained import bundled_folder
@@ -74,7 +75,7 @@ from transformer.state import State, caches_of
 class OneStack(nn.Module):
     """Embedding, positions, one stack of layers without cross-attention, logits.
 
-    What stands below decides who may look where, and what is asked.
+    Its subclasses decide who may look where, and what is asked.
     """
 
     def __init__(self, config: TransformerConfig, parts: Parts = Parts()):
@@ -84,7 +85,7 @@ class OneStack(nn.Module):
         self.output = parts.output(self.embedding)
         if not c.tie_embeddings:
             self.output = parts.output(Embedding(c.vocab_size, c.d_model))
-        add = parts.positions or POSITIONS.get(c.positions)
+        add = parts.positions or POSITIONS.get(c.positions)  # none if rotary
         self.positions = add(c.max_positions, c.d_model) if add else None
         self.dropout = parts.dropout(c.P_drop)
         self.decoder = stack(c, parts, of_decoder=False)
@@ -92,8 +93,8 @@ class OneStack(nn.Module):
 
 # %% [markdown]
 # What makes the two different is who may look where. In a model that goes on with a text (Radford et al., 2018) no token may see a later one, which is the mask of
-# Section 3.2.3: otherwise it could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
-# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018).
+# Section 3.2.3: otherwise the model could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
+# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018). Which of the first two translates better, [decoders.md](../data/runs/decoders.md) asks.
 #
 # A batch holds prompts of unequal lengths. If padding stood at their ends, as it does elsewhere in this book, the answers would begin at different columns. So it goes to the beginning.
 
@@ -126,14 +127,17 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 #          "sees its prompt": language_mask(real, 6, prefix=True)[0, 0],
 #          "fills gaps": real.new_ones(6, 6) & torch.tensor([False] + 5 * [True])}
 # panels = [(name, mask.float(), names, names) for name, mask in masks.items()]
-# plotting.heatmaps(panels, labels=("key", "query"), largest=1.0, width=3.0, height=3.0);
+# plotting.heatmaps(panels, labels=("key", "query", "1: may look"), largest=1.0,
+#                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The first row of the batch has three tokens, so its first column is padding, which nobody sees. In the middle picture the three tokens of the prompt see each other; the answer still
+# The pictures show the first row of the batch: its prompt has three tokens, so its first column is padding, which nobody sees. In the middle picture the three tokens of the prompt see each other; the answer still
 # sees only what stands before it.
 #
-# Positions have to count from the first token, not from the first column. For rotary positions this changes nothing, because only
-# distances matter ([07](07_positions.ipynb)). For the others the class below takes the rows of their table that belong to each token's own place.
+# **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
+# have to count from the first token, not from the first column. For rotary ones this changes nothing, because only
+# distances matter ([07](07_positions.ipynb)). For the others the class below takes the rows of their table that belong to each token's own place. `forward_flops` is what
+# a training log counts ([11](11_hardware.ipynb)).
 
 
 # %%
@@ -168,7 +172,7 @@ class CausalStack(OneStack):
         x = self.embedding(tokens)
         if self.positions is not None:
             end = start + tokens.shape[1]
-            table = self.positions(x.new_zeros(1, end, x.shape[2]))[0]
+            table = self.positions(x.new_zeros(1, end, x.shape[2]))[0]  # what is added
             columns = torch.arange(start, end, device=x.device)
             x = x + table[(columns - padding).clamp(min=0)]
         return self.dropout(x)
@@ -215,7 +219,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 #     "cat", "[end]", "dog", "[end]"]
 
 # %% [markdown]
-# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. It is a kind of model like the three before, so that
+# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. It is a kind of model like the Transformer and those of notebooks 01 and 02, so that
 # `transformer train --family language` trains it to translate: the source is then the prompt.
 
 
@@ -255,7 +259,7 @@ class LanguageModel(CausalStack):
         return self.output(self.read(tokens, state)[:, -1])
 
 # %% [markdown]
-# **Three ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece:
+# **Two ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece:
 
 # %% tags=["active-ipynb"]
 # c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, positions="learned",
@@ -277,8 +281,8 @@ class LanguageModel(CausalStack):
 #
 # ## A model of words
 #
-# Which words could be German? The lexicon of the bundled corpus ([data/README](../data/README.md)) has all forms of its words. A language model over their letters learns in a few seconds what a German word looks
-# like. A word is a sequence of letters between the marks, and there is no prompt.
+# Which words could be German? A language model over the letters of those in the bundled corpus learns in a few seconds what a German word looks
+# like. A word is a sequence of letters between the marks, and there is no prompt. `epsilon_ls=0.0` switches label smoothing off, because the probabilities themselves are wanted.
 
 # %% tags=["active-ipynb"]
 # train_words = sorted({word.lower() for example in read_bundled("train")
@@ -389,7 +393,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words; `known` counts those of the twelve that are words to learn from.
+# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from.
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -403,15 +407,17 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 # expected = 20_000 * (logits / 0.7).softmax(dim=0)
 # some = expected > 5  # chi-square wants a few draws of each
 # chi2 = ((counts - expected) ** 2 / expected)[some].sum().item()
-# print(f"chi-square {chi2:.0f} for {some.sum()} letters")
-# assert chi2 < some.sum() + 4 * (2 * some.sum()) ** 0.5
+# n = some.sum().item()
+# print(f"chi-square {chi2:.0f} for {n} types; chance alone gives about {n - 1}")
+# assert chi2 < n + 4 * (2 * n) ** 0.5
 
 # %% [markdown]
 # ## How well does it predict?
 #
-# A language model is judged by the probability of texts that it has not seen, as the perplexity of [notebook 13](13_regularization.ipynb) does for translations. Counted in bits a character, $-\log_2 P / n$, the figure has a second meaning: an arithmetic coder
-# driven by the model would store the text in so many bits a character, so that models and compressors can be put side by side. A long text does not fit into the positions, and
-# is read in windows that overlap by half.
+# A language model is judged by the probability $P$ that it gives to texts that it has not seen; [notebook 13](13_regularization.ipynb) does so for translations, with the perplexity. In bits a character, $-\log_2 P / n$ for $n$ characters, the figure has a second meaning: a
+# program that packs the text by the model's probabilities (an arithmetic coder) would need so many bits a character. So models and compressors can be put side by side.
+#
+# A long text does not fit into the positions, and is read in windows that overlap by half.
 
 
 # %%
@@ -426,7 +432,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
     model.eval()
     c, half = model.config, window // 2
     over = len(ids) - window  # ids that the first window does not hold
-    missing = -over % half if over > 0 else -over
+    missing = -over % half if over > 0 else -over  # padding that fills the last one
     gold = F.pad(ids, (0, missing), value=c.pad_id).unfold(0, window, half).clone()
     read = F.pad(gold[:, :-1], (1, 0), value=c.bos_id)
     gold[1:, :window - half] = c.pad_id  # predicted in the window before
@@ -448,15 +454,17 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # print(f"bits a letter: {seen:.2f} on words it learned from, {unseen:.2f} on others; "
 #       f"guessing evenly {uniform:.2f}")
 # assert unseen < 0.8 * uniform
-# long = torch.tensor([token for _, target in held_out for token in target])
-# print(f"held-out words as one text: {bits_per_token(speller, long, window=32):.2f}")
+# word = held_out[0]
+# alone = bits_per_token(speller, torch.tensor(word[1][1:]), window=32)
+# print(f"one word by itself: {mean_bits([word]):.2f}, in a window: {alone:.2f}")
+# assert abs(mean_bits([word]) - alone) < 1e-4
 
 # %% [markdown]
-# The last figure is worse, because this model has never read one word after another.
+# Many of the others are forms of words that the model has learned from, so the figure says little about new stems.
 #
-# For long texts that models of bytes and compressors have read alike, [RESULTS.md](../RESULTS.md) has the figures, and the next cell prints them: scientific articles, counted by
-# n-grams, and packed by xz behind the training text.
-# `python -m transformer.experiments.characters` goes on with a Transformer and an LSTM of 0.8 million parameters each, which have not been trained yet.
+# What does a long text cost? `python -m transformer.experiments.characters` measures it on scientific articles. An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it
+# in the training articles; xz packs the test articles behind the training articles. The experiment also has a Transformer and an LSTM of 0.8 million parameters each. The next cell prints the
+# rows that its record has so far ([characters.md](../data/runs/characters.md)).
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("characters"):
@@ -491,10 +499,10 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #     return 1 / sorted(seconds)[tokens // 2]
 #
 #
-# lengths = [16, 32, 64, 128, 256, 480]
+# lengths = [n for n in (16, 32, 64, 128, 240, 480) if n + 8 <= c.max_positions]
 # rates = {name: [rate(n, name == "cache") for n in lengths]
 #          for name in ("cache", "no cache")}
-# growth(lengths, rates, "tokens a second", "Without a cache, each token costs more")
+# growth(lengths, rates, "tokens a second", "Without a cache, later tokens cost more")
 # bytes_a_token = 2 * c.N * c.d_model * 4
 # print(f"after {lengths[-1]} tokens: {rates['cache'][-1]:.0f} tokens a second with a "
 #       f"cache of {bytes_a_token * lengths[-1] / 2**20:.1f} MiB, "
@@ -542,10 +550,14 @@ class Chat:
         return self.tokenizer.decode(answer)
 
 # %% [markdown]
-# The bundled bot has 1.2 million parameters and has read dialogues about the bundled corpus: translations both ways, and questions about their words. The grammar that wrote the corpus
-# knows the right answers. Its questions have these forms only:
+# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words. The grammar that wrote the corpus
+# knows the right answers. The next cell prints all forms that a question has, and the dialogues about one sentence.
 
 # %% tags=["active-ipynb"]
+# print(f"{count_parameters(chat_model):,} parameters\n")
+# for form in (*TRANSLATE["de"], *TRANSLATE["en"], *WORDS, *PRONOUNS, PRONOUN_FIRST):
+#     print(form.replace("{}", "..."))
+# print()
 # examples = read_bundled("test")
 # for turns in dialogues(examples[:1], seed=4):
 #     for question, answer in turns:
@@ -569,22 +581,28 @@ class Chat:
 #     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
-# In the dialogues that the bot has read, a sentence to translate comes first, and the questions after it. Within a dialogue it expects no second sentence, and a new one should begin: on
-# the command line with an empty line.
+# An answer depends on all turns before it, so that an earlier sentence can mislead the bot about a later one: the last two lines show whether it did. On
+# the command line an empty line begins a new chat.
 #
-# How often is it right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside it stands the encoder-decoder that comes with the package; it has about as many parameters, and one direction to learn. The next cell also asks about
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the encoder-decoder that comes with the package, which has one direction to learn. The next cell also asks about
 # a few sentences itself.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
-# for name, what in (("de.exact_match", "translations into German"),
-#                    ("en.exact_match", "translations into English"),
-#                    ("de.words", "which word is ...? after German"),
-#                    ("en.words", "which word is ...? after English"),
-#                    ("de.pronouns", "what does its (sein, ihr ...) mean?")):
-#     print(f"{what:36} {card['test.' + name]:.1%}")
 # other = read_rows(bundled_folder() / "card.json")[0]
+# kinds = {"de.exact_match": "translations into German",
+#          "de.later": "the same after another sentence",
+#          "en.exact_match": "translations into English",
+#          "en.later": "the same after another sentence",
+#          "de.words": "which word is ...? after German",
+#          "en.words": "which word is ...? after English",
+#          "de.pronouns": "what does its (sein, ihr ...) mean?"}
+# for name, kind in kinds.items():
+#     if f"test.{name}" in card:
+#         print(f"{kind:36} {card['test.' + name]:.1%}")
 # print(f"{'the encoder-decoder, into German':36} {other['test.exact_match']:.1%}")
+# print(f"updates: {card['training.updates']:,}, of the encoder-decoder "
+#       f"{other['training.updates']:,}; its parameters: {count_parameters(load()[0]):,}")
 # right = 0
 # for example in examples[:20]:
 #     said = Chat(chat_model, tokenizer).say(f"Translate into German: {example.source}")
@@ -593,19 +611,19 @@ class Chat:
 # assert right >= 8
 
 # %% [markdown]
-# Fewer of the bot's translations are exact than of the encoder-decoder's. It learns two directions and the questions besides, and was trained for fewer updates; what the difference
-# comes from, these two runs do not separate ([chat.md](../data/runs/chat.md) tells how it was trained).
+# The bot learns two directions and the questions besides, and the two were trained for different numbers of updates. What sets their translations into German apart,
+# these two runs do not separate ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
 # The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
 
 # %% [markdown]
-# What makes the large chat bots more useful is not in this recipe. They are first trained to go on with very much text, so that dialogues need to teach
-# the form only, and afterwards on what people prefer among several answers (Ouyang et al., 2022).
+# Large chat bots are trained in more steps than this one: first to go on with very much text, then with dialogues, and afterwards on what people prefer among several
+# answers (Ouyang et al., 2022).
 #
 # ## Filling gaps
 #
-# BERT reads a sentence in which 15% of the tokens are hidden, and says what they were. It sees both sides of a gap, and can therefore not write from left to right: token by token it would
-# have to read everything anew, and it has learned from sentences whose end is known. Of the hidden tokens 80% become a mark, 10% any type and 10% stay as they are, so that the model cannot rely on
+# BERT chooses 15% of a sentence's tokens, and says what they were. It sees both sides of a gap, and is therefore not made to write from left to right: it would
+# have to read everything anew for each token, and it has learned from sentences whose end is known. Of the chosen tokens 80% are replaced by a mark, 10% by any type, and 10% stay as they are, so that the model cannot rely on
 # unmarked words being right. BERT's mark is a type of its own; here it is the begin mark, which no sentence holds.
 
 
@@ -613,8 +631,8 @@ class Chat:
 def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
     """Ids (B, T) with some hidden, and what these were, padding elsewhere.
 
-    Of a share of the tokens 80% become the begin mark, which no sentence holds, 10% any
-    type, and 10% stay.
+    A share of the tokens is chosen. 80% of these become the begin mark, which no
+    sentence holds, 10% any type, and 10% stay.
     """
     c = config
     chosen = torch.rand(tokens.shape, device=tokens.device) < share
@@ -628,15 +646,15 @@ def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
 # %% tags=["active-ipynb"]
 # torch.manual_seed(5)
 # ids = torch.tensor([tokenizer.encode(examples[0].source)])
-# read, gold = hide(ids, c, share=0.3)
+# read, gold = hide(ids, chat_model.config, share=0.3)
 # for name, row in (("was", ids), ("read", read), ("asked", gold)):
 #     words = [tokenizer.decode([i]).strip() if i > 2 else "_" for i in row[0].tolist()]
 #     print(f"{name:6}", " ".join(f"{word:12.12}" for word in words[:7]))
 # assert torch.equal(gold != 0, gold == ids)
 
 # %% [markdown]
-# The published models differ from the paper in parts that this book hands in as `Parts`. Biases stand in attention, the networks have GELU in place of $\max(0, x)$, and BERT has a norm over the
-# sum of embeddings and positions, and one more layer before its logits.
+# GPT-2 and BERT differ from the paper in parts that this book hands in as `Parts`. Biases stand in attention, the networks have GELU in place of $\max(0, x)$, and BERT has a norm over the
+# sum of embeddings and positions, and one more layer before its logits. BERT's second task, whether one sentence follows another, is left out here, and so are the vectors that tell the two sentences apart.
 
 
 # %%
@@ -716,11 +734,36 @@ class MaskedModel(OneStack):
 # assert moved.min() > 1e-4
 
 # %% [markdown]
+# **Both sides help.** Here such a model learns the words of above. Then each letter of the held-out words is hidden in turn, and both models say what it was: one sees the letters on
+# both sides and how long the word is, the other what stands before.
+
+# %% tags=["active-ipynb"]
+# torch.manual_seed(0)
+# filler = MaskedModel(MaskedConfig(len(letters) + 3, d_model=64, d_ff=128, N=2, h=4,
+#                                   max_positions=64))
+# settings = TrainingConfig(updates=500, batch_tokens=800, warmup=50, factor=0.4,
+#                           save_every=500, epsilon_ls=0.0)
+# train(filler, [(target[1:], target) for _, target in encoded], settings)
+# filler.eval()
+# filled, continued = [], []
+# for _, target in held_out:
+#     word, places = torch.tensor(target[1:-1]), range(len(target) - 2)
+#     gaps = torch.tensor([target[1:]]).repeat(len(word), 1)
+#     gaps[places, places] = 1  # another letter in each row
+#     with torch.no_grad():
+#         filled += (filler(gaps)[places, places].argmax(dim=-1) == word).tolist()
+#         following = speller(torch.tensor([target[:-2]]))[0].argmax(dim=-1)
+#     continued += (following == word).tolist()
+# for name, right in (("both sides", filled), ("only before", continued)):
+#     print(f"{name:12} {sum(right) / len(right):.0%} of {len(right)} letters right")
+# assert sum(filled) > sum(continued)
+
+# %% [markdown]
 # ## Why does BERT stop at 512?
 #
-# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. That it is 512 and not 5,120 has to do with the
-# cost of attention, which [notebook 09](09_complexity.ipynb) measures. Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
-# positions on sequences of 20 tokens that repeat five random ones four times; all it has to learn is to look five places back. Then it reads sequences twice as long.
+# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. Its authors write that longer texts cost
+# out of proportion, because the work of attention grows with the square of their length, which [notebook 09](09_complexity.ipynb) measures. Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
+# positions on sequences of 20 tokens that repeat five random ones four times: a token to come equals the one five places before it. Then it reads sequences twice as long.
 
 # %% tags=["active-ipynb"]
 # chance = random.Random(1)
@@ -750,11 +793,12 @@ class MaskedModel(OneStack):
 #     print(f"{positions:11} right up to 20: {within:4.0%}, from 21 to 40: {beyond:4.0%}")
 # assert all(found[5:20].mean() > 0.9 for found in right.values())
 # curves = {name: found[5:].tolist() for name, found in right.items()}
-# plotting.lines(range(5, 40), curves, "place", "share of right tokens",
-#                "No kind of positions goes on as it was");
+# ax = plotting.lines(range(6, 41), curves, "number of the token", "share right",
+#                     "Beyond the 20 tokens of training, all kinds lose")
+# ax.axvline(20.5, color="grey", linestyle=":");
 
 # %% [markdown]
-# Each model is right nearly always at the places that it was trained on, and none is beyond. Rotary positions lose the least here. Distances of five are the same everywhere for them; that they lose something, too, may
+# Up to the 20 tokens of training each model is nearly always right, and beyond them each is wrong at many places. Rotary positions lose the least here: for them the distance to the token that is needed is the same everywhere. That they lose something, too, may
 # come from keys farther away than any in training, which we have not separated. This is one seed of one task; longer texts are usually reached by
 # training on some of them (Press et al., 2022, measure how the kinds of positions differ).
 #
@@ -838,5 +882,5 @@ class MaskedModel(OneStack):
 #
 # ## Next
 #
-# The bot reads at most 512 tokens, and attention over all of them costs $O(n^2)$ in training. What its readers did about that, for documents of thousands of words, is a matter of
+# Attention over all tokens costs $O(n^2)$ in training. What was done about that, for documents of thousands of words, is mostly a matter of
 # masks. [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
