@@ -106,13 +106,15 @@ def windows(x: Tensor, r: int, causal: bool = False) -> Tensor:
 # sentences. There are $n / r$ blocks with $r \cdot 3r$ scores each, so $3 r n$ scores in all, without a loop.
 
 # %%
-def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tuple:
+def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
+                    attend: Callable = scaled_dot_product_attention) -> tuple:
     """Attention in which i sees j only where |i - j| <= r, in O(r n) (Section 4).
 
     And j <= i if causal. q and k (..., n, d_k), v (..., n, d_v); mask over keys,
-    boolean, (..., 1, n) as of `padding_mask`. Returns the output (..., n, d_v) and None
-    for the weights; a position that sees nothing gets zeros. Raises ValueError for
-    r < 1, for lengths that differ, and for another kind of mask.
+    boolean, (..., 1, n) as of `padding_mask`; attend: what runs over blocks and their
+    windows. Returns the output (..., n, d_v) and None for the weights; a position that
+    sees nothing gets zeros. Raises ValueError for r < 1, for lengths that differ, and
+    for another kind of mask.
     """
     n = q.shape[-2]
     if mask is None:
@@ -125,9 +127,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tupl
     i = torch.arange(r, device=q.device)[:, None]
     j = torch.arange(real.shape[-1], device=q.device) - r  # the first r lie before
     near = (j - i >= -r) & (j - i <= (0 if causal else r))
-    output, _ = scaled_dot_product_attention(
-        blocks, windows(k, r, causal), windows(v, r, causal), near & real
-    )
+    output, _ = attend(blocks, windows(k, r, causal), windows(v, r, causal), near & real)
     return output.flatten(-3, -2)[..., :n, :], None
 
 
@@ -172,12 +172,22 @@ class Recurrent(nn.GRU):
 
 
 # %%
-class Dilated(nn.Module):
-    """A layer on every gap-th position, around a convolution a dilated convolution.
+def deal(x: Tensor, gap: int) -> Tensor:
+    """Every gap-th position as one sequence: (..., n, d) -> (..., gap, n / gap, d).
 
-    x (B, n, d) is dealt out to (B * gap, n / gap, d) and put together again. Zeros fill
-    up the last positions, as they do beyond a sentence's end.
+    Zeros fill up the last positions, as they do beyond a sentence's end.
     """
+    filled = F.pad(x, (0, 0, 0, -x.shape[-2] % gap))
+    return filled.unflatten(-2, (-1, gap)).transpose(-3, -2)
+
+
+def collect(y: Tensor, n: int) -> Tensor:
+    """What was dealt out put together again: (..., gap, n / gap, d) -> (..., n, d)."""
+    return y.transpose(-3, -2).flatten(-3, -2)[..., :n, :]
+
+
+class Dilated(nn.Module):
+    """A layer on every gap-th position, around a convolution a dilated convolution."""
 
     def __init__(self, layer: nn.Module, gap: int):
         super().__init__()
@@ -187,10 +197,8 @@ class Dilated(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         B, n, d = x.shape
         gap = min(self.gap, n)  # with a gap of n or more, every position is alone
-        parts = F.pad(x, (0, 0, 0, -n % gap)).unflatten(1, (-1, gap))
-        parts = parts.transpose(1, 2)  # (B, gap, n / gap, d)
-        y = self.layer(parts.flatten(0, 1)).unflatten(0, (B, gap))
-        return y.transpose(1, 2).flatten(1, 2)[:, :n]
+        y = self.layer(deal(x, gap).flatten(0, 1))  # (B * gap, n / gap, d)
+        return collect(y.unflatten(0, (B, gap)), n)
 
 
 # %%
