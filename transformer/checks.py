@@ -235,3 +235,44 @@ def check_image_ids(ids: torch.Tensor, size: int, first: int, end: int) -> None:
     if ((ids < first) | (ids >= end)).any():
         raise ValueError(f"pixels are the ids {first} to {end - 1}, not {ids.min()} to "
                          f"{ids.max()}: make them of grey levels with as_ids")
+
+
+def check_pattern(r: int, gaps: tuple, global_tokens: tuple, random_blocks: int) -> None:
+    """ValueError, naming the setting, for a pattern that cannot be."""
+    check_whole("r", r, 1, LARGEST)
+    if not gaps:
+        raise ValueError("a pattern needs a gap: 1 for neighbours side by side")
+    for gap in gaps:
+        check_whole("a gap", gap, 1, LARGEST)
+    for place in global_tokens:
+        check_whole("a global token's position", place, 0, LARGEST)
+    check_whole("random_blocks", random_blocks, 0, LARGEST)
+    if random_blocks and set(gaps) != {1}:
+        raise ValueError(f"random blocks go with gaps of 1, not with {gaps}")
+
+
+def check_gaps(gaps: tuple, h: int) -> None:
+    """ValueError where there is not one gap for all heads, or one for each."""
+    if len(gaps) not in (1, h):
+        raise ValueError(f"{len(gaps)} gaps do not fit {h} heads: give one for all, or {h}")
+
+
+def check_from_the_left(real: torch.Tensor) -> None:
+    """ValueError where padding stands first, (..., 1, n): fixed places would be shifted."""
+    if not (real[..., 0] | ~real.any(dim=-1)).all():
+        raise ValueError("global tokens and random blocks have fixed places, so that padding "
+                         "belongs at the end: give prompts of different lengths one by one")
+
+
+def check_sees_both_ways(causal: bool) -> None:
+    """ValueError for a causal pattern where global rows have matrices of their own."""
+    if causal:
+        raise ValueError("global tokens with matrices of their own see what comes later: "
+                         "the pattern must not be causal")
+
+
+def check_span(longest: int, ramp: float) -> None:
+    """ValueError for a span, or a ramp, below one position."""
+    check_whole("longest", longest, 1, LARGEST)
+    if not 1 <= ramp < float("inf"):
+        raise ValueError(f"ramp must be at least 1 and finite, not {ramp}")
