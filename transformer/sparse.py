@@ -4,6 +4,21 @@
 #     formats: notebooks/22_/ipynb,transformer//py:percent
 # ---
 
+# %% [markdown]
+# # Sparse attention
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/22_sparse.ipynb)
+#
+# The paper's last section plans an attention that looks at neighbours only, so that inputs may be much longer. [Notebook 09](09_complexity.ipynb) has its first form. Later readers added what neighbours alone cannot do: gaps, a
+# few tokens that see everything (Longformer, Beltagy et al., 2020), and blocks drawn at random (BigBird, Zaheer et al., 2020). This notebook builds all of them as one function that attends. At the end you will know what each part is for, why none of it needs a GPU kernel of its own, how a
+# model takes it, and what happens when a model itself may choose how far it looks, at a price. Reading takes about 25 minutes, running it half a minute.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
 # %%
 import math
 from collections.abc import Callable
@@ -34,6 +49,35 @@ from transformer.model import Parts
 from transformer.optimizer import adam
 
 
+# %% tags=["active-ipynb"]
+# # what only pictures, measurements and checks need: not part of the module
+# import random
+# from statistics import median
+#
+# from transformer import plotting
+# from transformer.complexity import SelfAttention
+# from transformer.convolution import dependence
+# from transformer.experiments.records import read_rows
+# from transformer.fast.attention import kernel_attention
+# from transformer.figures.growth import growth
+# from transformer.language import MaskedConfig, MaskedModel, generate
+# from transformer.measuring import turns
+# from transformer.training import TrainingConfig, train
+#
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # one core: then time is work
+
+# %% [markdown]
+# ## Who sees whom
+#
+# A *pattern* says which pairs of a query and a key exist at all. Its parts:
+#
+# - a **window**: each position sees $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**; the paper's neighbourhood has $r$ positions in all;
+# - **gaps** between these neighbours, which may differ from head to head. With a gap of 4, position $i$ sees $i \pm 4, i \pm 8, \ldots$, again $r$ of them on either side;
+# - **global tokens**: places that see everything and that everything sees;
+# - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others that were drawn once;
+# - **causal**: of all that, only what is not later. A global token then sees its past, and is seen by what follows it.
+
 # %%
 @dataclass(frozen=True)
 class Pattern:
@@ -43,64 +87,142 @@ class Pattern:
     """
 
     r: int  # neighbours on each side
-    gaps: tuple[int, ...] = (1,)  # the steps between them: for all heads, or for each
+    gaps: tuple[int, ...] = (1,)  # steps from one to the next: of all heads, or of each
     global_tokens: tuple[int, ...] = ()  # places that see all and are seen by all
-    random_blocks: int = 0  # blocks of r keys that each block of r queries sees besides
+    random_blocks: int = 0  # blocks of r keys that a block of r queries sees besides
     causal: bool = False  # nobody sees what comes later
     seed: int = 0  # of the random blocks
 
     def __post_init__(self):
         check_pattern(self.r, self.gaps, self.global_tokens, self.random_blocks)
 
-    def mask(self, n: int, h: int = 1, rows: int | None = None, device=None) -> Tensor:
-        """True where a query may look: (h, n, n), or the last rows of it (h, rows, n)."""
-        check_gaps(self.gaps, h)
-        j = torch.arange(n, device=device)
-        i = j[-(rows or n):, None]
-        gap = torch.tensor(self.gaps, device=device)[:, None, None]
-        mask = ((i - j).abs() <= self.r * gap) & ((i - j) % gap == 0)
-        special = self.places(n, device)
-        mask = mask | torch.isin(i, special) | torch.isin(j, special)
-        chosen = self.drawn(n, device)
-        mask = mask | (chosen[i // self.r] == (j // self.r)[:, None]).any(dim=-1)
-        mask = mask & (j <= i) if self.causal else mask
-        return mask.expand(h, -1, -1)
-
-    def places(self, n: int, device=None) -> Tensor:
-        """The global tokens among n positions."""
-        return torch.tensor([p for p in sorted(set(self.global_tokens)) if p < n],
-                            dtype=torch.long, device=device)
-
-    def drawn(self, n: int, device=None) -> Tensor:
-        """The random blocks of each block: (blocks, random_blocks), -1 for none.
-
-        None is the block itself or its neighbour, nor a later one if causal.
-        """
-        b = torch.arange(-(-n // self.r))
-        far = (b[:, None] - b).abs() > 1
-        far = far.tril() if self.causal else far
-        dice = torch.rand(far.shape, generator=torch.Generator().manual_seed(self.seed))
-        best, chosen = (dice * far).topk(min(self.random_blocks, len(b)))
-        return torch.where(best > 0, chosen, -1).to(device)
-
 
 # %%
-def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tuple:
-    """`local_attention`, one diagonal of the table after another."""
-    n = q.shape[-2]
-    offsets = range(-r, 1 if causal else r + 1)
-    real = torch.ones(1, n, dtype=torch.bool) if mask is None else mask
+def places_of(pattern: Pattern, n: int, device=None) -> Tensor:
+    """The places of the global tokens that there are among n positions: (G,)."""
+    places = [place for place in sorted(set(pattern.global_tokens)) if place < n]
+    return torch.tensor(places, dtype=torch.long, device=device)
 
-    def shifted(x, offset):  # row i is x[i + offset], zeros beyond the ends
-        before, after = max(0, -offset), max(0, offset)
-        return F.pad(x, (0, 0, before, after))[..., after:after + n, :]
 
-    scores = [(q * shifted(k, o)).sum(dim=-1) / q.shape[-1]**0.5 for o in offsets]
-    seen = [shifted(real.mT, o)[..., 0] for o in offsets]
-    weights = masked_softmax(torch.stack(scores, -1), torch.stack(seen, -1))
-    output = sum(weights[..., i, None] * shifted(v, o) for i, o in enumerate(offsets))
-    return output, None
+def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
+    """The random blocks of each block, (blocks, random_blocks); -1 where none is left.
 
+    None is the block itself or next to it, nor a later one if causal. If causal,
+    block b has the same in every n, so that a text can be written on.
+    """
+    b = torch.arange(math.ceil(n / pattern.r))
+    far = (b[:, None] - b).abs() > 1
+    far = far.tril() if pattern.causal else far
+    jumble = 7919 * b[:, None] + 39217 * b + 15013 * (pattern.seed + 1)
+    dice = 1 + jumble**2 % 65521  # remainders of squares look random enough
+    best, chosen = (dice * far).topk(min(pattern.random_blocks, len(b)))
+    return torch.where(best > 0, chosen, -1).to(device)
+
+
+# %% [markdown]
+# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. All that comes later computes the same numbers with less work, and is tested against it.
+
+# %%
+def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
+                 device=None) -> Tensor:
+    """True where a query may look: (h, n, n), or its last rows (h, rows, n).
+
+    Raises ValueError where the gaps do not fit h heads.
+    """
+    check_gaps(pattern.gaps, h)
+    j = torch.arange(n, device=device)
+    i = j[-(rows or n):, None]
+    gap = torch.tensor(pattern.gaps, device=device)[:, None, None]
+    mask = ((i - j).abs() <= pattern.r * gap) & ((i - j) % gap == 0)
+    places = places_of(pattern, n, device)
+    mask = mask | torch.isin(i, places) | torch.isin(j, places)
+    blocks = drawn_blocks(pattern, n, device)
+    seen = blocks[i // pattern.r] == (j // pattern.r)[:, None]  # (rows, n, random_blocks)
+    mask = mask | seen.any(dim=-1)
+    mask = mask & (j <= i) if pattern.causal else mask
+    return mask.expand(h, -1, -1)
+
+
+# %% tags=["active-ipynb"]
+# patterns = {
+#     "a window, r = 3": Pattern(3),
+#     "a gap of 4": Pattern(3, gaps=(4,)),
+#     "one global token": Pattern(3, global_tokens=(0,)),
+#     "two random blocks": Pattern(3, random_blocks=2),
+#     "all but gaps, causal": Pattern(3, (1,), (0, 20), random_blocks=1, causal=True),
+# }
+# ticks = [t if t % 10 == 0 else "" for t in range(36)]
+# panels = [(name, pattern_mask(pattern, 36)[0], ticks, ticks)
+#           for name, pattern in patterns.items()]
+# plotting.heatmaps(panels, across=3, largest=1.0, labels=("key", "query", "may look"))
+# for name, pattern in patterns.items():
+#     share = pattern_mask(pattern, 36).float().mean()
+#     print(f"{name:22} {share:.0%} of the pairs")
+
+# %% [markdown] tags=["question-27"]
+# Yellow: this query may look at this key.
+#
+# ## Windows, gaps, global tokens: what is each for?
+#
+# In one layer a window carries news $r$ places far. In the next layer the neighbours tell what they heard from *their* neighbours, and so on. What an output can have heard of after some layers is its *receptive field*; [notebook 02](02_convolution.ipynb) measured it for convolutions. With the masks it can be counted: a place is in the field if
+# one of the places that are seen now had it in its field a layer below.
+
+# %% tags=["active-ipynb"]
+# def fields(patterns, n, h=1):
+#     """After each layer of a stack: which output can depend on which input, (n, n)."""
+#     reached = torch.eye(n)
+#     for pattern in patterns:
+#         sees = pattern_mask(pattern, n, h).any(dim=0).float()
+#         reached = (sees @ reached > 0).float()
+#         yield reached > 0
+#
+#
+# n, r, layers = 513, 2, 6
+# stacks = {
+#     "windows": [Pattern(r)] * layers,
+#     "gaps 1, 4, 16, from layer to layer": [Pattern(r, (g,)) for g in (1, 4, 16)] * 2,
+#     "gaps 1, 4, 16, a head each": [Pattern(r, (1, 4, 16))] * layers,
+#     "windows, two random blocks": [Pattern(r, random_blocks=2)] * layers,
+#     "windows, one global token": [Pattern(r, global_tokens=(0,))] * layers,
+# }
+# heard = {name: [field[n // 2].sum().item() for field in fields(stack, n, 3)]
+#          for name, stack in stacks.items()}
+# title = "One global token joins all places in two layers"
+# plotting.lines(range(1, layers + 1), heard, "layers",
+#                "places that the middle can depend on", title, log="y", markers=True)
+# for name, counts in heard.items():
+#     print(f"{name:36} {counts}")
+# assert heard["windows"] == [1 + 2 * r * layer for layer in range(1, layers + 1)]
+# assert heard["windows, one global token"][1] == n
+
+# %% [markdown]
+# With windows the field grows by $2r$ a layer, and with gaps that differ between layers by $2r$ times the gap, for the same number of keys. Gaps between *heads* of the same layer reach as far in one layer; one head keeps the close neighbours. Gaps leave holes between the places they see, which layers with a small gap fill. Random blocks spread news like a rumour, with jumps to
+# anywhere. One global token gives everybody everything in two layers, but all of it has to pass through one vector.
+#
+# Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16:
+
+# %% tags=["active-ipynb"]
+# stack = [SelfAttention(8, 1, attend=partial(
+#     scaled_dot_product_attention, mask=pattern_mask(pattern, 97)))
+#     for pattern in stacks["gaps 1, 4, 16, from layer to layer"][:3]]
+# x = torch.randn(1, 97, 8, dtype=torch.float64)
+# found = [dependence(nn.Sequential(*stack[:depth]).double(), x) > 0 for depth in (1, 2, 3)]
+# counted = list(fields(stacks["gaps 1, 4, 16, from layer to layer"][:3], 97))
+# assert all(torch.equal(a, b) for a, b in zip(found, counted))
+# ticks = [t if t % 24 == 0 else "" for t in range(97)]
+# titles = ("gap 1", "then gap 4", "then gap 16")
+# panels = [(title, field, ticks, ticks) for title, field in zip(titles, found)]
+# plotting.heatmaps(panels, across=3, largest=1.0, labels=("input", "output", "depends"))
+# print("gradients and masks agree on every pair of places")
+
+# %% [markdown]
+# ## Blocks that see a little more
+#
+# Notebook 09 cut the sequence into blocks of $r$ and let each attend to a window of three blocks. Four small additions make all patterns of it.
+#
+# **Gaps are a reshape.** Dealt out to $g$ sequences like a deck of cards to $g$ players, every $g$-th position stands beside the next one, and a window with a gap is a window without. 09 has `deal` and `collect` for its convolutions.
+#
+# **Global keys** are put behind the keys of every window, so that one softmax weighs both. In the window itself they are masked: a global token nearby would count twice.
 
 # %%
 def in_blocks(x: Tensor, size: int) -> Tensor:
@@ -109,21 +231,22 @@ def in_blocks(x: Tensor, size: int) -> Tensor:
 
 
 def global_keys(k, v, real: Tensor, gap: int, pattern: Pattern) -> tuple:
-    """Global keys and values (B, h, 1, 1, G, d), and who may look, a row a query.
+    """Global keys and values (B, h, 1, 1, G, d), and who may look at them.
 
-    That is (..., gap, blocks, size, G), as the queries are dealt out.
+    The latter as the queries are dealt out, (..., gap, blocks, size, G). real: True for
+    keys that are no padding, (..., 1, n).
     """
     n = k.shape[-2]
-    places = pattern.places(n, k.device)
+    places = places_of(pattern, n, k.device)
     i = torch.arange(n, device=k.device)[:, None]
-    may = real[..., places] & ((places <= i) | (not pattern.causal))
-    may = in_blocks(deal(may, gap), min(pattern.r, -(-n // gap)))
+    may = real[..., places] & ((places <= i) | (not pattern.causal))  # (..., n, G)
+    may = in_blocks(deal(may, gap), min(pattern.r, math.ceil(n / gap)))
     return k[..., None, None, places, :], v[..., None, None, places, :], may
 
 
 def random_keys(k, v, band: Tensor, pattern: Pattern) -> tuple:
     """Keys and values of random blocks (B, h, 1, blocks, M, d), and which may be seen."""
-    chosen = pattern.drawn(k.shape[-2], k.device)
+    chosen = drawn_blocks(pattern, k.shape[-2], k.device)
 
     def taken(x):  # (..., n, d) -> (..., 1, blocks, M, d)
         found = in_blocks(x, pattern.r)[..., chosen.clamp(min=0), :, :]
@@ -133,11 +256,14 @@ def random_keys(k, v, band: Tensor, pattern: Pattern) -> tuple:
     return taken(k), taken(v), taken(band.mT).mT & valid
 
 
+# %% [markdown]
+# 09's `local_attention` takes as `attend` whatever is to run over blocks and windows; here it is 04's attention with more keys.
+
 # %%
 def attend_also(q, k, v, mask, *, more: list[tuple]) -> tuple:
-    """`scaled_dot_product_attention` of blocks that see more keys than their windows.
+    """`scaled_dot_product_attention` of blocks that see more than their windows.
 
-    more: keys, values and a mask over them, each. One softmax over all.
+    more: keys, values, and who may look at them, each. One softmax over all.
     """
     parts = [(k, v, mask)]
     for more_k, more_v, may in more:
@@ -145,15 +271,16 @@ def attend_also(q, k, v, mask, *, more: list[tuple]) -> tuple:
                       more_v.expand(*v.shape[:-2], *more_v.shape[-2:]),
                       may.expand(*mask.shape[:-1], -1)))
     keys, values, masks = zip(*parts)
-    return scaled_dot_product_attention(
-        q, torch.cat(keys, dim=-2), torch.cat(values, dim=-2), torch.cat(masks, dim=-1))
+    return scaled_dot_product_attention(q, torch.cat(keys, dim=-2),
+                                        torch.cat(values, dim=-2),
+                                        torch.cat(masks, dim=-1))
 
 
 def banded_attention(q, k, v, real: Tensor, gap: int, pattern: Pattern) -> Tensor:
-    """Heads of one gap: all rows of a pattern but the global ones; real (..., 1, n)."""
+    """Heads of one gap: all rows of a pattern but the global ones."""
     n = q.shape[-2]
     gap = min(gap, n)
-    places = pattern.places(n, q.device)
+    places = places_of(pattern, n, q.device)
     band = real.index_fill(-1, places, False)  # else a global key would count twice
     more = [global_keys(k, v, real, gap, pattern)] if len(places) else []
     if pattern.random_blocks and n > pattern.r:
@@ -165,76 +292,245 @@ def banded_attention(q, k, v, real: Tensor, gap: int, pattern: Pattern) -> Tenso
     return collect(y, n)
 
 
+# %% [markdown]
+# Models hand in masks: an encoder's says which keys are padding, a language model's that nobody looks ahead as well. `key_mask` takes from either what it says of keys, and refuses a mask that says anything else, because blocks could not follow it.
+
 # %%
-def key_mask(mask: Tensor | None, n: int, causal: bool) -> Tensor:
-    """What a mask says of keys, (..., 1, n); ValueError where it says more than causal."""
+def key_mask(mask: Tensor | None, n: int, causal: bool, device=None) -> Tensor:
+    """What a mask says of the keys, (..., 1, n); ValueError where it says more.
+
+    If causal, a mask (..., n, n) may also forbid what comes later.
+    """
     if mask is None:
-        return torch.ones(1, n, dtype=torch.bool)
+        return torch.ones(1, n, dtype=torch.bool, device=device)
     keys = mask[..., -1:, :]
-    full = keys & causal_mask(n, mask.device) if causal and mask.shape[-2] > 1 else keys
-    if not torch.equal(mask, full):
-        raise ValueError("a pattern takes a mask over keys, (..., 1, n), and if it is causal one "
-                         "of the earlier of these keys, (..., n, n)")
+    wanted = keys
+    if causal and mask.shape[-2] > 1:
+        wanted = keys & causal_mask(n, mask.device)
+    if not torch.equal(mask, wanted):
+        raise ValueError("a pattern takes a mask over keys, (..., 1, n), and if it is "
+                         "causal one of the earlier of these keys, (..., n, n)")
     return keys
 
 
-def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
-    """Attention by a `Pattern`, in O(r n): equal to the full form with its mask.
+# %% [markdown]
+# **Heads of different gaps** are taken in groups. **Global rows**, of which there are few, attend to everything in full. And while a text is written token by token, there is one query at a time, which needs no blocks.
 
-    q and k (B, h, n, d_k), v (B, h, n, d_v), mask over keys (..., 1, n) or causal
-    (..., n, n). Returns the output (B, h, n, d_v) and None for the weights.
+# %%
+def global_rows(output, q, k, v, real: Tensor, pattern: Pattern) -> Tensor:
+    """The output with the rows of global tokens put in: they attend to everything."""
+    n = q.shape[-2]
+    places = places_of(pattern, n, q.device)
+    if pattern.causal:
+        real = real & causal_mask(n, q.device)[places]
+    rows, _ = scaled_dot_product_attention(q[..., places, :], k, v, real)
+    return output.index_copy(-2, places, rows)
+
+
+def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
+    """Attention by a `Pattern` in O(r n): what the full form gives with `pattern_mask`.
+
+    q and k (B, h, n, d_k), v (B, h, n, d_v), mask as in `key_mask`. Returns the output
+    (B, h, n, d_v) and None for the weights. Raises ValueError for gaps that do not fit
+    the heads, for lengths that differ, and for padding in front of fixed places.
     """
-    T, n, h = q.shape[-2], k.shape[-2], q.shape[-3]
-    if T < n and pattern.causal:  # step by step: the last queries
-        mine = pattern.mask(n, h, T, q.device)
-        return scaled_dot_product_attention(q, k, v, mine if mask is None else mine & mask)
+    T, n, h = q.shape[-2], k.shape[-2], q.shape[1]
+    if T < n and pattern.causal:  # the last queries, while a text is written
+        sees = pattern_mask(pattern, n, h, T, q.device)
+        return scaled_dot_product_attention(q, k, v, sees if mask is None else sees & mask)
     check_gaps(pattern.gaps, h)
-    real = key_mask(mask, n, pattern.causal).to(q.device)
+    real = key_mask(mask, n, pattern.causal, q.device)
     if pattern.global_tokens or pattern.random_blocks:
         check_from_the_left(real)
-    gaps = pattern.gaps * h if len(pattern.gaps) == 1 else pattern.gaps
-    order, parts = [], []
-    for gap in sorted(set(gaps)):
+    gaps = pattern.gaps * (h // len(pattern.gaps))
+    output = torch.empty_like(v[..., :T, :])
+    for gap in set(gaps):
         heads = [i for i, own in enumerate(gaps) if own == gap]
-        parts.append(banded_attention(q[:, heads], k[:, heads], v[:, heads], real, gap, pattern))
-        order += heads
-    output = torch.cat(parts, dim=1)[:, torch.tensor(order).argsort()]
-    places = pattern.places(n, q.device)
-    if len(places):
-        seen = real & (torch.arange(n, device=q.device) <= places[:, None]) if pattern.causal else real
-        rows, _ = scaled_dot_product_attention(q[..., places, :], k, v, seen)
-        output = output.index_copy(-2, places, rows)
+        part = (x[:, heads] for x in (q, k, v))
+        output[:, heads] = banded_attention(*part, real, gap, pattern)
+    return global_rows(output, q, k, v, real, pattern), None
+
+
+# %% [markdown]
+# **Equal to the definition**, gradients included, where there is padding and where $n = 45$ divides by neither $r$ nor a gap:
+
+# %% tags=["active-ipynb"]
+# q, k, v = torch.randn(3, 2, 4, 45, 8, dtype=torch.float64).requires_grad_()
+# real = (torch.arange(45) < torch.tensor([[45], [31]]))[:, None, None]  # (B, 1, 1, n)
+# some = {
+#     "window": Pattern(4),
+#     "gaps, global, causal": Pattern(4, (1, 2, 3, 16), (0, 20), causal=True),
+#     "random blocks, global": Pattern(4, global_tokens=(0,), random_blocks=2),
+# }
+# for name, pattern in some.items():
+#     ours, _ = sparse_attention(q, k, v, real, pattern=pattern)
+#     mask = pattern_mask(pattern, 45, 4) & real
+#     full, _ = scaled_dot_product_attention(q, k, v, mask)
+#     gradients = [torch.autograd.grad((y**2).sum(), (q, k, v)) for y in (ours, full)]
+#     pairs = [(ours, full), *zip(*gradients)]
+#     largest = max((a - b).abs().max().item() for a, b in pairs)
+#     assert largest < 1e-9
+#     print(f"{name:22} differs from the masked table by {largest:.0e}")
+
+# %% [markdown] tags=["question-28"]
+# `tests/test_sparse.py` compares with `F.scaled_dot_product_attention` and with torch's `flex_attention`, which is given the same pattern.
+#
+# ## Must a banded product be slow without a kernel of its own?
+#
+# The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is exactly the work that is needed, without a product too many.
+
+# %%
+def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tuple:
+    """`local_attention`, one diagonal of the table after another."""
+    n = q.shape[-2]
+    offsets = range(-r, 1 if causal else r + 1)
+    real = key_mask(mask, n, causal, q.device)
+
+    def shifted(x, offset):  # row i is row i + offset of x, zeros beyond the ends
+        filled = F.pad(x, (0, 0, max(0, -offset), max(0, offset)))
+        return filled[..., max(0, offset):max(0, offset) + n, :]
+
+    q = q / math.sqrt(q.shape[-1])
+    scores = torch.stack([(q * shifted(k, o)).sum(dim=-1) for o in offsets], dim=-1)
+    seen = torch.stack([shifted(real.mT, o)[..., 0] for o in offsets], dim=-1)
+    weights = masked_softmax(scores, seen)  # (..., n, 2r + 1)
+    output = sum(weights[..., [i]] * shifted(v, o) for i, o in enumerate(offsets))
     return output, None
 
 
+# %% tags=["active-ipynb"]
+# r, d, h = 32, 256, 8
+# pattern = Pattern(r, (1, 1, 1, 1, 4, 4, 16, 16), global_tokens=(0,))
+# ways = {
+#     "loop over diagonals": partial(diagonal_attention, r=r),
+#     "blocks": partial(local_attention, r=r),
+#     "blocks, gaps, global": partial(sparse_attention, pattern=pattern),
+#     "full": scaled_dot_product_attention,
+#     "full, fused": kernel_attention,
+# }
+# layers = {name: SelfAttention(d, h, attend=attend) for name, attend in ways.items()}
+# sizes = [256, 512, 1024, 2048]
+# seconds = {name: [] for name in layers}
+# for n in sizes:
+#     for name, times in turns(layers, torch.randn(1, n, d), seconds=0.5).items():
+#         seconds[name].append(median(times))
+# growth(sizes, seconds, "seconds of a forward pass",
+#        "Blocks grow with n, tables with its square", markers=True);
+
+# %% tags=["active-ipynb"]
+# print("at n =", sizes[-1])
+# for name, times in seconds.items():
+#     print(f"{name:22} {1000 * times[-1]:5.0f} ms")
+# q, k, v = torch.randn(3, 1, 2, 77, 8, dtype=torch.float64)
+# loop, blocks = (attend(q, k, v, r=5)[0] for attend in (diagonal_attention, local_attention))
+# assert (loop - blocks).abs().max() < 1e-9
+# print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
+
+# %% [markdown]
+# The loop reads and writes the whole of $q$, $k$ and $v$ for each of its $2r + 1$ diagonals and does little arithmetic with what it read. Blocks compute three scores where two are needed, but as products of matrices, which processors are built for. So a band needs no kernel of its own, and gaps and a global token add little. Longer sequences are in a record:
+# `python -m transformer.experiments.bands` measures up to $n = 8{,}192$ and can be run again on any machine.
+
+# %% tags=["active-ipynb"]
+# rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
+# largest = max((row["n"] for row in rows), default=0)
+# for row in rows:
+#     if row["n"] == largest:
+#         print(f"{row['layer']:22} {row['seconds']:6.3f} s {row['bytes'] / 2**20:6.0f} MiB")
+# print(f"one layer, n = {largest}, {rows[0]['hardware']}" if rows else "not measured yet")
+
+# %% [markdown]
+# ## Models with patterns
+#
+# `MultiHeadAttention` takes any function that attends, and models take their attention as one of their `Parts` ([08](08_model.ipynb)). So a language model with a pattern is the one of [21](21_language.ipynb), with two words said differently:
+
+# %% tags=["active-ipynb"]
+# pattern = Pattern(3, gaps=(1, 1, 2, 4), global_tokens=(0,), causal=True)
+# attention = partial(MultiHeadAttention, attend=partial(sparse_attention, pattern=pattern))
+# c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0, max_positions=64)
+# model = LanguageModel(c, Parts(attention=attention)).eval()
+# ids = torch.randint(3, 50, (1, 40))
+# with torch.no_grad():
+#     whole, state = model(ids), model.start(ids[:, :30])
+#     steps = [model.step(ids[:, i:i + 1], state) for i in range(30, 40)]
+# difference = (whole[0, 30:] - torch.cat(steps)).abs().max().item()
+# assert difference < 1e-5
+# print(f"in blocks, and token by token with caches: they differ by {difference:.0e}")
+# print("it goes on with", generate(model, ids[:, :3], 5)[0])
+
+# %% [markdown]
+# Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. With our weights in its attention, the library `transformers`' class gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`).
+
 # %%
 class GlobalAttention(MultiHeadAttention):
-    """Attention by a pattern whose global rows have matrices of their own (Longformer).
+    """Attention by a pattern, with matrices of their own for the global rows.
 
-    Others meet global keys through the usual ones. Raises ValueError for a causal pattern.
+    As in Longformer; not for causal patterns, for which it raises ValueError.
     """
 
     def __init__(self, *sizes, pattern: Pattern, **switches):
         check_sees_both_ways(pattern.causal)
-        super().__init__(*sizes, attend=partial(sparse_attention, pattern=pattern), **switches)
+        attend = partial(sparse_attention, pattern=pattern)
+        super().__init__(*sizes, attend=attend, **switches)
         self.pattern = pattern
+        switches["rotate"] = None  # global rows ask for content, whatever the place
         self.of_global = MultiHeadAttention(*sizes, **switches)
         self.of_global.W_O = nn.Identity()  # the output's matrix is shared
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor,
                 mask: Tensor | None = None, cache=None) -> Tensor:
         y = super().forward(query, key, value, mask, cache)
-        places = self.pattern.places(query.shape[1], query.device)
+        places = places_of(self.pattern, query.shape[1], query.device)
         rows = self.of_global(query[:, places], key, value, mask)
         return y.index_copy(1, places, self.W_O(rows))
 
 
+# %% [markdown]
+# **A task that only a global token solves.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ carry news 8 places far, so that with windows alone the last token cannot know. Now the first token is made global.
+
+# %% tags=["active-ipynb"]
+# def marked(count, n=128):
+#     tokens = torch.randint(6, 16, (count, n))
+#     tokens[:, 0] = torch.randint(3, 5, (count,))  # the mark
+#     tokens[:, -1] = 5  # here it is asked for
+#     return tokens, tokens[:, 0] - 3
+#
+#
+# c = MaskedConfig(16, d_model=32, d_ff=64, N=2, h=2, P_drop=0.0, max_positions=128)
+# for name, pattern in (("windows", Pattern(4)),
+#                       ("one global token", Pattern(4, global_tokens=(0,)))):
+#     torch.manual_seed(1)
+#     attend = partial(sparse_attention, pattern=pattern)
+#     model = MaskedModel(c, Parts(attention=partial(MultiHeadAttention, attend=attend)))
+#     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+#     for _ in range(30):
+#         tokens, mark = marked(16)
+#         loss = F.cross_entropy(model(tokens)[:, -1, 3:5], mark)
+#         optimizer.zero_grad()
+#         loss.backward()
+#         optimizer.step()
+#     with torch.no_grad():
+#         tokens, mark = marked(400)
+#         right = (model(tokens)[:, -1, 3:5].argmax(dim=1) == mark).float().mean()
+#     print(f"{name:18} {right:.0%} of the marks named")
+#     assert right > 0.97 if pattern.global_tokens else 0.4 < right < 0.6
+
+# %% [markdown]
+# Without the global token it is guessing, and no training could change that, because no path leads from the mark to the answer. (With two layers and two hops, a global token anywhere would do; the model then has to learn both hops.)
+
+# %% [markdown] tags=["question-25"]
+# ## Can a model learn how far to look?
+#
+# The radius has been ours to choose. Sukhbaatar et al. (2019) let each head learn it. A whole number has no gradient, so the edge of the window is made soft: a weight at distance $x$ is multiplied by
+#
+# $$m_z(x) = \min\left(\max\left(\frac{R + z - x}{R}, 0\right), 1\right)$$
+#
+# which is 1 up to the *span* $z$ and falls to 0 over a *ramp* of $R$ more places, and the weights are divided by their new sum. On the ramp, $z$ has a gradient. The loss gets a **price** on top, here so many nats a token times the mean span as a share of the longest one, so that a head keeps a long span only where that lowers the loss by more.
+
 # %%
 class Span(nn.Module):
-    """How far each head looks, learned (Sukhbaatar et al., 2019).
+    """The spans of h heads (Sukhbaatar et al., 2019); at first all are `longest`.
 
-    A key's weight is multiplied by 1 up to the span z and falls to 0 over `ramp` more
-    positions; then the weights are divided by their sum. z starts at `longest`.
+    Raises ValueError for a span or a ramp below one position.
     """
 
     def __init__(self, h: int, longest: int, ramp: int = 32):
@@ -249,37 +545,44 @@ class Span(nn.Module):
         return ((self.ramp + z - distance) / self.ramp).clamp(0, 1)
 
     def reach(self) -> int:
-        """The farthest position that any head sees."""
-        return max(1, math.ceil(self.longest * self.share.max().item() + self.ramp) - 1)
+        """The farthest position that any head still sees."""
+        z = self.longest * self.share.max().item()
+        return max(1, math.ceil(z + self.ramp) - 1)
 
     def clamp(self):
-        """Back between 0 and `longest`, after an update."""
+        """Back between 0 and `longest`."""
         with torch.no_grad():
             self.share.clamp_(0, 1)
 
-    def attend(self, q, k, v, mask=None) -> tuple:
-        """Attention of the last T among S positions, the table in full.
 
-        q and k (B, h, ..., T or S, d_k): blocks, too.
-        """
-        T, S = q.shape[-2], k.shape[-2]
-        j = torch.arange(S, device=q.device)
-        soft = self.soft((j[S - T:, None] - j).abs())
-        soft = soft.view(len(soft), *[1] * (q.dim() - 4), T, S)
-        weights = masked_softmax(scaled_dot_product(q, k), mask) * soft
-        weights = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
-        return weights @ v, weights
+# %% [markdown]
+# `span_attention` fills the whole table. After training, all that lies beyond the farthest span of a layer has a weight of exactly 0, and `cropped_attention` leaves it out: 09's causal blocks, with the soft edge inside.
 
-    def cropped(self, q, k, v, mask=None) -> tuple:
-        """`attend` of causal attention in blocks of the farthest position that is seen.
+# %%
+def span_attention(q, k, v, mask=None, *, span: Span) -> tuple:
+    """Attention of the last T of S positions with soft edges; output and weights.
 
-        Where two blocks would hold everything, the table in full.
-        """
-        n, r = k.shape[-2], self.reach()
-        if q.shape[-2] < n or 2 * r >= n:
-            return self.attend(q, k, v, mask)
-        return local_attention(q, k, v, key_mask(mask, n, causal=True), r=r, causal=True,
-                               attend=self.attend)
+    q (B, h, ..., T, d_k), k and v (B, h, ..., S, d): blocks and windows, too.
+    """
+    T, S = q.shape[-2], k.shape[-2]
+    j = torch.arange(S, device=q.device)
+    soft = span.soft((j[S - T:, None] - j).abs())
+    soft = soft.view(len(soft), *[1] * (q.dim() - 4), T, S)
+    weights = masked_softmax(scaled_dot_product(q, k), mask) * soft
+    weights = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
+    return weights @ v, weights
+
+
+def cropped_attention(q, k, v, mask=None, *, span: Span) -> tuple:
+    """`span_attention`, causal, in blocks of the farthest position that is seen.
+
+    Where two blocks would hold everything, the table in full.
+    """
+    n, r = k.shape[-2], span.reach()
+    if q.shape[-2] < n or 2 * r >= n:
+        return span_attention(q, k, v, mask, span=span)
+    return local_attention(q, k, v, key_mask(mask, n, causal=True), r=r, causal=True,
+                           attend=partial(span_attention, span=span))
 
 
 # %%
@@ -289,7 +592,7 @@ class SpanAttention(MultiHeadAttention):
     def __init__(self, *sizes, longest: int, ramp: int = 32, **switches):
         super().__init__(*sizes, **switches)
         self.span = Span(self.h, longest, ramp)
-        self.attend = self.span.attend
+        self.attend = partial(span_attention, span=self.span)
 
 
 def spans_of(model: nn.Module) -> list[Span]:
@@ -301,14 +604,22 @@ def crop(model: nn.Module) -> nn.Module:
     """The same model, each layer in blocks of the farthest position that it sees."""
     for module in model.modules():
         if isinstance(module, SpanAttention):
-            module.attend = module.span.cropped
+            module.attend = partial(cropped_attention, span=module.span)
     return model
 
 
-class PricedModel(LanguageModel):
-    """A language model that pays for its spans: price nats a token if all are longest."""
+# %% [markdown]
+# The price goes into the loss, and an optimizer that clamps the spans after each update goes into the loop of [14](14_training.ipynb) by its argument `optimizer`. Unclamped, a span that is not needed would run far below 0, and would have to come all the way back when it is.
 
-    def __init__(self, config: LanguageConfig, parts: Parts = Parts(), price: float = 0.0):
+# %%
+class PricedModel(LanguageModel):
+    """A language model that pays for its spans.
+
+    price: nats a token, if all spans are longest.
+    """
+
+    def __init__(self, config: LanguageConfig, parts: Parts = Parts(),
+                 price: float = 0.0):
         super().__init__(config, parts)
         self.price = price
 
@@ -321,5 +632,146 @@ class PricedModel(LanguageModel):
 def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
     """An optimizer for `train` that clamps a model's spans after each update."""
     optimizer = make(model)
-    optimizer.register_step_post_hook(lambda *_: [span.clamp() for span in spans_of(model)])
+    optimizer.register_step_post_hook(
+        lambda *_: [span.clamp() for span in spans_of(model)])
     return optimizer
+
+# %% [markdown]
+# **Does it find the distance that a task needs?** A sequence repeats a random part of $p$ tokens. From the second round on, the next token is the one that stands $p - 1$ places back, so that one head has to reach this far, and none any farther. Spans begin at 32.
+
+# %% tags=["active-ipynb"]
+# chance = random.Random(1)
+#
+#
+# def repeated(length, period):
+#     """A random part over and over, behind the begin mark."""
+#     part = [chance.randrange(3, 23) for _ in range(period)]
+#     return [], [1, *(part[i % period] for i in range(length))]
+#
+#
+# def longest_span(model):
+#     return {"span": 32 * spans_of(model)[0].share.max().item()}
+#
+#
+# c = LanguageConfig(23, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=64)
+# attention = partial(SpanAttention, longest=32, ramp=4)
+# settings = TrainingConfig(updates=300, batch_tokens=660, warmup=50, factor=0.6,
+#                           falling=True, save_every=30, epsilon_ls=0.0)
+# models, curves = {}, {}
+# for period in (5, 15):
+#     encoded = [repeated(44, period) for _ in range(3000)]
+#     torch.manual_seed(1)
+#     models[period] = model = PricedModel(c, Parts(attention=attention), price=0.05)
+#     log = train(model, encoded, settings, validate=longest_span, optimizer=clamping)
+#     curves[f"the next token stands {period - 1} back"] = [row["span"] for row in log]
+# plotting.lines(range(30, 301, 30), curves, "updates", "longest span z of two heads",
+#                "At a price, spans shrink to what the task needs");
+
+# %% tags=["active-ipynb"]
+# for period, model in models.items():
+#     tokens = torch.tensor([repeated(44, period)[1] for _ in range(200)])
+#     with torch.no_grad():
+#         logits = model.eval()(tokens[:, :-1])
+#         difference = (crop(model)(tokens[:, :-1]) - logits).abs().max().item()
+#     right = (logits.argmax(dim=2) == tokens[:, 1:])[:, period:].float().mean()
+#     reach = spans_of(model)[0].reach()
+#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} of new sequences right; "
+#           f"cropped, the logits differ by {difference:.0e}")
+#     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
+
+# %% [markdown]
+# Both models end up seeing what they need and little more. (The place that is needed may lie on the ramp, so that the span itself is a little shorter.) So the answer is yes where the task says clearly how far one has to look; with another price, ramp or seed it may take longer, which we have not measured.
+
+# %% [markdown]
+# On text nobody knows the right span. `python -m transformer.experiments.learned_spans` trains small models of characters, of the articles of [21](21_language.ipynb), without a price and with three. What was expected was written down before ([learned-spans.md](../data/runs/learned-spans.md)).
+
+# %% tags=["active-ipynb"]
+# runs = read_rows("learned-spans")
+# for row in runs:
+#     spans = "; ".join(" ".join(f"{z:.0f}" for z in row[name]) for name in row
+#                       if name.startswith("spans."))
+#     print(f"price {row['price']:<5g}: {row['test.bits']:.3f} bits a character, "
+#           f"spans by layer {spans}")
+# if not runs:
+#     print("no run is recorded yet")
+
+# %% [markdown]
+# These runs are small: minutes of training, one seed each, and models that far text helps little as yet. Differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+#
+# **1.** The mask of a window with a gap.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.sparse import check_gap_mask
+#
+# def gap_mask(n, r, gap):
+#     """-> a boolean mask (n, n): r neighbours on each side, gap places from one to the next"""
+#     ...
+#
+# check_gap_mask(gap_mask)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def gap_mask(n, r, gap):
+#     place = torch.arange(n)
+#     distance = (place[:, None] - place).abs()
+#     return (distance <= r * gap) & (distance % gap == 0)
+# ```
+# </details>
+#
+# **2.** How many places can an output depend on after a stack of layers with a window of $r$ on each side and these gaps, one gap a layer? Count as if the sequence had no ends, and take the gaps to be such that no holes remain.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.sparse import check_field
+#
+# def field(r, gaps):
+#     """r, a list of gaps from the first layer up -> the number of places from end to end"""
+#     ...
+#
+# check_field(field)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def field(r, gaps):
+#     far = sum(r * gap for gap in gaps)
+#     return 2 * far + 1
+# ```
+#
+# With gaps of 1, 4, 16, ... it doubles twice a layer, as the field of notebook 02's dilated convolutions grows.
+# </details>
+#
+# **3.** Two parts of the keys were attended to apart, say a band and the global tokens. Join them as if one softmax had seen both, without concatenating anything: kernels that work through the keys piece by piece do just that.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.sparse import check_joined
+#
+# def joined(a, b, u, v):
+#     """Scores (n,) and (m,), values (n, d) and (m, d) -> the output (d,)"""
+#     ...
+#
+# check_joined(joined)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def joined(a, b, u, v):
+#     of_a, of_b = a.softmax(dim=0) @ u, b.softmax(dim=0) @ v
+#     share = torch.sigmoid(a.logsumexp(dim=0) - b.logsumexp(dim=0))
+#     return share * of_a + (1 - share) * of_b
+# ```
+#
+# The sum of exponentials says how much a part counts; its logarithm is enough, and the sigmoid of the difference is the first part's share.
+# </details>
+#
+# ## Next
+#
+# [RESULTS.md](../RESULTS.md) has the measurements and the long runs of this notebook. [Notebook 21](21_language.ipynb) has the language model that it stands on, and [09](09_complexity.ipynb) the limits that made all this necessary.
