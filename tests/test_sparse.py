@@ -259,6 +259,17 @@ def test_a_span_weighs_and_normalises():
     assert torch.allclose(output, weights @ v, atol=1e-5)
 
 
+def test_what_is_out_of_sight_takes_nothing_away():
+    """However high its score is."""
+    span = Span(2, longest=10, ramp=4).double()
+    q, k, v = (torch.randn(1, 2, 12, 4, dtype=torch.float64) for _ in range(3))
+    k[:, :, 0] = 100 * q[:, :, 11]
+    span.share.data = torch.tensor([0.5, 0.0], dtype=torch.float64)
+    output, _ = span_attention(q, k, v, causal_mask(12), span=span)
+    alone, _ = span_attention(q[:, :, 11:], k[:, :, 1:], v[:, :, 1:], span=span)
+    assert_close(output[:, :, 11:], alone)
+
+
 def test_a_full_span_is_attention():
     q, k, v = random(2, 2, 9, 4), random(2, 2, 9, 4), random(2, 2, 9, 4)
     ours, _ = span_attention(q, k, v, causal_mask(9), span=Span(2, longest=9).double())

@@ -137,8 +137,8 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
     places = places_of(pattern, n, device)
     mask = mask | torch.isin(i, places) | torch.isin(j, places)
     blocks = drawn_blocks(pattern, n, device)
-    seen = blocks[i // pattern.r] == (j // pattern.r)[:, None]  # (rows, n, random_blocks)
-    mask = mask | seen.any(dim=-1)
+    seen = blocks[i // pattern.r] == (j // pattern.r)[:, None]
+    mask = mask | seen.any(dim=-1)  # of (rows, n, random_blocks)
     mask = mask & (j <= i) if pattern.causal else mask
     return mask.expand(h, -1, -1)
 
@@ -202,12 +202,17 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16:
 
 # %% tags=["active-ipynb"]
-# stack = [SelfAttention(8, 1, attend=partial(
-#     scaled_dot_product_attention, mask=pattern_mask(pattern, 97)))
-#     for pattern in stacks["gaps 1, 4, 16, from layer to layer"][:3]]
+# def by_mask(mask):
+#     return lambda q, k, v, _: scaled_dot_product_attention(q, k, v, mask)
+#
+#
+# growing = stacks["gaps 1, 4, 16, from layer to layer"][:3]
+# stack = [SelfAttention(8, 1, attend=by_mask(pattern_mask(pattern, 97)))
+#          for pattern in growing]
 # x = torch.randn(1, 97, 8, dtype=torch.float64)
-# found = [dependence(nn.Sequential(*stack[:depth]).double(), x) > 0 for depth in (1, 2, 3)]
-# counted = list(fields(stacks["gaps 1, 4, 16, from layer to layer"][:3], 97))
+# found = [dependence(nn.Sequential(*stack[:depth]).double(), x) > 0
+#          for depth in (1, 2, 3)]
+# counted = list(fields(growing, 97))
 # assert all(torch.equal(a, b) for a, b in zip(found, counted))
 # ticks = [t if t % 24 == 0 else "" for t in range(97)]
 # titles = ("gap 1", "then gap 4", "then gap 16")
@@ -245,7 +250,7 @@ def global_keys(k, v, real: Tensor, gap: int, pattern: Pattern) -> tuple:
 
 
 def random_keys(k, v, band: Tensor, pattern: Pattern) -> tuple:
-    """Keys and values of random blocks (B, h, 1, blocks, M, d), and which may be seen."""
+    """Random keys and values (B, h, 1, blocks, M, d), and which may be seen."""
     chosen = drawn_blocks(pattern, k.shape[-2], k.device)
 
     def taken(x):  # (..., n, d) -> (..., 1, blocks, M, d)
@@ -337,7 +342,8 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
     T, n, h = q.shape[-2], k.shape[-2], q.shape[1]
     if T < n and pattern.causal:  # the last queries, while a text is written
         sees = pattern_mask(pattern, n, h, T, q.device)
-        return scaled_dot_product_attention(q, k, v, sees if mask is None else sees & mask)
+        sees = sees if mask is None else sees & mask
+        return scaled_dot_product_attention(q, k, v, sees)
     check_gaps(pattern.gaps, h)
     real = key_mask(mask, n, pattern.causal, q.device)
     if pattern.global_tokens or pattern.random_blocks:
@@ -412,7 +418,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # sizes = [256, 512, 1024, 2048]
 # seconds = {name: [] for name in layers}
 # for n in sizes:
-#     for name, times in turns(layers, torch.randn(1, n, d), seconds=0.5).items():
+#     for name, times in turns(layers, torch.randn(1, n, d), seconds=0.3).items():
 #         seconds[name].append(median(times))
 # growth(sizes, seconds, "seconds of a forward pass",
 #        "Blocks grow with n, tables with its square", markers=True);
@@ -422,7 +428,8 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # for name, times in seconds.items():
 #     print(f"{name:22} {1000 * times[-1]:5.0f} ms")
 # q, k, v = torch.randn(3, 1, 2, 77, 8, dtype=torch.float64)
-# loop, blocks = (attend(q, k, v, r=5)[0] for attend in (diagonal_attention, local_attention))
+# loop, _ = diagonal_attention(q, k, v, r=5)
+# blocks, _ = local_attention(q, k, v, r=5)
 # assert (loop - blocks).abs().max() < 1e-9
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
@@ -435,8 +442,12 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # largest = max((row["n"] for row in rows), default=0)
 # for row in rows:
 #     if row["n"] == largest:
-#         print(f"{row['layer']:22} {row['seconds']:6.3f} s {row['bytes'] / 2**20:6.0f} MiB")
-# print(f"one layer, n = {largest}, {rows[0]['hardware']}" if rows else "not measured yet")
+#         mebibytes = row["bytes"] / 2**20
+#         print(f"{row['layer']:22} {row['seconds']:6.3f} s {mebibytes:6.0f} MiB")
+# if rows:
+#     print(f"one layer, n = {largest}, {rows[0]['hardware']}")
+# else:
+#     print("no record yet: the command makes one")
 
 # %% [markdown]
 # ## Models with patterns
@@ -445,7 +456,8 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 
 # %% tags=["active-ipynb"]
 # pattern = Pattern(3, gaps=(1, 1, 2, 4), global_tokens=(0,), causal=True)
-# attention = partial(MultiHeadAttention, attend=partial(sparse_attention, pattern=pattern))
+# attend = partial(sparse_attention, pattern=pattern)
+# attention = partial(MultiHeadAttention, attend=attend)
 # c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0, max_positions=64)
 # model = LanguageModel(c, Parts(attention=attention)).eval()
 # ids = torch.randint(3, 50, (1, 40))
@@ -495,13 +507,14 @@ class GlobalAttention(MultiHeadAttention):
 #     return tokens, tokens[:, 0] - 3
 #
 #
-# c = MaskedConfig(16, d_model=32, d_ff=64, N=2, h=2, P_drop=0.0, max_positions=128)
+# c = MaskedConfig(16, d_model=32, d_ff=64, N=2, h=2, P_drop=0.0, norm_first=True,
+#                  max_positions=128)
 # for name, pattern in (("windows", Pattern(4)),
 #                       ("one global token", Pattern(4, global_tokens=(0,)))):
 #     torch.manual_seed(1)
 #     attend = partial(sparse_attention, pattern=pattern)
 #     model = MaskedModel(c, Parts(attention=partial(MultiHeadAttention, attend=attend)))
-#     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+#     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
 #     for _ in range(30):
 #         tokens, mark = marked(16)
 #         loss = F.cross_entropy(model(tokens)[:, -1, 3:5], mark)
@@ -568,7 +581,8 @@ def span_attention(q, k, v, mask=None, *, span: Span) -> tuple:
     j = torch.arange(S, device=q.device)
     soft = span.soft((j[S - T:, None] - j).abs())
     soft = soft.view(len(soft), *[1] * (q.dim() - 4), T, S)
-    weights = masked_softmax(scaled_dot_product(q, k), mask) * soft
+    seen = soft > 0 if mask is None else mask & (soft > 0)
+    weights = masked_softmax(scaled_dot_product(q, k), seen) * soft
     weights = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-9)
     return weights @ v, weights
 
@@ -675,7 +689,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #         difference = (crop(model)(tokens[:, :-1]) - logits).abs().max().item()
 #     right = (logits.argmax(dim=2) == tokens[:, 1:])[:, period:].float().mean()
 #     reach = spans_of(model)[0].reach()
-#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} of new sequences right; "
+#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} of new tokens right; "
 #           f"cropped, the logits differ by {difference:.0e}")
 #     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
 
@@ -693,10 +707,10 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     print(f"price {row['price']:<5g}: {row['test.bits']:.3f} bits a character, "
 #           f"spans by layer {spans}")
 # if not runs:
-#     print("no run is recorded yet")
+#     print("no run is recorded yet: the command makes them")
 
 # %% [markdown]
-# These runs are small: minutes of training, one seed each, and models that far text helps little as yet. Differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
+# These runs are made small on purpose: some minutes of training and one seed each, so that differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
 
 # %% [markdown]
 # ## Exercises
@@ -709,7 +723,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # from transformer.exercises.sparse import check_gap_mask
 #
 # def gap_mask(n, r, gap):
-#     """-> a boolean mask (n, n): r neighbours on each side, gap places from one to the next"""
+#     """-> a boolean mask (n, n): r neighbours on each side, with a gap"""
 #     ...
 #
 # check_gap_mask(gap_mask)
@@ -731,7 +745,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # from transformer.exercises.sparse import check_field
 #
 # def field(r, gaps):
-#     """r, a list of gaps from the first layer up -> the number of places from end to end"""
+#     """r, a list of gaps -> the number of places from end to end"""
 #     ...
 #
 # check_field(field)
