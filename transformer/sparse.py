@@ -113,9 +113,10 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
     b = torch.arange(math.ceil(n / pattern.r))
     far = (b[:, None] - b).abs() > 1
     far = far.tril() if pattern.causal else far
-    jumble = 7919 * b[:, None] + 39217 * b + 15013 * (pattern.seed + 1)
-    dice = 1 + jumble**2 % 65521  # remainders of squares look random enough
-    best, chosen = (dice * far).topk(min(pattern.random_blocks, len(b)))
+    dice = 7919 * b[:, None] + 39217 * b + 15013 * (pattern.seed + 1)
+    for salt in (b[:, None], b, 1):  # remainders of squares, with places mixed in again
+        dice = (dice**2 + 21701 * salt) % 65521
+    best, chosen = ((1 + dice) * far).topk(min(pattern.random_blocks, len(b)))
     return torch.where(best > 0, chosen, -1).to(device)
 
 
