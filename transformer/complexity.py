@@ -127,7 +127,8 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
     i = torch.arange(r, device=q.device)[:, None]
     j = torch.arange(real.shape[-1], device=q.device) - r  # the first r lie before
     near = (j - i >= -r) & (j - i <= (0 if causal else r))
-    output, _ = attend(blocks, windows(k, r, causal), windows(v, r, causal), near & real)
+    k, v = (windows(x, r, causal) for x in (k, v))
+    output, _ = attend(blocks, k, v, near & real)
     return output.flatten(-3, -2)[..., :n, :], None
 
 

@@ -756,7 +756,9 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #
 # ```python
 # def field(r, gaps):
-#     far = sum(r * gap for gap in gaps)
+#     far = 0
+#     for gap in gaps:
+#         far += r * gap
 #     return 2 * far + 1
 # ```
 #

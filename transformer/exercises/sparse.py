@@ -3,12 +3,12 @@
 import torch
 
 from transformer.exercises import Exercise
-from transformer.sparse import Pattern
+from transformer.sparse import Pattern, pattern_mask
 
 
 def gap_mask(n: int, r: int, gap: int) -> torch.Tensor:
     """The mask of one head without global tokens."""
-    return Pattern(r, gaps=(gap,)).mask(n)[0]
+    return pattern_mask(Pattern(r, gaps=(gap,)), n)[0]
 
 
 def field(r: int, gaps: list[int]) -> int:
