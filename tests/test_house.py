@@ -163,7 +163,7 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 3_095, "library": 4_580, "runs": 3_800, "drawing": 785, "exercises": 773}
+BUDGETS = {"paired": 3_095, "library": 4_580, "runs": 3_800, "drawing": 785, "exercises": 790}
 FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
            "exercises": "exercises"}
 
