@@ -129,9 +129,17 @@ def limit(closed):
         os.close(0)
 
 
+def argument(word):
+    """A word as the system hands it over; what no system would hand over goes as bytes."""
+    try:
+        return os.fsencode(word)
+    except UnicodeEncodeError:
+        return word.encode("utf8", "surrogatepass")
+
+
 def command_afresh(case, folder):
     """Run a command in a process of its own."""
-    words = [sys.executable, "-m", "transformer", *map(os.fsencode, case.arguments)]
+    words = [sys.executable, "-m", "transformer", *map(argument, case.arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     closed = case.stdin is None
     try:
