@@ -52,8 +52,9 @@ def bytes_of(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf8"), dtype=np.uint8).astype(np.int64)
 
 
-def windows(data: np.ndarray, window: int = WINDOW) -> list[tuple[list, list]]:
+def windows(data: np.ndarray, window: int | None = None) -> list[tuple[list, list]]:
     """A text's bytes as pairs for `train`: no source, and a window behind the begin mark."""
+    window = window or WINDOW
     cut = range(0, len(data) - window + 1, window)
     return [([], [MODEL.bos_id, *(data[i:i + window] + MARKS).tolist()]) for i in cut]
 
@@ -151,10 +152,11 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     return Experiment(CORPUS, model=MODEL, training=training)
 
 
-def character_bits(model: nn.Module, text: str, window: int = WINDOW) -> float:
+def character_bits(model: nn.Module, text: str, window: int | None = None) -> float:
     """Bits a character of a text by a model of its bytes."""
     data = bytes_of(text)
-    return bits_per_token(model, torch.from_numpy(data + MARKS), window) * len(data) / len(text)
+    bits = bits_per_token(model, torch.from_numpy(data + MARKS), window or WINDOW)
+    return bits * len(data) / len(text)
 
 
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
