@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from transformer.data import Batch
+from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
 from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
@@ -16,8 +18,8 @@ from transformer.fast.dropout import BitDropout
 from transformer.fast.loss import projected_loss
 from transformer.fast.packed import PackedLinear, can_pack, packed
 from transformer.hardware import autocast, matmul_precision
-from transformer.model import Transformer, TransformerConfig
-from transformer.regularization import label_smoothing_loss
+from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.regularization import SmoothedLoss, label_smoothing_loss
 
 CPU = torch.device("cpu")
 
@@ -209,3 +211,22 @@ def test_what_is_not_packed(monkeypatch):
     assert packed(compiled) is compiled
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert kinds(both.float()) == [plain, plain]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("parts", [Parts(), FAST], ids=["plain", "fast"])
+def test_no_tensor_is_made_on_another_device(parts, positions, norm_first):
+    """A model made on the CPU and moved to torch's meta device, as it would be to a GPU: loss, its
+    gradients and steps of a search. A tensor on the CPU would not mix with its own."""
+    config = TransformerConfig(50, 16, 32, 2, 2, positions=positions, norm_first=norm_first)
+    model = Transformer(config, parts).to("meta")
+    source, target = (torch.ones(2, n, dtype=torch.long, device="meta") for n in (5, 4))
+    model.loss(Batch(source, target), SmoothedLoss(0.1, 0)).backward()
+    assert all(p.grad.device.type == "meta" for p in model.parameters() if p.grad is not None)
+    assert model.embedding.weight.grad is not None
+    state = model.eval().start(source, KeyValueCache)
+    for column in target.T:
+        assert model.step(column[:, None], state).device.type == "meta"
+    with pytest.raises(RuntimeError, match="not on the expected device"):
+        model.embedding(source) + torch.ones(16)
