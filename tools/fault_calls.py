@@ -206,11 +206,13 @@ def files(chance, home):
         elif way == 4:
             read_corpus(*names)
         else:
-            register_corpus(names[0], train=chance.choice([(place,), (place, place), place]))
+            known = dict(CORPORA)
             try:
+                register_corpus(names[0], train=chance.choice([(place,), (place, place), place]))
                 read_corpus(names[0], "train")
             finally:
-                CORPORA.pop("mine", None)
+                CORPORA.clear()
+                CORPORA.update(known)
         return ""
 
     return Case("files", f"way {way}, {place!r}, {names}", call=call)
