@@ -60,18 +60,18 @@ def digits() -> pd.DataFrame:
            if row["rate"] == best[row["family"]][row["images"]]]
     runs = pd.DataFrame(own).assign(name=lambda found: [f"n{n:.0f}" for n in found["images"]],
                                     percent=lambda found: 100 * found["test"])
-    scores = spread(runs, ["family", "name"], ["percent"])["percent"].unstack(sort=False)
+    scores = spread(runs, ["family", "name"], ["percent"])["percent"].unstack()
     own = runs.groupby("family", sort=False).agg(parameters=("parameters", "max"),
                                                  seeds=("seed", "nunique"))
-    return scores.join(own).reset_index()
+    return own.join(scores).reset_index()
 
 
 def shuffled_digits() -> pd.DataFrame:
     """All training images, as they are and with their pixels mixed: a row a family."""
     rows = table("images").query("what == 'shuffle'")
     rows = rows.assign(percent=100 * rows["test"], order=np.where(rows["mixed"], "mixed", "plain"))
-    scores = spread(rows, ["family", "order"], ["percent"])["percent"].unstack(sort=False)
-    return scores.reset_index()
+    scores = spread(rows, ["family", "order"], ["percent"])["percent"].unstack()
+    return scores.loc[rows["family"].unique()].reset_index()
 
 
 def drawings() -> pd.DataFrame:
