@@ -128,7 +128,8 @@ def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
                        for judged, some in ((runs[own], runs[own]), (runs, runs[~own]))])
     form = "{:+.2f} ({:+.2f} to {:+.2f}), p {:.2g}"
     names = ["difference", "low", "high", "p"]
-    return pd.DataFrame({figure: found[figure][names].dropna().apply(
+    digits = dict.fromkeys(names[:3], 6)  # the last ones differ between machines
+    return pd.DataFrame({figure: found[figure][names].dropna().round(digits).apply(
         lambda row: form.format(*row), axis=1) for figure in ("log perplexity", "BLEU")})
 
 
