@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 import torch
 import torch.nn.functional as F
@@ -350,11 +351,10 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
     if pattern.global_tokens or pattern.random_blocks:
         check_from_the_left(real)
     gaps = pattern.gaps * (h // len(pattern.gaps))
-    output = torch.empty_like(v[..., :T, :])
-    for gap in set(gaps):
-        heads = [i for i, own in enumerate(gaps) if own == gap]
-        part = (x[:, heads] for x in (q, k, v))
-        output[:, heads] = banded_attention(*part, real, gap, pattern)
+    sizes = [len(list(heads)) for _, heads in groupby(gaps)]  # slices need no copy
+    parts = zip(*(x.split(sizes, dim=1) for x in (q, k, v)))
+    output = torch.cat([banded_attention(*part, real, gap, pattern)
+                        for part, (gap, _) in zip(parts, groupby(gaps))], dim=1)
     return global_rows(output, q, k, v, real, pattern), None
 
 

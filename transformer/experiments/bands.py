@@ -59,7 +59,8 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
         device: cpu or cuda
         record: the file of results (data/runs/bands.json where not given)
     """
-    known = {"seed": SEED, "d": d, "h": H, "r": R, "gaps": list(GAPS), "passes": PASSES}
+    known = {"seed": SEED, "largest": largest, "d": d, "h": H, "r": R, "gaps": list(GAPS),
+             "passes": PASSES}
     command = "python -m transformer.experiments.bands"
     job = Job("bands", partial(measure_all, largest, d), known, command)
     run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "bands.json")
