@@ -276,3 +276,24 @@ def check_span(longest: int, ramp: float) -> None:
     check_whole("longest", longest, 1, LARGEST)
     if not 1 <= ramp < float("inf"):
         raise ValueError(f"ramp must be at least 1 and finite, not {ramp}")
+
+
+def check_left_to_right(query: torch.Tensor, key: torch.Tensor | None,
+                        mask: torch.Tensor | None) -> torch.Tensor | None:
+    """Which positions of query (B, n, d) are no padding, (B, n), by a causal mask; None: all.
+
+    ValueError for keys of another sequence and for any other mask.
+    """
+    if key is not None and key.shape != query.shape:
+        raise ValueError("a layer with a state reads one sequence, and no memory beside it: "
+                         "attention to a memory stays attention")
+    if mask is None:
+        return None
+    n, S = query.shape[1], mask.shape[-1]
+    mask = mask if mask.dim() == 4 else mask[None, None]
+    seen = mask[:, 0, -1]  # what the last position sees
+    causal = torch.ones(n, S, dtype=torch.bool, device=mask.device).tril(S - n)
+    if mask.shape[1:3] != (1, n) or not torch.equal(mask[:, 0], causal & seen[:, None]):
+        raise ValueError("a layer with a state reads from left to right: its mask must be causal, "
+                         "but for padding")
+    return seen[:, S - n:].expand(len(query), n)

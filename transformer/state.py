@@ -43,13 +43,15 @@ class State:
 
 def caches_of(layers: Iterable, memory: torch.Tensor, new_cache: Callable) -> list[tuple]:
     """A pair of caches for each layer: an empty one for what will be written, and one that holds
-    the keys and values of the memory where the layer looks at it."""
+    the keys and values of the memory where the layer looks at it. What remembers something else
+    than keys and values has a `new_cache` of its own."""
     pairs = []
     for layer in layers:
         of_memory = new_cache()
         if layer.cross_attention is not None:
             of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
-        pairs.append((new_cache(), of_memory))
+        own = getattr(layer.self_attention, "new_cache", new_cache)
+        pairs.append((own(), of_memory))
     return pairs
 
 
