@@ -161,9 +161,14 @@ def character_bits(model: nn.Module, text: str, window: int | None = None) -> fl
 
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     """Train a setting with a seed, or go on with it; its bits."""
-    e, held_out = experiment_of(s, seed), text_of("validation")
     torch.manual_seed(seed)
     model = LSTM(MODEL) if s.lstm else LanguageModel(MODEL, FAST)
+    return trained(model, s, seed, folder)
+
+
+def trained(model: nn.Module, s: Setting, seed: int, folder: Path) -> dict:
+    """Train a model as a setting says, or go on with it; its bits."""
+    e, held_out = experiment_of(s, seed), text_of("validation")
     log = train(model, windows(bytes_of(text_of("train"))), e.training, folder,
                 lambda model: {"validation_bits": character_bits(model, held_out[:50_000])},
                 resume=(folder / "checkpoint.safetensors").is_file(),
