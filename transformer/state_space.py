@@ -1,0 +1,762 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: notebooks/24_/ipynb,transformer//py:percent
+# ---
+
+# %% [markdown]
+# # State spaces
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/24_state_space.ipynb)
+#
+# Attention keeps every key and value that it has read, and compares each new token with all of them. A recurrence keeps one state of one size. Those of 2017
+# forgot over long distances ([01](01_recurrence.ipynb)) and could not be trained in parallel ([09](09_complexity.ipynb)). State space models came back with a recurrence that
+# is linear in its state. This notebook builds one, up to a layer that takes attention's place in the layers of [03](03_stacks.ipynb). At
+# the end you will know how it is trained without a loop, how it is a matrix of weights like attention, and what a state of fixed size cannot hold. Reading takes about
+# 30 minutes, running it half a minute.
+
+# %% tags=["active-ipynb"]
+# import sys
+#
+# if "google.colab" in sys.modules:
+#     %pip install -q git+https://github.com/OWNER/annotated-attention
+
+# %%
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.checks import check_heads, check_left_to_right
+
+# %% tags=["active-ipynb"]
+# # what only pictures, measurements and checks need: not part of the module
+# import time
+# from dataclasses import replace
+# from functools import partial
+# from statistics import mean, median
+# from string import ascii_letters
+#
+# from transformer import plotting
+# from transformer.attention import record_attention
+# from transformer.complexity import longest_chain
+# from transformer.decoding import KeyValueCache
+# from transformer.experiments.records import read_rows
+# from transformer.fast import FAST
+# from transformer.figures.growth import growth
+# from transformer.language import LanguageConfig, LanguageModel
+# from transformer.measuring import turns
+# from transformer.memory_tasks import NOISE, copying, learn, share_right
+# from transformer.model import Parts
+# from transformer.weights import count_parameters
+#
+# torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
+# torch.manual_seed(0);
+
+# %% [markdown]
+# ## From an equation to steps
+#
+# A state space is an old tool of control theory. A state $h$ of $N$ numbers decays, is pushed by an input $x$, and is read out:
+#
+# $$h'(t) = A\,h(t) + B\,x(t), \qquad y(t) = C\,h(t)$$
+#
+# Here $A$ is diagonal with negative entries, so that each number of the state decays at a rate of its own. Tokens come in steps, so we need to know what happens in a step of length $\Delta$. If $x$ stays the
+# same during the step, the equation can be solved:
+#
+# $$h_t = e^{\Delta A}\,h_{t-1} + \frac{e^{\Delta A} - 1}{A}\,B\,x_t \;\approx\; e^{\Delta A}\,h_{t-1} + \Delta B\,x_t$$
+#
+# This is called discretisation. The approximation at the right is Mamba's (Gu and Dao, 2023), and ours. How good is it?
+
+# %% tags=["active-ipynb"]
+# A = -1.0
+# print("step   kept    written: exact   approximately")
+# for delta in (0.001, 0.01, 0.1, 1.0):
+#     kept, exact = math.exp(delta * A), (math.exp(delta * A) - 1) / A
+#     h = 0.0
+#     for _ in range(100_000):  # the equation itself, in very small steps, with x = B = 1
+#         h += delta / 100_000 * (A * h + 1)
+#     assert abs(h - exact) < 1e-5
+#     print(f"{delta:5}  {kept:.4f}  {exact:14.4f}  {delta:14.4f}")
+# print("the exact weight equals the equation in 100,000 small steps")
+
+# %% [markdown]
+# For steps up to 0.1, where models begin, the two agree within 5%. A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
+# What $\Delta$ and $B$ hold in larger steps is learned anyway.
+#
+# Each channel of $x$ has a state of $N$ numbers. As in attention, channels are grouped in $h$ heads of $p$ channels, and the channels of a head share their $\Delta$, $A$, $B$ and $C$. The definition is a loop:
+
+
+# %%
+def scan_loop(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
+              state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """h_t = exp(delta_t A) h_(t-1) + delta_t B_t x_t and y_t = C_t h_t, one by one.
+
+    x (b, n, h, p): p channels in each of h heads; delta (b, n, h) > 0; A (h, N) or, one
+    decay a head, (h, 1), < 0; B and C (b, n, h, N), or (b, n, 1, N) for all heads;
+    state (b, h, p, N): what was before, zeros if None. Returns y (b, n, h, p) and the
+    last state.
+    """
+    if state is None:
+        state = x.new_zeros(*x[:, 0].shape, B.shape[-1])
+    outputs = []
+    for x_t, delta_t, B_t, C_t in zip(*(part.unbind(dim=1) for part in (x, delta, B, C))):
+        keep = torch.exp(delta_t[..., None] * A)[:, :, None]  # (b, h, 1, N or 1)
+        write = (delta_t[..., None] * x_t)[..., None] * B_t[:, :, None]
+        state = keep * state + write  # (b, h, p, N)
+        outputs.append((state * C_t[:, :, None]).sum(dim=-1))
+    return torch.stack(outputs, dim=1), state
+
+# %% tags=["active-ipynb"]
+# n = 60
+# x = torch.zeros(1, n, 1, 1)
+# x[0, 5] = x[0, 30] = 1.0  # two pulses
+# ones = torch.ones(1, n, 1, 1)
+# curves = {}
+# for rate in (0.02, 0.1, 0.5):
+#     delta, A = torch.full((1, n, 1), rate), torch.tensor([[-1.0]])
+#     y, _ = scan_loop(x / rate, delta, A, ones, ones)
+#     curves[f"step {rate}"] = y.flatten().tolist()
+# plotting.lines(range(n), curves, "position", "state", "Long steps forget sooner");
+
+# %% [markdown]
+# ## Steps that never change
+#
+# If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose window is as long as
+# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021).
+
+
+# %%
+def kernel(delta: Tensor, A: Tensor, B: Tensor, C: Tensor, n: int) -> Tensor:
+    """K_j = C exp(delta A)^j delta B, j = 0 to n - 1, for steps that never change.
+
+    delta (h,), A (h, N), B and C (h, N) -> (h, n).
+    """
+    steps = torch.arange(n, device=delta.device)
+    powers = torch.exp(delta[:, None, None] * A[..., None] * steps)  # (h, N, n)
+    return torch.einsum("hk,hkj->hj", delta[:, None] * B * C, powers)
+
+
+def convolve(x: Tensor, kernel: Tensor) -> Tensor:
+    """y_t = sum of K_j x_(t - j): x (b, n, h, p), kernel (h, n) -> (b, n, h, p).
+
+    By Fourier transforms, in O(n log n); zeros behind the end keep it from going round.
+    """
+    n = x.shape[1]
+    waves = torch.fft.rfft(kernel.T[..., None], n=2 * n, dim=0)
+    waves = torch.fft.rfft(x, n=2 * n, dim=1) * waves
+    return torch.fft.irfft(waves, n=2 * n, dim=1)[:, :n]
+
+# %% tags=["active-ipynb"]
+# h, N, n = 4, 16, 200
+# delta, A = torch.tensor([0.003, 0.01, 0.03, 0.1]), -torch.arange(1.0, N + 1).repeat(h, 1)
+# B, C = torch.ones(h, N), torch.randn(h, N)
+# K = kernel(delta, A, B, C, n)
+# curves = {f"step {d:.3f}": k.tolist() for d, k in zip(delta, K)}
+# plotting.lines(range(n), curves, "positions back", "weight", "Four windows, 200 long")
+# x = torch.randn(2, n, h, 3)
+# steps = [part.expand(2, n, *part.shape) for part in (delta, B, C)]
+# expected, _ = scan_loop(x, steps[0], A, *steps[1:])
+# difference = (convolve(x, K) - expected).abs().max().item()
+# assert difference < 1e-5
+# print(f"loop and convolution differ by {difference:.0e}")
+
+# %% [markdown]
+# ## Steps that depend on what is read
+#
+# A window that never changes treats a word and the noise around it alike. The step that Mamba took: $\Delta$, $B$ and $C$ are computed from the token itself, and the layer is called *selective*. A token can then be let in with a large step, or
+# passed over with a step of 0. In the next cell eight of 40 inputs matter, and the others have steps of 0:
+
+# %% tags=["active-ipynb"]
+# n, matter = 40, torch.tensor([3, 4, 11, 19, 20, 28, 33, 39])
+# x, B, C = torch.randn(1, n, 2, 3), torch.randn(1, n, 1, 8), torch.randn(1, n, 1, 8)
+# delta, A = torch.zeros(1, n, 2), -torch.rand(2, 8)
+# delta[:, matter] = torch.rand(1, 8, 2)
+# _, among_noise = scan_loop(x, delta, A, B, C)
+# _, alone = scan_loop(*(part[:, matter] for part in (x, delta)), A,
+#                      *(part[:, matter] for part in (B, C)))
+# assert torch.equal(among_noise, alone)
+# print("32 inputs with steps of 0 leave no trace in the state")
+
+# %% [markdown]
+# ## The same as a matrix
+#
+# With steps that change there is no convolution. But the loop can still be unrolled, and each output is a weighted sum of the inputs so far:
+#
+# $$y_t = \sum_{s \le t} M_{ts}\,x_s, \qquad M_{ts} = C_t^\top e^{A(\Delta_{s+1} + \ldots + \Delta_t)}\,B_s\,\Delta_s$$
+#
+# This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of all that was kept between $s$ and $t$. The weights of a row need not be
+# positive, and they do not sum to 1. Products of decays are computed as sums of their logarithms; over the whole sequence, a ratio of two such products would overflow, so only differences, which are never above 0, go into `exp`.
+
+
+# %%
+def weights(delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+    """M (b, h, n, n), for which the outputs of `scan_loop` are M x.
+
+    M_ts = C_t exp(A (delta_(s+1) + ... + delta_t)) B_s delta_s for s <= t, else 0.
+    """
+    total = delta.cumsum(dim=1).transpose(1, 2)  # (b, h, n)
+    between = (total[..., :, None] - total[..., None, :]).tril()  # no exp of more than 0
+    queries, keys = C.transpose(1, 2), B.transpose(1, 2)  # (b, h or 1, n, N)
+    if A.shape[1] == 1:
+        scores = queries @ keys.transpose(2, 3) * torch.exp(A[..., None] * between)
+    else:
+        keep = torch.exp(between[..., None] * A[:, None, None])  # (b, h, n, n, N)
+        scores = torch.einsum("bhtk,bhsk,bhtsk->bhts", queries, keys, keep)
+    return scores.tril() * delta.transpose(1, 2)[:, :, None]
+
+
+def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
+                C: Tensor) -> tuple[Tensor, Tensor]:
+    """`scan_loop` from a state of zeros, by products of matrices: O(n^2)."""
+    y = weights(delta, A, B, C) @ x.transpose(1, 2)  # (b, h, n, p)
+    rest = delta.sum(dim=1, keepdim=True) - delta.cumsum(dim=1)  # from t to the end
+    left = torch.exp(rest[..., None] * A) * delta[..., None]  # (b, n, h, N or 1)
+    state = x.permute(0, 2, 3, 1) @ (left * B).transpose(1, 2)  # (b, h, p, N)
+    return y.transpose(1, 2), state
+
+# %% tags=["active-ipynb"]
+# def steps_of(n, decays):
+#     return [part.double().requires_grad_() for part in (
+#         torch.randn(2, n, 3, 4), torch.rand(2, n, 3), -torch.rand(3, decays),
+#         torch.randn(2, n, 1, 5), torch.randn(2, n, 1, 5))]
+#
+#
+# def largest_difference(scan, steps):
+#     results = []
+#     for way in (scan_loop, scan):
+#         y, state = way(*steps)
+#         gradients = torch.autograd.grad((y**2).sum() + (state**2).sum(), steps)
+#         results.append((y, state, *gradients))
+#     return max((a - b).abs().max().item() for a, b in zip(*results))
+#
+#
+# for decays in (1, 5):
+#     largest = largest_difference(scan_matrix, steps_of(50, decays))
+#     assert largest < 1e-9
+#     print(f"{decays} decays a head: loop and matrix differ by {largest:.0e}")
+# print("last states and gradients included")
+
+# %% [markdown]
+# ## In chunks
+#
+# The loop does little work, but $n$ times one after the other; the matrix waits for nothing, and costs $n^2$. Between the two lies a cut into chunks. Inside a chunk the outputs are computed as if nothing had been
+# before, in all chunks at the same time. What a chunk leaves behind is one state, so a loop over chunks hands states on, and each output gets what its chunk found at the beginning.
+#
+# If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the table of decays would be $N$ times as large; there a short loop is cheaper, which all chunks walk
+# together.
+
+
+# %%
+def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
+                state: Tensor | None = None, length: int | None = None
+                ) -> tuple[Tensor, Tensor]:
+    """`scan_loop` in chunks of a length, all at the same time, then from chunk to chunk.
+
+    With one decay a head a chunk is a product of matrices, otherwise a short loop.
+    """
+    n, one_decay = x.shape[1], A.shape[1] == 1
+    chunks = -(-n // (length or (64 if one_decay else 32)))
+    length = -(-n // chunks)  # equal ones
+    inside = scan_matrix if one_decay else scan_loop
+    cut = [F.pad(part, (0, 0) * (part.dim() - 2) + (0, -n % length))
+           .unflatten(1, (-1, length)) for part in (x, delta, B, C)]
+    y, ends = inside(*(part.flatten(0, 1) for part in (cut[0], cut[1])), A,
+                     *(part.flatten(0, 1) for part in (cut[2], cut[3])))
+    y, ends = (part.unflatten(0, (len(x), -1)) for part in (y, ends))
+    keep = torch.exp(cut[1].cumsum(dim=2)[..., None] * A)  # (b, chunks, length, h, N or 1)
+    state = torch.zeros_like(ends[:, 0]) if state is None else state
+    before = []
+    for through, end in zip(keep[:, :, -1].unbind(dim=1), ends.unbind(dim=1)):
+        before.append(state)
+        state = through[:, :, None] * state + end
+    read = torch.einsum("bclhk,bchpk->bclhp", cut[3] * keep, torch.stack(before, dim=1))
+    return (y + read).flatten(1, 2)[:, :n], state
+
+# %% tags=["active-ipynb"]
+# for decays in (1, 5):
+#     in_chunks = partial(scan_chunks, length=8)
+#     largest = largest_difference(in_chunks, steps_of(50, decays))
+#     assert largest < 1e-9
+#     print(f"{decays} decays a head: loop and chunks of 8 differ by {largest:.0e}")
+
+# %% [markdown]
+# ## A layer in attention's place
+#
+# Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: a convolution over four positions before the state, a gate behind it (the other half of what `W_in` makes), and a direct path $D$ around the
+# state. Its `new_cache` is what [notebook 15](15_decoding.ipynb)'s searches keep of it in place of keys and values.
+#
+# First values matter here. $\Delta$ is a softplus, $\log(1 + e^z)$, and should begin between 0.001 and 0.1, so that some heads see ten tokens and others a thousand; so its bias begins with the inverse of softplus of such numbers.
+
+
+# %%
+class StateCache:
+    """What a layer with a state has read: the state, and the last inputs of its window.
+
+    Its size does not depend on how much that was. For searches: without gradients.
+    """
+
+    def __init__(self):
+        self.state = self.recent = None
+
+    def select(self, rows: Tensor):
+        """Keep these rows, in this order: searches drop, repeat and reorder them."""
+        if self.state is not None:
+            self.state, self.recent = self.state[rows], self.recent[rows]
+
+
+# %%
+def short_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each channel over a window: x (b, n + k - 1, d), weight (k, d) -> (b, n, d)."""
+    n = x.shape[1] - len(weight) + 1
+    return sum((x[:, i:i + n] * row for i, row in enumerate(weight)), bias)
+
+
+def first_deltas(count: int) -> Tensor:
+    """Inverse softplus of numbers from 0.001 to 0.1, even in their logarithm: (count,)."""
+    delta = torch.exp(torch.empty(count).uniform_(math.log(0.001), math.log(0.1)))
+    return delta + torch.log(-torch.expm1(-delta))
+
+
+def first_decays(heads: int, N: int) -> Tensor:
+    """-A (heads, N): 1 to 16 over heads with one decay each, otherwise 1 to N in each."""
+    if N == 1:
+        return torch.linspace(1, 16, heads)[:, None]
+    return torch.arange(1.0, N + 1).repeat(heads, 1)
+
+# %% [markdown]
+# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others with a sentence, and finds the padding, which must not reach the state. It also refuses a second sequence: there is no attention to a memory with it.
+
+
+# %%
+class GatedPath(nn.Module):
+    """The ways in and out of a layer with a state; sizes: see `StateLayer`."""
+
+    def __init__(self, d_model: int, h: int, d_k: int | None, d_v: int | None,
+                 window: int, bias: bool):
+        super().__init__()
+        check_heads(d_model, h, d_k, d_v or -(-d_model // h))
+        self.h, self.N = h, d_k or 16
+        self.width = h * (d_v or d_model // h)
+        self.W_in = nn.Linear(d_model, 2 * self.width, bias)
+        self.W_out = nn.Linear(self.width, d_model, bias)
+        self.window = nn.Parameter(torch.randn(window, self.width) / window**0.5)
+        self.window_bias = nn.Parameter(torch.zeros(self.width))
+        self.D = nn.Parameter(torch.ones(self.width))
+
+    def blended(self, query: Tensor, real: Tensor | None = None,
+                cache: StateCache | None = None) -> tuple[Tensor, Tensor]:
+        """What the state gets, and the gate of what it says: (b, n, width) each."""
+        x, gate = self.W_in(query).chunk(2, dim=-1)
+        if real is not None:
+            x = x * real[..., None]
+        before = len(self.window) - 1
+        x = F.pad(x, (0, 0, before, 0))
+        if cache is not None:
+            if cache.recent is not None:
+                x[:, :before] = cache.recent
+            cache.recent = x[:, x.shape[1] - before:].clone()
+        return F.silu(short_convolution(x, self.window, self.window_bias)), gate
+
+
+# %%
+class StateLayer(GatedPath):
+    """Attention's interface around `remembered`, which a subclass has.
+
+    h heads of d_v channels (d_model / h), each of which keeps d_k numbers (16); window:
+    inputs that are blended before. No positions are needed: rotate is not used. Raises
+    ValueError for sizes that do not fit, for a memory, and for a mask by which a
+    position sees something later, or misses something earlier that is no padding.
+    """
+
+    new_cache = StateCache  # what generation keeps of it, in place of keys and values
+
+    def __init__(self, d_model: int, h: int, d_k: int | None = None,
+                 d_v: int | None = None, *, rotate: Callable | None = None,
+                 window: int = 4, bias: bool = False):
+        super().__init__(d_model, h, d_k, d_v, window, bias)
+
+    def forward(self, query: Tensor, key: Tensor | None = None,
+                value: Tensor | None = None, mask: Tensor | None = None,
+                cache: StateCache | None = None) -> Tensor:
+        """query (b, n, d_model) -> (b, n, d_model); key and value are the query.
+
+        mask: causal, but for padding; None: causal. cache: what came before.
+        """
+        real = check_left_to_right(query, key, mask)
+        x, gate = self.blended(query, real, cache)
+        y = self.remembered(x, real, cache) + self.D * x
+        return self.W_out(y * F.silu(gate))
+
+# %% [markdown]
+# Two layers stand on it. The fixed one has numbers of its own for $\Delta$ and $C$ in each channel ($B$ would only scale $C$). The selective one computes steps from its input: by `one_decay` as Mamba-2 with one decay a head, otherwise as Mamba, where each channel is
+# a head of its own with $N$ decays. **Deviation: Mamba-2 makes $\Delta$, $B$ and $C$ beside the input, and has a norm before the last matrix; here both kinds are built like Mamba.**
+
+
+# %%
+class FixedLayer(StateLayer):
+    """A state whose steps never change: a convolution as long as the sequence (S4D)."""
+
+    def __init__(self, d_model: int, h: int, d_k: int | None = None,
+                 d_v: int | None = None, **switches):
+        super().__init__(d_model, h, d_k, d_v, **switches)
+        self.A_log = nn.Parameter(first_decays(self.width, self.N).log())
+        self.delta = nn.Parameter(first_deltas(self.width))
+        self.C = nn.Parameter(torch.randn(self.width, self.N))
+
+    def remembered(self, x: Tensor, real: Tensor | None,
+                   cache: StateCache | None) -> Tensor:
+        """x (b, n, width) -> what the states say (b, n, width)."""
+        delta, A = F.softplus(self.delta), -self.A_log.exp()
+        B, x = torch.ones_like(self.C), x[..., None]
+        if real is not None:
+            x = x * real[..., None, None]
+        if cache is None:
+            return convolve(x, kernel(delta, A, B, self.C, x.shape[1]))[..., 0]
+        steps = (part.expand(*x.shape[:2], *part.shape) for part in (delta, B, self.C))
+        delta, B, C = steps
+        y, cache.state = scan_chunks(x, delta, A, B, C, cache.state)
+        return y[..., 0]
+
+
+# %%
+class SelectiveLayer(StateLayer):
+    """A state whose steps depend on what is read (Mamba; Gu and Dao, 2023).
+
+    one_decay: one a head (Mamba-2); otherwise each channel is a head with d_k decays.
+    scan: any function with the results of `scan_loop`.
+    """
+
+    def __init__(self, d_model: int, h: int, d_k: int | None = None,
+                 d_v: int | None = None, *, one_decay: bool = True,
+                 scan: Callable = scan_chunks, **switches):
+        super().__init__(d_model, h, d_k, d_v, **switches)
+        self.scan, heads, rank = scan, h if one_decay else self.width, -(-d_model // 16)
+        self.sizes = [rank, self.N, self.N]
+        self.W_step = nn.Linear(self.width, sum(self.sizes), bias=False)
+        self.W_delta = nn.Linear(rank, heads, bias=False)
+        self.delta_bias = nn.Parameter(first_deltas(heads))
+        self.A_log = nn.Parameter(first_decays(heads, 1 if one_decay else self.N).log())
+
+    def steps(self, x: Tensor, real: Tensor | None = None) -> tuple[Tensor, ...]:
+        """delta, A, B and C of `scan_loop` for x (b, n, width)."""
+        delta, B, C = self.W_step(x).split(self.sizes, dim=-1)
+        delta = F.softplus(self.W_delta(delta) + self.delta_bias)
+        if real is not None:
+            delta = delta * real[..., None]  # padding changes no state
+        return delta, -self.A_log.exp(), B[:, :, None], C[:, :, None]
+
+    def remembered(self, x: Tensor, real: Tensor | None,
+                   cache: StateCache | None) -> Tensor:
+        """x (b, n, width) -> what the states say (b, n, width)."""
+        steps = self.steps(x, real)
+        heads = x.unflatten(-1, (len(self.A_log), -1))
+        cache = cache or StateCache()
+        y, cache.state = self.scan(heads, *steps, cache.state)
+        return y.flatten(2)
+
+# %% [markdown]
+# The language model of [notebook 21](21_language.ipynb) takes the layer as one of its `Parts`. Token by token with a state, padded, it has to give the same as all at once:
+
+# %% tags=["active-ipynb"]
+# c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, d_k=16, max_positions=64)
+# prompts, more = torch.tensor([[0, 0, 5, 9], [3, 3, 7, 6]]), torch.randint(3, 50, (2, 20))
+# for name, attention in (("fixed", FixedLayer), ("one decay a head", SelectiveLayer),
+#                         ("16 decays a channel",
+#                          partial(SelectiveLayer, one_decay=False))):
+#     model = LanguageModel(c, Parts(attention=attention)).eval()
+#     with torch.no_grad():
+#         state = model.start(prompts)
+#         steps = [model.step(column[:, None], state) for column in more.T]
+#         whole = [model(torch.cat([p[p > 0], own])[None])[0, (p > 0).sum():]
+#                  for p, own in zip(prompts, more)]
+#     difference = (torch.stack(steps, dim=1) - torch.stack(whole)).abs().max().item()
+#     assert difference < 1e-5
+#     print(f"{name}: step by step and all at once differ by {difference:.0e}")
+# try:
+#     LanguageModel(c, Parts(attention=SelectiveLayer))(prompts[:, 2:])
+#     model.decoder(torch.randn(1, 5, 32), torch.ones(5, 5, dtype=torch.bool))
+# except ValueError as error:
+#     print(f"a mask that looks ahead: {error}")
+
+# %% [markdown]
+# `tests/test_state_space.py` puts our weights, every bias random, into the class `MambaModel` of the library `transformers` and finds the same outputs within $10^{-5}$.
+
+# %% [markdown] tags=["question-30"]
+# ## Could the weights be represented differently altogether?
+#
+# **They can, and for what a task needs it depends on whether the steps look at their input.** The task is *selective copying*: words stand anywhere among noise and have to be said again, in order. Three models differ in nothing but the layer in attention's place. They are trained
+# here on 24 positions with four words of 16:
+
+# %% tags=["active-ipynb"]
+# task = partial(copying, n=24, words=4, types=16)
+# c = LanguageConfig(64, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0, max_positions=32)
+# trained = {}
+# for name, attention, d_k in (("attention", FAST.attention, 8),
+#                              ("selective", SelectiveLayer, 16), ("fixed", FixedLayer, 16)):
+#     torch.manual_seed(1)
+#     model = LanguageModel(replace(c, d_k=d_k), Parts(attention=attention))
+#     began = time.process_time()
+#     losses = learn(model, task, updates=600, peak=0.01, rows=16)
+#     trained[name] = model, share_right(model, task)
+#     print(f"{name:9} {count_parameters(model):,} parameters, "
+#           f"{time.process_time() - began:.0f} s: loss {mean(losses[-50:]):.2f}, "
+#           f"{trained[name][1]:.0%} of the words right")
+# assert trained["selective"][1] > trained["fixed"][1] + 0.2
+
+# %% [markdown]
+# Which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
+# values. Of the four heads of each layer, it takes the one with the largest share on words.
+
+# %% tags=["active-ipynb"]
+# def matrices(model, ids):
+#     """Weights of the second layer's heads, (h, n, n), rows summing to 1."""
+#     layer, seen = model.decoder.layers[1].self_attention, []
+#     hook = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+#     with record_attention(model) as record, torch.no_grad():
+#         model(ids)
+#     hook.remove()
+#     if not isinstance(layer, SelectiveLayer):
+#         return record["decoder.layers.1.self_attention"][0][0]
+#     with torch.no_grad():
+#         M = weights(*layer.steps(layer.blended(seen[0])[0]))[0].abs()
+#     return M / M.sum(dim=-1, keepdim=True)
+#
+#
+# ids, gold = task(1, torch.Generator().manual_seed(5))
+# words = [{NOISE: ".", 1: "[begin]"}.get(i, ascii_letters[i % 52])
+#          for i in ids[0].tolist()]
+# panels = []
+# for name in ("attention", "selective"):
+#     M = matrices(trained[name][0], ids)
+#     on_words = M[:, 24:, :24][..., ids[0, :24] != NOISE].sum(dim=(1, 2))
+#     panels.append((f"{name}, {trained[name][1]:.0%} right", M[on_words.argmax(), 20:],
+#                    words, words[20:]))
+#     print(f"{name}: {on_words.max() / len(M[0, 24:]):.0%} of the weight of the last "
+#           f"{len(M[0, 24:])} rows on words among noise")
+# plotting.heatmaps(panels, across=1, width=7.5, height=2.6, largest=1.0,
+#                   labels=("position read", "position", "share"));
+
+# %% [markdown]
+# The last rows are those that say the words. Both layers have put weights on words and left noise out, each in its own way: attention compares all pairs, and the selective layer decides at each position what to let in.
+
+# %% [markdown]
+# How far does this go at 64 positions with sixteen words of 32? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record, and goes on with it where rows are missing. Rates were swept for each family with one seed.
+
+# %% tags=["active-ipynb"]
+# def best_of(task):
+#     """{family: its rows with the rate that was best on validation}"""
+#     families = {}
+#     for row in read_rows("state_space-memory"):
+#         if row["task"] == task:
+#             families.setdefault(row["family"], []).append(row)
+#     return {family: [row for row in rows if row["rate"] == max(
+#         rows, key=lambda row: row["validation"])["rate"]]
+#         for family, rows in families.items()}
+#
+#
+# def spread_of(rows, column):
+#     """Mean, and the range over seeds where there are several."""
+#     found = [100 * row[column] for row in rows]
+#     more = f" ({min(found):.1f} to {max(found):.1f})" if len(found) > 1 else ""
+#     return f"{mean(found):5.1f}%{more}"
+#
+#
+# for family, rows in best_of("copying").items():
+#     print(f"{family:10} peak {rows[0]['rate']}, {len(rows)} seeds: "
+#           f"{spread_of(rows, 'right')} right")
+
+# %% [markdown]
+# ## What it costs to go on
+#
+# A model that generates keeps what it has read. Attention keeps a key and a value of each token, a state layer keeps $N$ numbers for each channel, however much was read. The next cell counts bytes held after $n$ tokens, at the size of the chat bot of notebook 21, and what
+# one more token adds.
+
+# %% tags=["active-ipynb"]
+# def held(model, n):
+#     """Bytes that a state of n tokens keeps."""
+#     state = model.start(torch.randint(3, 1000, (1, n)), KeyValueCache)
+#     kept = [tensor for own, _ in state.caches for tensor in vars(own).values()
+#             if torch.is_tensor(tensor)]
+#     return sum(tensor.numel() * tensor.element_size() for tensor in kept)
+#
+#
+# c = LanguageConfig(1000, d_model=128, d_ff=512, N=4, h=4, max_positions=1200)
+# lengths, curves = [16, 64, 256, 1024], {}
+# for name, parts, d_k in (("attention", FAST, None),
+#                          ("a state, N = 16", Parts(attention=SelectiveLayer), 16),
+#                          ("a state, N = 64", Parts(attention=SelectiveLayer), 64)):
+#     model = LanguageModel(replace(c, d_k=d_k), parts).eval()
+#     with torch.no_grad():
+#         curves[name] = [held(model, n) for n in lengths]
+#         more = held(model, 17) - held(model, 16)
+#     print(f"{name:16} {curves[name][0]:9,} bytes after 16 tokens, "
+#           f"{curves[name][-1]:9,} after 1,024; each token adds {more:,}")
+#     assert (more == 0) == (name != "attention")
+# a_token = held(LanguageModel(c, FAST), 1)
+# print(f"with N = 64, as much as {curves['a state, N = 64'][0] / a_token:.0f} tokens")
+# growth(lengths, curves, "bytes held", "A state has one size", markers=True);
+
+# %% [markdown]
+# With $N = 64$, the state is as large as the keys and values of a short sentence. It cannot hold everything about a thousand of them, and so we ask next what is lost.
+#
+# ## What a state cannot hold
+#
+# *Associative recall*: 16 pairs of a key and a value are read, then every key is asked for again. Attention can look each pair up. A state has to have all of them in its $N$ numbers a channel. (Two layers each: one layer of attention alone has no
+# way to join a value to the key before it. The selective layer's short window can.)
+
+# %% tags=["active-ipynb"]
+# for family, rows in best_of("recall").items():
+#     shares = ", ".join(f"{n} pairs {mean(row[f'{n} pairs'] for row in rows):.0%}"
+#                        for n in (4, 8, 16, 32))
+#     print(f"{family:14} peak {rows[0]['rate']}, {len(rows)} seeds: {shares}")
+
+# %% [markdown]
+# ## How long does it take?
+#
+# Here is one layer in training, on one sequence of 256 positions with $d = 512$, in turns with the fused attention of notebook 09 (with no mask, as there, and with the causal one). The times are seconds of one thread, the medians of all turns.
+
+# %% tags=["active-ipynb"]
+# from transformer.experiments.state_space import layers_to_time
+#
+# layers = layers_to_time()
+# x = torch.randn(1, 256, 512, requires_grad=True)
+# turns(layers, x, training=True)  # the first turn warms up
+# times = {name: median(found) for name, found
+#          in turns(layers, x, training=True, seconds=5).items()}
+# for name, seconds in times.items():
+#     print(f"{name:26} {1000 * seconds:6.1f} ms, "
+#           f"{seconds / times['attention, fused']:.2f} times fused attention")
+# assert times["16 decays a channel"] < 8 * times["attention, fused"]
+
+# %% [markdown]
+# `python -m transformer.experiments.state_space --part seconds` measures the same at more lengths, for the record:
+
+# %% tags=["active-ipynb"]
+# rows = [row for row in read_rows("state_space-seconds") if row["mode"] == "training"]
+# sizes = sorted({row["n"] for row in rows})
+# curves = {}
+# for row in rows:
+#     curves.setdefault(row["layer"], []).append(row["seconds"])
+# growth(sizes, curves, "seconds of a training pass",
+#        "Chunks grow with n, attention with its square", markers=True)
+# for n in sizes:
+#     fused = curves["attention, fused"][sizes.index(n)]
+#     print(f"n = {n:5}: " + ", ".join(
+#         f"{name} {times[sizes.index(n)] / fused:.2f}" for name, times in curves.items()
+#         if "fused" not in name) + " times fused")
+
+# %% [markdown]
+# ## A row for Table 1
+#
+# The table of [notebook 09](09_complexity.ipynb) gains a row. Take one decay a head and chunks of $L$ positions. Inside a chunk each position meets $L$ others, as in attention, and it reads and writes $N$ numbers for each of $d$ channels:
+#
+# | layer | operations | steps that must wait | longest path |
+# |---|---|---|---|
+# | selective state, chunks of $L$ | $n\,(L + N)\,d$ | $n / L$ | $n / L$ |
+#
+# With $L = n$, one chunk, this is the row of self-attention, and with $L = 1$ that of a recurrence with $N$ in place of $d$. The longest chain of operations, counted as in notebook 09, for chunks of 16:
+
+# %% tags=["active-ipynb"]
+# sizes, chains = [64, 128, 256, 512], {}
+# for name, scan in (("loop", scan_loop), ("chunks of 16", partial(scan_chunks, length=16)),
+#                    ("matrix", lambda *steps: scan_matrix(*steps[:5]))):
+#     layer = SelectiveLayer(16, 4, scan=scan)
+#     chains[name] = []
+#     for n in sizes:
+#         x = torch.randn(1, n, 16)
+#         chains[name].append(longest_chain(layer(x, x, x)))
+#     a_step = (chains[name][1] - chains[name][0]) / 64
+#     print(f"{name:13} {chains[name][-1]:5} operations at n = 512, "
+#           f"{a_step:g} more for each position")
+# growth(sizes, chains, "longest chain of operations",
+#        "Chunks wait for each other, the matrix for nothing", markers=True)
+# assert chains["matrix"][0] == chains["matrix"][-1]
+# assert chains["chunks of 16"][-1] < chains["loop"][-1] / 8
+
+# %% [markdown]
+# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way. (The handing on from chunk to chunk is linear, so it could itself be regrouped into about $\log n$ rounds.)
+
+# %% [markdown]
+# ## Exercises
+#
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+#
+# **1.** Mamba approximates the weight of an input. Write the exact step: what is kept, and what $B x$ is multiplied by. Entries of $A$ are not 0.
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.state_space import check_exact_step
+#
+# def exact_step(delta, A):
+#     """delta (h, 1) and A (h, N) -> two tensors (h, N): kept, weight"""
+#     ...
+#
+# check_exact_step(exact_step)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def exact_step(delta, A):
+#     kept = torch.exp(delta * A)
+#     weight = (kept - 1) / A
+#     return kept, weight
+# ```
+#
+# For small steps $e^{\Delta A} - 1$ is nearly $\Delta A$, which gives Mamba's $\Delta$.
+# </details>
+#
+# **2.** A step is a pair: $h$ becomes $a h + u$. Join two steps into one, first one, then the other. (Because the result is a pair again, steps can be joined in any grouping, which is what chunks rest on.)
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.state_space import check_joined
+#
+# def joined(first, second):
+#     """Two pairs (a, u) -> the pair that does the same as first and then second"""
+#     ...
+#
+# check_joined(joined)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def joined(first, second):
+#     a, u = first
+#     b, v = second
+#     added = b * u + v
+#     return a * b, added
+# ```
+# </details>
+#
+# **3.** Attention without softmax, $y_t = \sum_{s \le t} (q_t \cdot k_s)\, v_s$, needs no table of weights: write it with a state (Katharopoulos et al., 2020).
+
+# %% tags=["active-ipynb"]
+# from transformer.exercises.state_space import check_linear_attention
+#
+# def linear_attention(q, k, v):
+#     """q and k (n, d_k), v (n, d_v) -> (n, d_v), one position after the other"""
+#     ...
+#
+# check_linear_attention(linear_attention)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def linear_attention(q, k, v):
+#     state = torch.zeros(k.shape[1], v.shape[1])
+#     outputs = []
+#     for t in range(len(q)):
+#         state = state + torch.outer(k[t], v[t])
+#         outputs.append(q[t] @ state)
+#     return torch.stack(outputs)
+# ```
+#
+# It is the recurrence of this notebook with nothing ever forgotten: $e^{\Delta A} = 1$.
+# </details>
+#
+# ## Next
+#
+# Large models of this kind are mostly mixtures: a few layers of attention among many with a state (Jamba, Lieber et al., 2024), for the reason that recall gives. [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
