@@ -87,6 +87,12 @@ MISTAKES = {
     "colour_patches": ("permute(1, 3, 0, 2, 4)", "permute(1, 3, 2, 4, 0)"),
     "nine_looks": ("classify(torch.stack(looks)).softmax(dim=-1)\n    return p.mean(dim=0)",
                    "classify(torch.stack(looks))\n    return p.mean(dim=0).softmax(dim=-1)"),
+    "exact_step": ("(kept - 1) / A", "delta * torch.ones_like(A)"),
+    "joined": ("b * u + v", "u + v"),
+    "linear_attention": ("        state = state + torch.outer(k[t], v[t])\n"
+                         "        outputs.append(q[t] @ state)\n",
+                         "        outputs.append(q[t] @ state)\n"
+                         "        state = state + torch.outer(k[t], v[t])\n"),
     "rank": ("reverse=True", "reverse=False"),
     "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
