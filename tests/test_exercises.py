@@ -88,7 +88,7 @@ MISTAKES = {
     "nine_looks": ("classify(torch.stack(looks)).softmax(dim=-1)\n    return p.mean(dim=0)",
                    "classify(torch.stack(looks))\n    return p.mean(dim=0).softmax(dim=-1)"),
     "exact_step": ("(kept - 1) / A", "delta * torch.ones_like(A)"),
-    "joined": ("b * u + v", "u + v"),
+    "both_steps": ("b * u + v", "u + v"),
     "linear_attention": ("        state = state + torch.outer(k[t], v[t])\n"
                          "        outputs.append(q[t] @ state)\n",
                          "        outputs.append(q[t] @ state)\n"

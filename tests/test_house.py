@@ -27,7 +27,8 @@ FORWARD = ("forward", "__class__", "__call__")  # what makes a module compute
 MACHINE_PATH = re.compile(r"(?<![\w./:])/(?:home|root|Users|tmp|mnt|srv|work)/\w")
 QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08": {16, 18},
              "09": {2, 14, 26}, "14": {19}, "16": {12, 13}, "17": {7, 9, 20, 22, 23},
-             "19": {8, 17, 31, 32}, "21": {24}, "22": {25, 27, 28}, "23": {29, 33}, "24": {30}, "25": {35}}
+             "19": {8, 17, 31, 32}, "21": {24}, "22": {25, 27, 28}, "23": {29, 33},
+             "24": {30}, "25": {35}}
 EXCUSED = {
     "long_cell": {"08_model.ipynb": "the class is Figure 1 in one piece"},
 }
@@ -163,7 +164,7 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 3_095, "library": 4_580, "runs": 3_800, "drawing": 785, "exercises": 790}
+BUDGETS = {"paired": 3_260, "library": 4_640, "runs": 3_940, "drawing": 785, "exercises": 808}
 FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
            "exercises": "exercises"}
 

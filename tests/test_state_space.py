@@ -338,7 +338,7 @@ def test_families_have_equal_parameters():
 def test_small_readers(family, monkeypatch, tmp_path):
     """Trained on 16 bytes at once, tested on those and on four times as many."""
     for module, name in ((characters, "MODEL"), (runs, "LONG")):
-        small = replace(getattr(module, name), d_model=16, d_ff=16, N=1, h=2, max_positions=64)
+        small = replace(getattr(module, name), d_model=16, d_ff=16, N=1, h=2)
         monkeypatch.setattr(module, name, small)
     monkeypatch.setattr(characters, "WINDOW", 16)
     monkeypatch.setattr(runs, "ROOM", 64)

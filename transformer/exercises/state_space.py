@@ -20,7 +20,7 @@ check_exact_step = Exercise(
     lambda: [some_step(1), some_step(2)],
     "h' = A h + B x, solved for a time delta with x the same all the while")
 
-check_joined = Exercise(
+check_both_steps = Exercise(
     lambda first, second: (second[0] * first[0], second[0] * first[1] + second[1]),
     lambda: [(random(1, (4,), (4,)), random(2, (4,), (4,))), ((0.5, 2.0), (0.25, -1.0))],
     "put the first step's a h + u where the second one has h")
