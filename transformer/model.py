@@ -161,6 +161,10 @@ class Parts:
     output: Callable = Projection  # (an `Embedding`), whose matrix it shares
 
 
+# what a config decides: names of positions that are added to embeddings
+POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+
+
 # %%
 def layer(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Layer:
     """One layer of a config: with attention over the memory in the decoder."""
@@ -226,9 +230,6 @@ def initialize(model: nn.Module):
 # and can be passed over until then. `check_ids` and `check_sides` refuse what is no batch of pairs.
 
 # %%
-POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-
-
 class Transformer(EncoderDecoder):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 

@@ -440,15 +440,14 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 
 # %% tags=["active-ipynb"]
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
-# largest = max((row["n"] for row in rows), default=0)
-# for row in rows:
-#     if row["n"] == largest:
-#         mebibytes = row["bytes"] / 2**20
-#         print(f"{row['layer']:22} {row['seconds']:6.3f} s {mebibytes:6.0f} MiB")
-# if rows:
-#     print(f"one layer, n = {largest}, {rows[0]['hardware']}")
-# else:
-#     print("no record yet: the command makes one")
+# largest = max(row["n"] for row in rows)
+# rows = {row["layer"]: row for row in rows if row["n"] == largest}
+# for name, row in rows.items():
+#     print(f"{name:22} {row['seconds']:6.3f} s {row['bytes'] / 2**20:6.0f} MiB")
+# of = {name: row["seconds"] / rows["blocks, gaps, global"]["seconds"]
+#       for name, row in rows.items()}
+# print(f"at n = {largest} gaps and a global token cost {1 / of['blocks']:.2f} times the "
+#       f"blocks alone, and {1 / of['full, fused']:.2f} of the fused full table")
 
 # %% [markdown]
 # ## Models with patterns
