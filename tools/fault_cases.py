@@ -65,9 +65,38 @@ def make_home(folder):
     for name, sentences in zip(("own.en", "own.de"), zip(*pairs)):
         (folder / name).write_text("".join(s + "\n" for s in sentences), encoding="utf8")
     command(["train", *FILES(folder), "--folder", folder / "run", *options({**SIZES, **SPEED})])
+    write_gpt2(folder / "theirs", [source for source, _ in pairs])
     for settings in ([], ["--n-best", "3"]):
         (folder / f"said{len(settings)}").write_text(said(folder, settings), encoding="utf8")
     return folder
+
+
+def write_gpt2(folder, sentences):
+    """A GPT-2 of random numbers in the files that the library transformers writes."""
+    from safetensors.torch import save_file
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.train_from_iterator(sentences, trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    folder.mkdir()
+    pieces.model.save(str(folder))
+    d, V = 16, pieces.get_vocab_size()
+    shapes = {"wte.weight": (V, d), "wpe.weight": (40, d), "h.0.attn.c_attn.weight": (d, 3 * d),
+              "h.0.attn.c_attn.bias": (3 * d,), "h.0.attn.c_proj.weight": (d, d),
+              "h.0.attn.c_proj.bias": (d,), "h.0.mlp.c_fc.weight": (d, 4 * d),
+              "h.0.mlp.c_fc.bias": (4 * d,), "h.0.mlp.c_proj.weight": (4 * d, d),
+              "h.0.mlp.c_proj.bias": (d,)}
+    for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+        shapes |= {f"{norm}.weight": (d,), f"{norm}.bias": (d,)}
+    save_file({f"transformer.{name}": torch.randn(shape) for name, shape in shapes.items()},
+              folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "gpt2", "vocab_size": V, "n_positions": 40, "n_embd": d, "n_layer": 1,
+        "n_head": 2, "bos_token_id": 0, "eos_token_id": 0, "layer_norm_epsilon": 1e-5,
+        "activation_function": "gelu_new"}))
 
 
 def said(folder, more):
@@ -381,8 +410,26 @@ def run_folder(chance, home, folder):
     return Case("folders", f"{told} {' '.join(words[:4])}", words, wrong=same)
 
 
+def foreign_folder(chance, home, folder):
+    """A damaged folder of GPT-2, which has no checksums: refused, or a model of finite numbers."""
+    shutil.copytree(home / "theirs", folder / "theirs")
+    names = ["config.json", "config.json", "vocab.json", "merges.txt", "model.safetensors"]
+    path = folder / "theirs" / chance.choice(names)
+    if chance.random() < 0.1:
+        path.unlink()
+        how = "gone"
+    elif path.suffix == ".json":
+        how = damage_file(chance, path)
+    elif path.suffix == ".safetensors" and chance.random() < 0.7:
+        how = damage_tensors(chance, path)
+    else:
+        how = damage_bytes(chance, path)
+    words = ["import", "theirs", "--output", "new"]
+    return Case("imports", f"{path.name} {how}", words, wrong=whole_model(folder / "new"))
+
+
 COMMANDS = [option, option, sentence, standard_input, talk, own_files, configuration, configuration,
-            weights, checkpoint, run_folder]
+            weights, checkpoint, run_folder, foreign_folder]
 
 
 def prepare(home, folder):
