@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from random import Random
 
 import torch
 import torch.nn.functional as F
@@ -711,6 +712,69 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 
 # %% [markdown]
 # These runs are made small on purpose: some minutes of training and one seed each, so that differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
+
+# %% [markdown] tags=["question-34"]
+# ## Could the pattern be evolved?
+#
+# Radii, heads and widths were chosen by hand. So, Turner and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. Its kind of evolution, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
+
+# %%
+def evolve(draw: Callable, change: Callable, price: Callable, population: int,
+           trials: int, chance: Random, rivals: int = 3) -> list[tuple]:
+    """Try candidates, [(price, candidate), ...] in order; see the text above.
+
+    draw(chance) and change(candidate, chance) make candidates; a population as large as
+    the number of trials is random search. Raises ValueError for fewer than `rivals`.
+    """
+    if population < rivals:
+        raise ValueError(f"a population of {population} has no {rivals} rivals")
+    tried: list[tuple] = []
+    while len(tried) < trials:
+        new = draw(chance)
+        if len(tried) >= population:
+            new = change(min(chance.sample(tried[-population:], rivals))[1], chance)
+        tried.append((price(new), new))
+    return tried
+
+
+# %% [markdown]
+# First on a price that is known: the squared distance of four numbers from a place that the search does not know, each number from 0 to 19. Does evolution need fewer trials than drawing at random?
+
+# %% tags=["active-ipynb"]
+# def any_place(chance):
+#     return tuple(chance.randrange(20) for _ in range(4))
+#
+# def a_step(place, chance):
+#     i = chance.randrange(4)
+#     new = min(19, max(0, place[i] + chance.choice([-1, 1])))
+#     return (*place[:i], new, *place[i + 1:])
+#
+# def distance(place):
+#     return sum((a - b)**2 for a, b in zip(place, (3, 14, 9, 17)))
+#
+# trials, curves = 200, {}
+# for name, population in {"evolution": 20, "random search": trials}.items():
+#     found = [evolve(any_place, a_step, distance, population, trials, random.Random(seed))
+#              for seed in range(20)]
+#     best = torch.tensor([[price for price, _ in tried] for tried in found]).cummin(dim=1)
+#     curves[name] = best.values.double().mean(dim=0)
+# plotting.lines(range(1, trials + 1), curves, "trials", "price of the best so far",
+#                "Evolution gains where small changes change the price little")
+# print({name: round(curve[-1].item(), 1) for name, curve in curves.items()})
+# assert curves["evolution"][-1] < curves["random search"][-1]
+
+# %% [markdown]
+# Here every step has a price that tells where to go. Trained networks tell it less clearly. `python -m transformer.experiments.evolution` tries 40 small models of characters a search: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. Random search may try as many. The winners are trained again with other seeds and priced on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
+
+# %% tags=["active-ipynb"]
+# runs = read_rows("evolution")
+# for kind in ("evolution", "random"):
+#     some = [row for row in runs if row["search"] == kind]
+#     for row in some:
+#         again = sum(row["test.price"]) / len(row["test.price"])
+#         print(f"{kind:9} seed {row['seed']}: price {row['validation.price']:.3f}, again "
+#               f"{again:.3f}, radii {row['best.first']} and {row['best.second']}, "
+#               f"h {row['best.h']}, d_ff {row['best.d_ff']}")
 
 # %% [markdown]
 # ## Exercises
