@@ -4,6 +4,7 @@ import math
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
+from random import Random
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from transformer.attention import (
 )
 from transformer.complexity import local_attention
 from transformer.data import Batch
+from transformer.experiments import evolution
 from transformer.language import LanguageConfig, LanguageModel, MaskedConfig, MaskedModel
 from transformer.measuring import TensorMemory
 from transformer.model import Parts
@@ -33,6 +35,7 @@ from transformer.sparse import (
     crop,
     diagonal_attention,
     drawn_blocks,
+    evolve,
     pattern_mask,
     span_attention,
     spans_of,
@@ -366,3 +369,68 @@ def test_refuses_what_does_not_fit_the_pattern():
         Span(2, longest=0)
     with pytest.raises(ValueError, match="ramp must be at least 1 and finite, not 0"):
         Span(2, longest=9, ramp=0)
+
+
+# Evolution
+
+def numbers(population, trials, seed=1):
+    """A search for the largest number, with the candidates in the order in which they were changed."""
+    changed = []
+
+    def change(number, chance):
+        changed.append(number)
+        return number + chance.choice([-1, 1])
+
+    tried = evolve(lambda chance: chance.randrange(1000), change, lambda number: -number, population, trials, Random(seed))
+    return tried, changed
+
+
+def test_a_population_that_never_fills_is_random_search():
+    tried, changed = numbers(population=30, trials=30)
+    chance = Random(1)
+    assert changed == [] and tried == [(-number, number) for number in (chance.randrange(1000) for _ in range(30))]
+
+
+def test_only_the_best_of_some_recent_ones_is_changed():
+    tried, changed = numbers(population=5, trials=60)
+    assert len(tried) == 60 and len(changed) == 55
+    for count, parent in enumerate(changed, 5):
+        recent = sorted(number for _, number in tried[count - 5:count])
+        assert parent in recent[2:]  # the best of three of five is at least the third from below
+        assert abs(tried[count][1] - parent) == 1
+    assert numbers(5, 60) == (tried, changed)
+
+
+def test_what_is_old_is_forgotten():
+    """Where all of the population are rivals, the best of all trials is changed until it is too old."""
+    changed = []
+
+    def change(old, chance):
+        changed.append(old)
+        return old + 1
+
+    evolve(lambda chance: 0, change, lambda number: number, 3, 10, Random(1))  # each child is worse
+    assert changed == [0, 0, 0, 1, 1, 1, 2]
+
+
+def test_evolution_needs_rivals():
+    with pytest.raises(ValueError, match="a population of 2 has no 3 rivals"):
+        numbers(population=2, trials=10)
+
+
+def test_a_candidate_s_neighbours_and_its_model():
+    """One step in one number, never out of range; the model looks as far back as its radii say, and FLOPs count."""
+    chance, one = Random(1), evolution.LARGEST
+    for _ in range(200):
+        new = evolution.change(one, chance)
+        steps = [values.index(getattr(new, name)) - values.index(getattr(one, name))
+                 for name, values in evolution.CHOICES.items()]
+        assert sorted(map(abs, steps)) == [0, 0, 0, 1]
+        one = new
+    small = evolution.Candidate(2, 4, 2, 64)
+    model = evolution.model_of(small).double().eval()
+    x = torch.randn(1, 20, 64, dtype=torch.float64, requires_grad=True)
+    seen = torch.autograd.grad(model.decoder(x, causal_mask(20))[0, 15].sum(), x)[0].abs().sum(dim=-1)[0] > 0
+    assert seen.nonzero()[:, 0].tolist() == list(range(15 - 6, 16))
+    assert evolution.flops(small) < evolution.flops(evolution.LARGEST)
+    assert evolution.price(1.0, evolution.LARGEST) == 1.0 + evolution.WEIGHT

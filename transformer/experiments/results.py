@@ -50,6 +50,12 @@ def decoders() -> pd.DataFrame:
     return scores.join(cost).reset_index()
 
 
+def evolution() -> pd.DataFrame:
+    """Searches for an architecture: the winner's price with new seeds is a mean."""
+    rows = table("evolution").sort_values(["search", "seed"])
+    return rows.assign(again=rows["test.price"].map(np.mean))
+
+
 def digits() -> pd.DataFrame:
     """Accuracy in percent by training images, n32 to n1029: a row a family, with the settings that
     validation chose.
