@@ -754,27 +754,27 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #
 # trials, curves = 200, {}
 # for name, population in {"evolution": 20, "random search": trials}.items():
-#     found = [evolve(any_place, a_step, distance, population, trials, random.Random(seed))
+#     found = [evolve(any_place, a_step, distance, population, trials, Random(seed))
 #              for seed in range(20)]
-#     best = torch.tensor([[price for price, _ in tried] for tried in found]).cummin(dim=1)
-#     curves[name] = best.values.double().mean(dim=0)
+#     prices = torch.tensor([[price for price, _ in tried] for tried in found])
+#     curves[name] = prices.cummin(dim=1).values.double().mean(dim=0)
 # plotting.lines(range(1, trials + 1), curves, "trials", "price of the best so far",
-#                "Evolution gains where small changes change the price little")
-# print({name: round(curve[-1].item(), 1) for name, curve in curves.items()})
+#                "Evolution gains where a small step changes the price little")
+# print("after all trials, mean of 20 searches:",
+#       {name: round(curve[-1].item(), 1) for name, curve in curves.items()})
 # assert curves["evolution"][-1] < curves["random search"][-1]
 
 # %% [markdown]
 # Here every step has a price that tells where to go. Trained networks tell it less clearly. `python -m transformer.experiments.evolution` tries 40 small models of characters a search: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. Random search may try as many. The winners are trained again with other seeds and priced on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
 
 # %% tags=["active-ipynb"]
-# runs = read_rows("evolution")
 # for kind in ("evolution", "random"):
-#     some = [row for row in runs if row["search"] == kind]
-#     for row in some:
-#         again = sum(row["test.price"]) / len(row["test.price"])
-#         print(f"{kind:9} seed {row['seed']}: price {row['validation.price']:.3f}, again "
-#               f"{again:.3f}, radii {row['best.first']} and {row['best.second']}, "
-#               f"h {row['best.h']}, d_ff {row['best.d_ff']}")
+#     for row in read_rows("evolution"):
+#         if row["search"] == kind:
+#             again = sum(row["test.price"]) / len(row["test.price"])
+#             print(f"{kind:9} {row['seed']}: price {row['validation.price']:.3f}, again "
+#                   f"{again:.3f}; radii {row['best.first']} and {row['best.second']}, "
+#                   f"h {row['best.h']}, d_ff {row['best.d_ff']}")
 
 # %% [markdown]
 # ## Exercises
