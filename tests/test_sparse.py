@@ -374,21 +374,23 @@ def test_refuses_what_does_not_fit_the_pattern():
 # Evolution
 
 def numbers(population, trials, seed=1):
-    """A search for the largest number, with the candidates in the order in which they were changed."""
+    """A search for the largest number, with the candidates in the order of their changes."""
     changed = []
 
     def change(number, chance):
         changed.append(number)
         return number + chance.choice([-1, 1])
 
-    tried = evolve(lambda chance: chance.randrange(1000), change, lambda number: -number, population, trials, Random(seed))
+    tried = evolve(lambda chance: chance.randrange(1000), change, lambda number: -number,
+                   population, trials, Random(seed))
     return tried, changed
 
 
 def test_a_population_that_never_fills_is_random_search():
     tried, changed = numbers(population=30, trials=30)
     chance = Random(1)
-    assert changed == [] and tried == [(-number, number) for number in (chance.randrange(1000) for _ in range(30))]
+    drawn = [chance.randrange(1000) for _ in range(30)]
+    assert changed == [] and tried == [(-number, number) for number in drawn]
 
 
 def test_only_the_best_of_some_recent_ones_is_changed():
@@ -402,7 +404,7 @@ def test_only_the_best_of_some_recent_ones_is_changed():
 
 
 def test_what_is_old_is_forgotten():
-    """Where all of the population are rivals, the best of all trials is changed until it is too old."""
+    """Where all of a population are rivals, the best is changed until it is too old."""
     changed = []
 
     def change(old, chance):
@@ -419,7 +421,7 @@ def test_evolution_needs_rivals():
 
 
 def test_a_candidate_s_neighbours_and_its_model():
-    """One step in one number, never out of range; the model looks as far back as its radii say, and FLOPs count."""
+    """One step in one number, in range; the model looks as far back as its radii say; FLOPs count."""
     chance, one = Random(1), evolution.LARGEST
     for _ in range(200):
         new = evolution.change(one, chance)
@@ -430,7 +432,8 @@ def test_a_candidate_s_neighbours_and_its_model():
     small = evolution.Candidate(2, 4, 2, 64)
     model = evolution.model_of(small).double().eval()
     x = torch.randn(1, 20, 64, dtype=torch.float64, requires_grad=True)
-    seen = torch.autograd.grad(model.decoder(x, causal_mask(20))[0, 15].sum(), x)[0].abs().sum(dim=-1)[0] > 0
+    gradient, = torch.autograd.grad(model.decoder(x, causal_mask(20))[0, 15].sum(), x)
+    seen = gradient.abs().sum(dim=-1)[0] > 0
     assert seen.nonzero()[:, 0].tolist() == list(range(15 - 6, 16))
     assert evolution.flops(small) < evolution.flops(evolution.LARGEST)
     assert evolution.price(1.0, evolution.LARGEST) == 1.0 + evolution.WEIGHT
