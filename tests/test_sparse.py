@@ -421,7 +421,7 @@ def test_evolution_needs_rivals():
 
 
 def test_a_candidate_s_neighbours_and_its_model():
-    """One step in one number, in range; the model looks as far back as its radii say; FLOPs count."""
+    """One step in one number, in range; a model looks as far back as its radii; FLOPs count."""
     chance, one = Random(1), evolution.LARGEST
     for _ in range(200):
         new = evolution.change(one, chance)
