@@ -258,7 +258,7 @@ def test_chat(trained):
     done = call("chat", stdin=f"{first}\n{second}\n\n{first}".encode())
     lines = done.out.splitlines()
     assert done.status == 0 and len(lines) == 3 and lines[0] == lines[2], done.err
-    model, tokenizer = pretrained.load(pretrained.bundled_folder("chat"))
+    model, tokenizer = pretrained.load("chat")
     chat = language.Chat(model, tokenizer)
     assert lines[:2] == [chat.say(first), chat.say(second)]
     drawn = [call("chat", "--temperature", "3", "--seed", seed, stdin=first.encode()).out for seed in (1, 1, 2)]
@@ -430,7 +430,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
 ])
 def test_wrong_options(arguments, said, monkeypatch, tmp_path, trained):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pretrained, "bundled_folder", lambda: trained)
+    monkeypatch.setattr(pretrained, "bundled_folder", lambda name="bundled": trained)
     small_bundled(monkeypatch, lambda split: read_bundled("validation")[:20] if split == "train"
                   else read_bundled(split))
     assert complaint(*arguments).startswith(said)

@@ -145,7 +145,7 @@ def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(bundled):
 # The page that talks
 
 def test_the_page_of_the_bot_is_complete():
-    model, tokenizer = load(bundled_folder("chat"))
+    model, tokenizer = load("chat")
     page = view_chat(model, tokenizer, EXAMPLES).page
     data = data_of(page)
     assert data["examples"] == list(EXAMPLES) and data["longest"] == 60

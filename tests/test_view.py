@@ -14,7 +14,6 @@ from transformer.dialogues import EXAMPLES
 from transformer.language import Chat, LanguageConfig, LanguageModel
 from transformer.maps import attention_maps
 from transformer.pages import page_of
-from transformer.pretrained import bundled_folder
 
 CAT, DOG = ("The old cat that saw the dog lost its ball.", "The old dog near the school lost its ball.")
 HOSTILE = "</script><b id=bold>“its” \"x\" 'y' \u202ednuor\u202c <!-- {{data}} &amp;"
@@ -371,7 +370,7 @@ def test_a_finger_chooses(page, model):
 @pytest.fixture(scope="module")
 def bot():
     """The bot that comes with the package, rounded as its page has it."""
-    found, tokenizer = load(bundled_folder("chat"))
+    found, tokenizer = load("chat")
     with torch.no_grad():
         for p in found.parameters():
             p.copy_(p.half())

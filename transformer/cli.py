@@ -18,13 +18,13 @@ import torch
 import tyro
 
 from transformer.bench.settings import Bench
-from transformer.checks import check_characters
+from transformer.checks import check_characters, check_search
 from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
 from transformer.options import changed, given, options_of
-from transformer.pretrained import bundled_folder, load, save
+from transformer.pretrained import COME_ALONG, bundled_folder, folder_named, load, save
 from transformer.protocol import KINDS, kind_named, kind_of
 from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
@@ -33,6 +33,8 @@ from transformer.search import chosen
 from transformer.stream import answers, lines_of, standard_input, text_of
 from transformer.training import TrainingConfig
 from transformer.weights import count_parameters
+
+TRANSLATORS = {"bundled", "tatoeba"}  # of `COME_ALONG`
 
 
 def words() -> str:
@@ -148,7 +150,8 @@ def evaluate_trees(*arguments) -> dict:
 
 @dataclass
 class Translate:
-    """Translate a sentence given as an argument, or standard input line by line.
+    """Translate a sentence given as an argument, or standard input line by line. Two models come
+    along: one of this project's grammar, and "--folder tatoeba" of everyday sentences.
 
     A line that cannot be taken is named on standard error; the others are translated, and the exit
     status is 2 in the end.
@@ -156,7 +159,7 @@ class Translate:
 
     # the sentence, in quotes; without it, lines are read from standard input
     sentence: tyro.conf.Positional[str | None] = None
-    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
     beam: int | None = None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
     alpha: float | None = None  # length penalty (the model's own where not given)
     n_best: int = 1  # so many translations of each sentence, as lines of number, score, text
@@ -165,8 +168,12 @@ class Translate:
     def run(self) -> None:
         model, tokenizer = load(self.folder, choose_device(self.device))
         if self.sentence is not None:
-            return self.say(1, self.answer(model, tokenizer, [self.sentence])[0])
-        chosen(model, self.beam, self.alpha)  # refused before anything is read
+            found, = self.answer(model, tokenizer, [self.sentence])
+            self.tell_model()
+            return self.say(1, found)
+        # refused before anything is read
+        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
+        self.tell_model()
         refused, c = False, model.config
         for number, found, wrong in answers(standard_input(), tokenizer, c.max_positions,
                                             partial(self.answer, model, tokenizer)):
@@ -176,6 +183,14 @@ class Translate:
                 refused = True
         if refused:
             sys.exit(2)
+
+    def tell_model(self) -> None:
+        """On standard error, which of the translators that come along this is, and the other."""
+        name = str(self.folder or "bundled")
+        if name in TRANSLATORS and folder_named(name) == bundled_folder(name):
+            other, = TRANSLATORS - {name}
+            print(f"model: {name} ({COME_ALONG[name]}); the other: --folder {other} "
+                  f"({COME_ALONG[other]})", file=sys.stderr)
 
     def answer(self, model, tokenizer, sentences: list[str]) -> list:
         """For each sentence its translation, or a list of them."""
@@ -218,7 +233,7 @@ class Talk:
             if self.temperature:
                 raise ValueError("the page of --html draws nothing: leave --temperature out")
             prepare_folder(self.html.parent, "--html")
-        folder = folder or bundled_folder("chat")
+        folder = folder or Path("chat")
         model, tokenizer = load(folder, choose_device(self.device))
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
@@ -279,7 +294,7 @@ class Attend:
     explore."""
 
     sentence: tyro.conf.Positional[str]  # the sentence, in quotes
-    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
     output: Path = Path("attention")  # folder for the pictures
     # one page of this name instead, for a browser: it holds the model and translates what is typed
     html: Path | None = None
@@ -385,7 +400,7 @@ class Speed(Bench):
 class Export:
     """Write a trained model for CTranslate2, which serves it on CPUs and GPUs without torch."""
 
-    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
+    folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
     output: Path = Path("exported")  # the new folder: CTranslate2's model, and the tokenizer
 
     def run(self) -> None:

@@ -479,7 +479,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # second at the size of the chat bot below, and bytes: two vectors of `d_model` numbers a token and layer.
 
 # %% tags=["active-ipynb"]
-# chat_model, tokenizer = load(bundled_folder("chat"))
+# chat_model, tokenizer = load("chat")
 # c = chat_model.config
 #
 #

@@ -27,10 +27,23 @@ from transformer.weights import (
     save_weights,
 )
 
+# The models that come with the package, and what each knows
+COME_ALONG = {"bundled": "sentences of this project's grammar, English to German",
+              "tatoeba": "everyday sentences, English to German",
+              "chat": "answers to questions about translations"}
+
 
 def bundled_folder(name: str = "bundled") -> Path:
-    """The folder of a model that comes with the package: the translator's, or "chat"."""
+    """The folder of one of the models in `COME_ALONG`."""
     return data_folder() / "models" / name
+
+
+def folder_named(name: Path | str | None) -> Path:
+    """A model's folder, or that of the model of this name in `COME_ALONG`; the bundled one where
+    there is no name.
+    """
+    folder = Path(name or bundled_folder())
+    return bundled_folder(name) if str(name) in COME_ALONG and not folder.exists() else folder
 
 
 @cache
@@ -151,12 +164,12 @@ def load_tokenizer(folder: Path, config) -> Tokenizer:
 
 def load(folder: Path | str | None = None, device: str | torch.device = "cpu",
          **parts) -> tuple[nn.Module, Tokenizer]:
-    """A trained model and its tokenizer (the bundled model where no folder is given).
+    """A trained model and its tokenizer; `folder` may be a name in `COME_ALONG`.
 
     Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run,
     or with a damaged file.
     """
-    folder = Path(folder or bundled_folder())
+    folder = folder_named(folder)
     unfinished = (folder / "checkpoint.safetensors").is_file()
     if unfinished and not (folder / "config.json").is_file():
         raise ValueError(f"the run in {folder} is not finished; go on with: transformer train "

@@ -90,7 +90,8 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
         run = load_run(s.folder)
     corpus = corpus_of(s, run)
     model, tokenizer = load(s.folder, choose_device(s.device))
-    if s.folder is not None:
+    kept = s.folder is not None and s.folder.is_dir()  # not beside a model that comes along
+    if kept:
         prepare_folder(s.folder)
     if s.average is not None:
         take_average(model, s)
@@ -106,7 +107,7 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
                   **evaluate(model, tokenizer, pairs, *search, language, label, name)}
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
-    if s.folder is not None:
+    if kept:
         write_json(s.folder / f"scores.{name}.json", result)
     return result
 

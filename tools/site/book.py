@@ -301,9 +301,8 @@ def bot_page(path):
     from transformer import load
     from transformer.chat_page import view_chat
     from transformer.dialogues import EXAMPLES
-    from transformer.pretrained import bundled_folder
 
-    view_chat(*load(bundled_folder("chat")), EXAMPLES).save(path)
+    view_chat(*load("chat"), EXAMPLES).save(path)
 
 
 # Hooks of conf.py
