@@ -1,6 +1,6 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here and fill it.
 .DEFAULT_GOAL := help
-.PHONY: help demo test types lab sync notebooks site bundled chat stamp gpu results bench faults mutants test-oldest torchtext clean
+.PHONY: help demo test types lab sync notebooks site bundled chat everyday stamp gpu results bench faults mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -47,6 +47,9 @@ bundled: .venv/.installed  ## train the model that comes with the package again 
 
 chat: .venv/.installed  ## train the chat bot that comes with the package again (data/models/chat)
 	.venv/bin/python tools/chatbot.py
+
+everyday: .venv/.installed  ## train the model of everyday sentences again (data/models/tatoeba), two hours of a core
+	.venv/bin/python tools/everyday.py
 
 stamp: .venv/.installed  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
 	.venv/bin/python tools/stamp.py $(REPOSITORY)

@@ -7,6 +7,7 @@ It takes about two hours of one CPU core; stopped, the same command goes on. The
 downloaded where TRANSFORMER_MIRROR names no folder that has it.
 """
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import bundle
 import torch
 
+from transformer.corpora import stream_corpus
 from transformer.experiments import runner
 from transformer.planning import SIZES, schedule
 from transformer.pretrained import load
@@ -30,13 +32,24 @@ TRAINING = schedule(TrainingConfig(precision="bf16"), updates=7000, batch=SIZE.b
 SPLITS = {"test": "tatoeba", "newstest2014": "newstest2014"}
 
 
+def owners() -> dict[str, int]:
+    """How many pairs of training have "its", and a form of "sein" or of "ihr" with it, for notebook
+    19."""
+    found = [german for english, german in stream_corpus("tatoeba", "train")
+             if re.search(r"\bits\b", english, re.IGNORECASE)]
+    return {"pairs": len(found), **{stem: sum(
+        bool(re.search(rf"\b{stem}(e[mnrs]?)?\b", german, re.IGNORECASE)) for german in found)
+        for stem in ("sein", "ihr")}}
+
+
 def score(folder: Path, e: Experiment, device) -> dict:
     """What the run's model, its weights halved in folder, reaches on what it never saw."""
     bundle.halve(e.folder, folder)
     model, tokenizer = load(folder, device)
-    return {name: evaluate(model, tokenizer, pairs_of(Scoring(), model, corpus),
-                           *chosen(model, None, None), "de", corpus, "test")
-            for name, corpus in SPLITS.items()}
+    reports = {name: evaluate(model, tokenizer, pairs_of(Scoring(), model, corpus),
+                              *chosen(model, None, None), "de", corpus, "test")
+               for name, corpus in SPLITS.items()}
+    return {"its": owners(), **reports}
 
 
 def job_of(folder: Path) -> runner.Job:
