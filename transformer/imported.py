@@ -10,8 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/25_imported.ipynb)
 #
 # Thousands of Transformers can be downloaded. This notebook takes two kinds of their folders apart: that of Marian, in which the University of Helsinki publishes translators between many pairs of
-# languages, over a thousand of them (Tiedemann and Thottingal, 2020), and that of GPT-2 (Radford et al., 2019). Their numbers go into the classes of this book, and the outputs have to be those of the library `transformers`, for which
-# the folders are made. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes one of them a folder for `transformer translate`. Reading takes about 30 minutes, running it half a minute.
+# languages, over a thousand of them (Tiedemann and Thottingal, 2020), and that of GPT-2 (Radford et al., 2019). Their numbers go into this book's classes, whose outputs have to be those of the library `transformers`, for which the folders are made. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes a folder of this package out of one. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -129,6 +128,7 @@ def marian(config: MarianConfig, parts: Parts | None = None) -> Transformer:
 # print(f"the paper's base with 58,101 types: {few / 1e6:.2f} million parameters")
 # print(f"the same with Marian's parts:      {many / 1e6:.2f} million, "
 #       f"{many - few:,} more")
+# # a bias of each type; in 6 layers of each stack 3 attentions with 4 matrices
 # assert many - few == 58_101 + 6 * 3 * 4 * 512
 
 # %% [markdown]
@@ -173,6 +173,7 @@ def renamings(modules: dict[str, str], theirs: str = "",
     for there, here in modules.items():
         for end in ("weight", "bias"):
             own = "gain" if "norm" in here and end == "weight" else end
+            # a module of theirs may hold several of ours: their names, between spaces
             names = [f"{ours}{name}.{own}" for name in here.split()]
             table[f"{theirs}{there}.{end}"] = names
     return table
@@ -201,7 +202,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # ## A folder to work with
 #
 # Besides the weights a Marian folder holds `config.json`, two models of SentencePiece, which cut sentences into pieces, one for each language, and `vocab.json`, which gives every piece its number. We make all of
-# it. The pieces are learned from the bundled corpus; a SentencePiece file is a *protocol buffer*, in which every field has a number, a length and its bytes:
+# it. The pieces are learned from the bundled corpus; a SentencePiece file is a *protocol buffer*: each field begins with a byte for its number and kind, then come a length and so many bytes, or the four bytes of a float32:
 
 # %% tags=["active-ipynb"]
 # def field(number, content):
@@ -209,7 +210,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     length, n = [], len(content)
 #     while n > 127:
 #         length, n = [*length, n & 127 | 128], n >> 7
-#     return bytes([number << 3 | 2, *length, n]) + content
+#     return bytes([number << 3 | 2, *length, n]) + content  # kind 2: a length, bytes
 #
 # def learned_pieces(sentences, types):
 #     """[(piece, log of its probability)] of a unigram model."""
@@ -230,7 +231,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     pieces = learned_pieces(sentences, 300)
 #     content = b""
 #     for piece, score in pieces:
-#         number = bytes([2 << 3 | 5]) + struct.pack("<f", score)  # field 2: a float32
+#         number = bytes([2 << 3 | 5]) + struct.pack("<f", score)  # kind 5: a float32
 #         content += field(1, field(1, piece.encode()) + number)
 #         vocabulary.setdefault(piece, len(vocabulary))
 #     (folder / f"{side}.spm").write_bytes(content)
@@ -274,7 +275,7 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
     reads = module.endswith(("W_Q", "W_K", "W_V", "W_1"))  # d_model numbers each
     if reads and end == "bias":
         return [tensor]
-    order = interleaved(d_model).expand(tensor.shape[int(reads)])  # or it fails
+    order = interleaved(d_model).expand(tensor.shape[int(reads)])  # or an error
     return [tensor.index_select(int(reads), order)]
 
 # %% tags=["active-ipynb"]
@@ -284,7 +285,7 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 #                      for size in (32, 60))
 # panels = [("Marian: sines, then cosines", halves, places, positions),
 #           ("the paper: sine and cosine by turns", paper, places, positions)]
-# labels = ("place in the vector", "position")
+# labels = ("place in the vector", "position", "value")
 # plotting.heatmaps(panels, labels=labels, largest=1.0, width=3.6, height=3.2)
 # assert torch.equal(halves[:, interleaved(32)], paper)
 # print("their table with its columns in another order is ours")
@@ -292,9 +293,9 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 # %% [markdown]
 # On the left the sines come first and the cosines behind them; on the right they alternate, and the slow ones show as stripes.
 #
-# Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. The places of a
-# vector have no order of their own: if the same two places change in every vector, and in every matrix the columns that read them and the rows that write them, all products stay what they were. What is inside the heads
-# and inside the networks stays as it is. Matrices that read a vector get their columns in our order, all others their rows; `marian_change` knows which is which by the name. A small check:
+# Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. If two places are exchanged in every vector, and with them
+# the columns of every matrix that reads the vectors and the rows of every matrix that writes them, all products stay what they were. So matrices that read get their columns in our order, those that write their rows, and what is inside the heads
+# and inside the networks stays as it is; `marian_change` knows which is which by the name. A small check:
 
 # %% tags=["active-ipynb"]
 # order = interleaved(d)
@@ -337,9 +338,9 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
 # ## One matrix with several names
 #
 # The paper shares one matrix between the embeddings of both languages and the output ([06](06_embeddings.ipynb)), and so do these models. Which of its names stands in a file depends on the version that wrote it: `model.shared.weight`,
-# `lm_head.weight`, or several of them. So the file is asked, and copies have to be equal.
+# `lm_head.weight`, or several of them. So whichever names a file has are taken, and their tensors have to be equal.
 #
-# Some tensors need no copy because they can be computed: the table of sines, and GPT-2's causal masks. They are named as ignored.
+# Some tensors need no copy because they can be computed: the table of sines, and GPT-2's causal masks. Where a file holds them all the same, they are left out and reported.
 
 
 # %%
@@ -374,7 +375,7 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
 
 # %% [markdown]
 # **Marks.** Marian's decoder begins with the padding mark; it has no other begin mark. In this book padding and begin mark are two ids, because searches and losses leave padding out. So the vocabulary gets **one type more than the published one**, a begin mark whose
-# embedding is a copy. It must not get a share of the softmax. Its bias is $-10{,}000$, and $e^{-10000}$ is exactly 0 in float32, so the probabilities of all other types stay what they were.
+# embedding is a copy. This begin mark must not get a share of the softmax. Its bias at the output is $-10{,}000$, and $e^{-10000}$ is exactly 0 in float32, so the probabilities of all other types stay what they were.
 
 # %% [markdown]
 # **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
@@ -401,8 +402,7 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
 # %% [markdown]
 # ## What is refused
 #
-# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. All these would be other models than ours, and one that was built
-# without its parts would write something else without a warning. So each is refused with a sentence:
+# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Ours has none of these, and would write something else without a warning. So each is refused with a sentence; the last rows are of GPT-2's configuration:
 
 
 # %%
@@ -641,7 +641,7 @@ def import_folder(folder: Path | str) -> Imported:
     path, (_, weights_of, pieces_of) = weights_in(folder), KINDS[said["model_type"]]
     tensors = load_weights(path)[0]
     found, ignored = weights_of(config, said, tensors, path)
-    with torch.device("meta"):  # sizes are believed only where the weights have them
+    with torch.device("meta"):  # takes no memory, whatever sizes config.json names
         check_fit(dict(build(config).named_parameters()), found, path)
     tokenizer = pieces_of(folder)
     for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
@@ -750,7 +750,7 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # ## From the command line
 #
-# `transformer import FOLDER --output runs/opus` writes the three files that the other commands read (`config.json`, `model.safetensors`, `tokenizer.json`). In Python that is two lines:
+# `transformer import FOLDER --output runs/opus` writes the three files that the other commands read (`config.json`, `model.safetensors`, `tokenizer.json`). In Python that is `import_folder`, as above, and `save`:
 
 # %% tags=["active-ipynb"]
 # save(found.model, folder.parent / "ours", found.tokenizer)
@@ -760,10 +760,10 @@ def import_folder(folder: Path | str) -> Imported:
 # assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below; `transformers` is needed only where weights have to be converted. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
-# pip install transformers sentencepiece huggingface_hub
+# pip install huggingface_hub transformers
 # hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de
 # transformer import opus-mt-en-de --output runs/opus
 # transformer translate "The old cat behind the school has lost its ball." --folder runs/opus
@@ -788,11 +788,9 @@ def import_folder(folder: Path | str) -> Imported:
 # %% [markdown] tags=["question-35"]
 # ## Is this what the published models are?
 #
-# For these two kinds, yes, and the check above is what that means: no number of the folder is left out, and the logits agree to within $10^{-5}$. Of the paper's model Marian keeps the stacks, the attention, the sinusoids, the shared matrix and the place of the norms. It changes the activation and adds biases; it
-# was trained on other data. GPT-2 keeps the attention and the layers, drops the encoder, and moves the norms.
+# For these two kinds, yes, in the sense of the checks above, which had random numbers in the published form: every tensor is used, except for those that can be computed, and the logits agree to within $10^{-5}$. Of the paper's model Marian keeps the stacks, the attention, the sinusoids, the shared matrix and the place of the norms. It changes the activation and adds biases. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
 #
-# The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, gated networks, and norms without
-# a mean; their folders would need their own tables, and are refused.
+# The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, and gated networks; their folders would need their own tables, and are refused.
 
 # %% [markdown]
 # ## Exercises
