@@ -1,7 +1,8 @@
 """Handwritten digits, 1,797 images of 8 x 8 pixels, as they come with scikit-learn (CC BY 4.0).
 
-They stand in the order in which people wrote them: one writer's block after another's. The splits
-are cut between blocks, so that no writer is on two sides.
+They stand in the order in which people wrote them, one filled-in form after another: 14 blocks with
+nearly the same row of digits. The splits are cut between blocks. The data's description counts 13
+writers, so that one may have filled two forms; it does not say which.
 
 E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning
 Repository (1998), https://doi.org/10.24432/C50P49.
