@@ -39,6 +39,13 @@ def looks(images, weights, title, size=1.25):
     return axes
 
 
+def separate(ax, size, end):
+    """White lines between the maps of size x size, of which a heat map is put together."""
+    for place in range(size, end, size):
+        ax.axhline(place - 0.5, color="white", linewidth=3)
+        ax.axvline(place - 0.5, color="white", linewidth=3)
+
+
 def accuracies(sizes, found, title):
     """{family: (means, deviations), one of each size} in percent, as curves with bars."""
     curves = {family: means for family, (means, _) in found.items()}
