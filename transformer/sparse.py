@@ -10,8 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/22_sparse.ipynb)
 #
 # The paper's last section plans an attention that looks at neighbours only, so that inputs may be much longer. [Notebook 09](09_complexity.ipynb) has its first form. Later readers added what neighbours alone cannot do: gaps, a
-# few tokens that see everything (Longformer, Beltagy et al., 2020), and blocks drawn at random (BigBird, Zaheer et al., 2020). This notebook builds all of them as one function that attends. At the end you will know what each part is for, why none of it needs a GPU kernel of its own, how a
-# model takes it, and what happens when a model itself may choose how far it looks, at a price. Reading takes about 25 minutes, running it half a minute.
+# few tokens that see everything (Longformer, Beltagy et al., 2020), and blocks drawn at random (BigBird, Zaheer et al., 2020). This notebook builds all of them as one function that attends. At the end you will know what each part is for, why it needs no kernel of its own (a program for one operation) on a CPU, how a model takes it, and whether a model can learn how far to look. Reading takes about 25 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -74,10 +73,10 @@ from transformer.optimizer import adam
 #
 # A *pattern* says which pairs of a query and a key exist at all. Its parts:
 #
-# - a **window**: each position sees $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**; the paper's neighbourhood has $r$ positions in all;
-# - **gaps** between these neighbours, which may differ from head to head. With a gap of 4, position $i$ sees $i \pm 4, i \pm 8, \ldots$, again $r$ of them on either side;
+# - a **window**: each position sees itself and $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**; the paper's neighbourhood has $r$ positions in all;
+# - **gaps** between these neighbours, which may differ from head to head. With a gap of 4, position $i$ sees itself and $i \pm 4, i \pm 8, \ldots$, again $r$ of them on either side;
 # - **global tokens**: places that see everything and that everything sees;
-# - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others that were drawn once;
+# - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others, neither itself nor the blocks next to it;
 # - **causal**: of all that, only what is not later. A global token then sees its past, and is seen by what follows it.
 
 # %%
@@ -123,7 +122,7 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
 
 
 # %% [markdown]
-# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. All that comes later computes the same numbers with less work, and is tested against it.
+# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. (Random blocks are "drawn" by a formula from their places and the seed, so that a causal block sees the same ones however long the text becomes.) All that comes later computes the same numbers with less work, and is tested against it.
 
 # %%
 def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
@@ -163,12 +162,11 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 #     print(f"{name:22} {share:.0%} of the pairs")
 
 # %% [markdown] tags=["question-27"]
-# Yellow: this query may look at this key.
+# Yellow: this query may look at this key. A global token is a row (it sees everything) and a column (everything sees it); the rectangles are random blocks.
 #
 # ## Windows, gaps, global tokens: what is each for?
 #
-# In one layer a window carries news $r$ places far. In the next layer the neighbours tell what they heard from *their* neighbours, and so on. What an output can have heard of after some layers is its *receptive field*; [notebook 02](02_convolution.ipynb) measured it for convolutions. With the masks it can be counted: a place is in the field if
-# one of the places that are seen now had it in its field a layer below.
+# In one layer, a window brings a position what stands up to $r$ places away. In the next layer its neighbours pass on what they got from *their* neighbours, and so on. All inputs on which an output can depend after some layers are its *receptive field*; [notebook 02](02_convolution.ipynb) measured it for convolutions. With the masks it can be counted: a place is in a position's field if it was, a layer below, in the field of some place that the position sees.
 
 # %% tags=["active-ipynb"]
 # def fields(patterns, n, h=1):
@@ -199,10 +197,9 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # assert heard["windows, one global token"][1] == n
 
 # %% [markdown]
-# With windows the field grows by $2r$ a layer, and with gaps that differ between layers by $2r$ times the gap, for the same number of keys. Gaps between *heads* of the same layer reach as far in one layer; one head keeps the close neighbours. Gaps leave holes between the places they see, which layers with a small gap fill. Random blocks spread news like a rumour, with jumps to
-# anywhere. One global token gives everybody everything in two layers, but all of it has to pass through one vector.
+# With windows the field grows by $2r$ a layer, and with gaps that differ between layers by $2r$ times the gap, for the same number of keys. With different gaps in the *heads* of a layer, one layer reaches $r$ times the largest gap, and a head with a gap of 1 keeps the close neighbours. Gaps leave holes, which layers or heads with a small gap fill. Random blocks lead anywhere; at first the field grows about fourfold a layer. One global token joins all positions in two layers, but all that comes from far away has to pass through its one vector.
 #
-# Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16:
+# Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16, one panel after each layer. (The notches at the edges: there, a place in between would lie outside the sequence.)
 
 # %% tags=["active-ipynb"]
 # def by_mask(mask):
@@ -226,11 +223,13 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # %% [markdown]
 # ## Blocks that see a little more
 #
-# Notebook 09 cut the sequence into blocks of $r$ and let each attend to a window of three blocks. Four small additions make all patterns of it.
+# Notebook 09 cut the sequence into blocks of $r$ and let each attend to a window of three blocks. Five small additions make all patterns of it, three here and two below.
 #
-# **Gaps are a reshape.** Dealt out to $g$ sequences like a deck of cards to $g$ players, every $g$-th position stands beside the next one, and a window with a gap is a window without. 09 has `deal` and `collect` for its convolutions.
+# **Gaps are a reshape.** Dealt out to $g$ sequences like a deck of cards to $g$ players, every $g$-th position stands beside the next one, and a window with a gap becomes a window without. 09 has `deal` and `collect` for its convolutions.
 #
 # **Global keys** are put behind the keys of every window, so that one softmax weighs both. In the window itself they are masked: a global token nearby would count twice.
+#
+# **Random keys**, those of the drawn blocks, are put behind in the same way. They cannot meet the window, because `Pattern` allows random blocks only with gaps of 1.
 
 # %%
 def in_blocks(x: Tensor, size: int) -> Tensor:
@@ -301,7 +300,7 @@ def banded_attention(q, k, v, real: Tensor, gap: int, pattern: Pattern) -> Tenso
 
 
 # %% [markdown]
-# Models hand in masks: an encoder's says which keys are padding, a language model's that nobody looks ahead as well. `key_mask` takes from either what it says of keys, and refuses a mask that says anything else, because blocks could not follow it.
+# Models hand in masks: an encoder's mask says which keys are padding, a language model's also that nobody looks ahead. `key_mask` keeps what the mask says of keys, and raises an error for a mask that says anything else, because blocks could not follow it.
 
 # %%
 def key_mask(mask: Tensor | None, n: int, causal: bool, device=None) -> Tensor:
@@ -360,7 +359,7 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 
 
 # %% [markdown]
-# **Equal to the definition**, gradients included, where there is padding and where $n = 45$ divides by neither $r$ nor a gap:
+# **Equal to the definition**, gradients included, where there is padding and where $n = 45$ is not a multiple of $r = 4$, nor of the gaps 2 and 16:
 
 # %% tags=["active-ipynb"]
 # q, k, v = torch.randn(3, 2, 4, 45, 8, dtype=torch.float64).requires_grad_()
@@ -385,7 +384,7 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 #
 # ## Must a banded product be slow without a kernel of its own?
 #
-# The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is exactly the work that is needed, without a product too many.
+# The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is exactly the work that is needed, without a product too many. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
 
 # %%
 def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tuple:
@@ -436,7 +435,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The loop reads and writes the whole of $q$, $k$ and $v$ for each of its $2r + 1$ diagonals and does little arithmetic with what it read. Blocks compute three scores where two are needed, but as products of matrices, which processors are built for. So a band needs no kernel of its own, and gaps and a global token add little. Longer sequences are in a record:
+# The loop is the slowest way until the full table overtakes it. It reads all of $q$, $k$ and $v$ for each of its $2r + 1$ diagonals and computes little with what it read. Blocks compute three scores where two are needed, but as products of matrices, and are several times as fast. So on this processor a band needs no kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain only at lengths above 512. In short sequences, gaps and a global token cost up to twice the time of blocks alone, in long ones little. Longer sequences are in a record, with the memory too; there random blocks nearly double the time of blocks:
 # `python -m transformer.experiments.bands` measures up to $n = 8{,}192$ and can be run again on any machine.
 
 # %% tags=["active-ipynb"]
@@ -453,7 +452,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # %% [markdown]
 # ## Models with patterns
 #
-# `MultiHeadAttention` takes any function that attends, and models take their attention as one of their `Parts` ([08](08_model.ipynb)). So a language model with a pattern is the one of [21](21_language.ipynb), with two words said differently:
+# `MultiHeadAttention` takes any function that attends, and models take their attention as one of their `Parts` ([08](08_model.ipynb)). So a language model with a pattern is the one of [21](21_language.ipynb) with another attention among its parts. This one is not trained; the cell shows that blocks and caches agree:
 
 # %% tags=["active-ipynb"]
 # pattern = Pattern(3, gaps=(1, 1, 2, 4), global_tokens=(0,), causal=True)
@@ -498,7 +497,7 @@ class GlobalAttention(MultiHeadAttention):
 
 
 # %% [markdown]
-# **A task that only a global token solves.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ carry news 8 places far, so that with windows alone the last token cannot know. Now the first token is made global.
+# **A task that windows alone cannot solve.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ reach 8 places far, so that with windows alone nothing of the mark arrives at the last token. Now the first token is made global.
 
 # %% tags=["active-ipynb"]
 # def marked(count, n=128):
@@ -529,7 +528,7 @@ class GlobalAttention(MultiHeadAttention):
 #     assert right > 0.97 if pattern.global_tokens else 0.4 < right < 0.6
 
 # %% [markdown]
-# Without the global token it is guessing, and no training could change that, because no path leads from the mark to the answer. (With two layers and two hops, a global token anywhere would do; the model then has to learn both hops.)
+# Without the global token the model is guessing, and no training could change that, because no path leads from the mark to the answer. (Here the mark itself is the global token, which the last token sees directly. With two layers, a global token elsewhere could do too: it would take the mark in the first layer and be read in the second.)
 
 # %% [markdown] tags=["question-25"]
 # ## Can a model learn how far to look?
@@ -538,7 +537,7 @@ class GlobalAttention(MultiHeadAttention):
 #
 # $$m_z(x) = \min\left(\max\left(\frac{R + z - x}{R}, 0\right), 1\right)$$
 #
-# which is 1 up to the *span* $z$ and falls to 0 over a *ramp* of $R$ more places, and the weights are divided by their new sum. On the ramp, $z$ has a gradient. The loss gets a **price** on top, here so many nats a token times the mean span as a share of the longest one, so that a head keeps a long span only where that lowers the loss by more.
+# which is 1 up to the *span* $z$ and falls to 0 over a *ramp* of $R$ more places, and the weights are divided by their new sum. On the ramp, $z$ has a gradient. The loss gets a **price** on top: a fixed number of nats a token, times the mean span divided by the longest span allowed, so that a head keeps a long span only where that lowers the loss by more.
 
 # %%
 class Span(nn.Module):
@@ -570,7 +569,7 @@ class Span(nn.Module):
 
 
 # %% [markdown]
-# `span_attention` fills the whole table. After training, all that lies beyond the farthest span of a layer has a weight of exactly 0, and `cropped_attention` leaves it out: 09's causal blocks, with the soft edge inside.
+# `span_attention` fills the whole table. After training, all that lies beyond the farthest span of a layer and its ramp has a weight of exactly 0, and `cropped_attention` leaves it out: 09's causal blocks, with the soft edge inside.
 
 # %%
 def span_attention(q, k, v, mask=None, *, span: Span) -> tuple:
@@ -624,7 +623,7 @@ def crop(model: nn.Module) -> nn.Module:
 
 
 # %% [markdown]
-# The price goes into the loss, and an optimizer that clamps the spans after each update goes into the loop of [14](14_training.ipynb) by its argument `optimizer`. Unclamped, a span that is not needed would run far below 0, and would have to come all the way back when it is.
+# The price goes into the loss, and an optimizer that clamps the spans after each update goes into the loop of [14](14_training.ipynb) by its argument `optimizer`. Unclamped, a span that is not needed would run far below 0, and would have to come all the way back when it is needed.
 
 # %%
 class PricedModel(LanguageModel):
@@ -652,7 +651,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
     return optimizer
 
 # %% [markdown]
-# **Does it find the distance that a task needs?** A sequence repeats a random part of $p$ tokens. From the second round on, the next token is the one that stands $p - 1$ places back, so that one head has to reach this far, and none any farther. Spans begin at 32.
+# **Does it find the distance that a task needs?** A sequence repeats a random part of $p$ tokens. From the second round on, the next token is the one that stands $p - 1$ places back, so that one head has to reach this far, and none any farther. Spans $z$ begin at 32; with its ramp of 8 places a head sees less than $z + 8$ places back, so $z$ itself may end below $p - 1$.
 
 # %% tags=["active-ipynb"]
 # chance = random.Random(1)
@@ -695,7 +694,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
 
 # %% [markdown]
-# Both models end up seeing what they need and little more. The place that is needed comes to lie near the end of the ramp, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The falling rate makes the last steps small. So the answer is yes where the task says clearly how far one has to look; how often it fails with other prices, ramps, rates or seeds we have not measured.
+# Both models end up seeing what they need and little more. The place that is needed comes to lie on the ramp, near its end, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The falling rate makes the last steps small. So the answer is yes where the task says clearly how far one has to look; how often it fails with other prices, ramps, rates or seeds we have not measured.
 
 # %% [markdown]
 # On text nobody knows the right span. `python -m transformer.experiments.learned_spans` trains small models of characters, of the articles of [21](21_language.ipynb), without a price and with three. What was expected was written down before ([learned-spans.md](../data/runs/learned-spans.md)).
@@ -716,7 +715,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # %% [markdown] tags=["question-34"]
 # ## Could the pattern be evolved?
 #
-# Radii, heads and widths were chosen by hand. So, Turner and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. Its kind of evolution, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
+# Radii, heads and widths were chosen by hand. So, Liang and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. Its kind of evolution, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones (here three) are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
 
 # %%
 def evolve(draw: Callable, change: Callable, price: Callable, population: int,
@@ -738,7 +737,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 
 
 # %% [markdown]
-# First on a price that is known: the squared distance of four numbers from a place that the search does not know, each number from 0 to 19. Does evolution need fewer trials than drawing at random?
+# First on a price that is known: the squared distance of four numbers from a place that the search does not know, each number from 0 to 19. Does evolution need fewer trials than drawing at random? Its population here is 20.
 
 # %% tags=["active-ipynb"]
 # def any_place(chance):
@@ -765,7 +764,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # assert curves["evolution"][-1] < curves["random search"][-1]
 
 # %% [markdown]
-# Here every step has a price that tells where to go. Trained networks tell it less clearly. `python -m transformer.experiments.evolution` tries 40 small models of characters a search: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. Random search may try as many. The winners are trained again with other seeds and priced on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
+# Evolution is not ahead for some 80 trials, and then goes on improving where random search hardly does. Here every small step changes the price by little and shows a direction. The prices of trained networks are noisier. `python -m transformer.experiments.evolution` tries 40 small models of characters a search: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. Random search may try as many. The winners are trained again with other seeds and priced on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
 
 # %% tags=["active-ipynb"]
 # for kind in ("evolution", "random"):
@@ -825,7 +824,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #     return 2 * far + 1
 # ```
 #
-# With gaps of 1, 4, 16, ... it doubles twice a layer, as the field of notebook 02's dilated convolutions grows.
+# With gaps of 1, 4, 16, ... it grows about fourfold a layer; the field of the dilated convolutions in [notebook 02](02_convolution.ipynb), with gaps of 1, 2, 4, ..., doubles.
 # </details>
 #
 # **3.** Two parts of the keys were attended to apart, say a band and the global tokens. Join them as if one softmax had seen both, without concatenating anything: kernels that work through the keys piece by piece do just that.
@@ -854,4 +853,4 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #
 # ## Next
 #
-# [RESULTS.md](../RESULTS.md) has the measurements and the long runs of this notebook. [Notebook 21](21_language.ipynb) has the language model that it stands on, and [09](09_complexity.ipynb) the limits that made all this necessary.
+# [RESULTS.md](../RESULTS.md) has the measurements and the long runs of this notebook. [Notebook 21](21_language.ipynb) has the language model that is used here, and [09](09_complexity.ipynb) the limits of full attention.
