@@ -58,11 +58,11 @@ from transformer.checks import check_heads, check_left_to_right
 # %% [markdown]
 # ## From an equation to steps
 #
-# A state space is an old tool of control theory. A state $h$ of $N$ numbers decays, is pushed by an input $x$, and is read out:
+# A state space is an old tool of control theory. A state $h$ of $N$ numbers decays, is pushed by a number $x$, and is read out as a number $y$:
 #
 # $$h'(t) = A\,h(t) + B\,x(t), \qquad y(t) = C\,h(t)$$
 #
-# Here $A$ is diagonal with negative entries, so that each number of the state decays at a rate of its own. Tokens come in steps, so we need to know what happens in a step of length $\Delta$. If $x$ stays the
+# Here $A$ is diagonal with negative entries, so that each number of the state decays at its own rate; $B$ and $C$ are $N$ numbers each. What happens in a step of length $\Delta$, a token's? If $x$ stays the
 # same during the step, the equation can be solved:
 #
 # $$h_t = e^{\Delta A}\,h_{t-1} + \frac{e^{\Delta A} - 1}{A}\,B\,x_t \;\approx\; e^{\Delta A}\,h_{t-1} + \Delta B\,x_t$$
@@ -82,10 +82,9 @@ from transformer.checks import check_heads, check_left_to_right
 # print("the exact weight equals the equation in 100,000 small steps")
 
 # %% [markdown]
-# For steps up to 0.1, where models begin, the two agree within 5%. A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
-# What $\Delta$ and $B$ hold in larger steps is learned anyway.
+# With $A = -1$ the two agree within some 5% for steps up to 0.1. What counts is $\Delta A$: at $-1$, the last row, the approximation writes 1.6 times the exact weight. (The layers below begin with $-0.001$ to $-1.6$, and learn $\Delta$ and $B$.) A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
 #
-# Each channel of $x$ has a state of $N$ numbers. As in attention, channels are grouped in $h$ heads of $p$ channels, and the channels of a head share their $\Delta$, $A$, $B$ and $C$. The definition is a loop:
+# A layer's $x$ has many channels, each with a state of $N$ numbers. As in attention, channels are grouped in heads of $p$, which share their $\Delta$, $A$, $B$ and $C$. (Two letters mean two things: $h_t$ is a state, `h` the number of heads; `N` is a state's size, but in a configuration the number of layers.) The definition is a loop. The figure shows two pulses, scaled so that each writes 1:
 
 
 # %%
@@ -125,7 +124,7 @@ def scan_loop(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # ## Steps that never change
 #
 # If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose window is as long as
-# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021).
+# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such windows. Each is a sum of 16 decays, weighted by numbers $C$ drawn at random, so its sign may change.
 
 
 # %%
@@ -168,7 +167,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # %% [markdown]
 # ## Steps that depend on what is read
 #
-# A window that never changes treats a word and the noise around it alike. The step that Mamba took: $\Delta$, $B$ and $C$ are computed from the token itself, and the layer is called *selective*. A token can then be let in with a large step, or
+# A window that never changes treats a word and the noise around it alike. Mamba computes $\Delta$, $B$ and $C$ from the token itself; such a layer is called *selective*. A token can then be let in with a large step, or
 # passed over with a step of 0. In the next cell eight of 40 inputs matter, and the others have steps of 0:
 
 # %% tags=["active-ipynb"]
@@ -189,8 +188,8 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 #
 # $$y_t = \sum_{s \le t} M_{ts}\,x_s, \qquad M_{ts} = C_t^\top e^{A(\Delta_{s+1} + \ldots + \Delta_t)}\,B_s\,\Delta_s$$
 #
-# This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of all that was kept between $s$ and $t$. The weights of a row need not be
-# positive, and they do not sum to 1. Products of decays are computed as sums of their logarithms; over the whole sequence, a ratio of two such products would overflow, so only differences, which are never above 0, go into `exp`.
+# This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of what each step after $s$ kept. The weights of a row need not be
+# positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0). A quotient of two decays from the beginning would be the same on paper, but in long sequences both round to 0.
 
 
 # %%
@@ -244,7 +243,7 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
 # %% [markdown]
 # ## In chunks
 #
-# The loop does little work, but $n$ times one after the other; the matrix waits for nothing, and costs $n^2$. Between the two lies a cut into chunks. Inside a chunk the outputs are computed as if nothing had been
+# The loop does little work, but in $n$ steps that wait for each other; the matrix needs no such steps, and its work grows with $n^2$. Chunks of the sequence lie between the two. Inside a chunk the outputs are computed as if nothing had been
 # before, in all chunks at the same time. What a chunk leaves behind is one state, so a loop over chunks hands states on, and each output gets what its chunk found at the beginning.
 #
 # If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the table of decays would be $N$ times as large; there a short loop is cheaper, which all chunks walk
@@ -290,7 +289,7 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: a convolution over four positions before the state, a gate behind it (the other half of what `W_in` makes), and a direct path $D$ around the
 # state. Its `new_cache` is what [notebook 15](15_decoding.ipynb)'s searches keep of it in place of keys and values.
 #
-# First values matter here. $\Delta$ is a softplus, $\log(1 + e^z)$, and should begin between 0.001 and 0.1, so that some heads see ten tokens and others a thousand; so its bias begins with the inverse of softplus of such numbers.
+# First values matter here. $\Delta$ is a softplus, $\log(1 + e^z)$, and should begin between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens, and with $A = -16$, the strongest first decay, over a sixteenth of that. So the bias begins with the inverse of softplus of such numbers.
 
 
 # %%
@@ -329,7 +328,7 @@ def first_decays(heads: int, N: int) -> Tensor:
     return torch.arange(1.0, N + 1).repeat(heads, 1)
 
 # %% [markdown]
-# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others with a sentence, and finds the padding, which must not reach the state. It also refuses a second sequence: there is no attention to a memory with it.
+# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` raises an error for others, and finds the padding, which must not reach the state. It also refuses keys from a second sequence, so the layer cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
 
 
 # %%
@@ -393,8 +392,7 @@ class StateLayer(GatedPath):
         return self.W_out(y * F.silu(gate))
 
 # %% [markdown]
-# Two layers stand on it. The fixed one has numbers of its own for $\Delta$ and $C$ in each channel ($B$ would only scale $C$). The selective one computes steps from its input: by `one_decay` as Mamba-2 with one decay a head, otherwise as Mamba, where each channel is
-# a head of its own with $N$ decays. **Deviation: Mamba-2 makes $\Delta$, $B$ and $C$ beside the input, and has a norm before the last matrix; here both kinds are built like Mamba.**
+# Two layers stand on it. The fixed one has numbers of its own for $\Delta$, $A$ and $C$ in each channel ($B$ would only scale $C$; the decays are real, while S4's usual ones are complex numbers, with which a window may oscillate). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba.**
 
 
 # %%
@@ -460,7 +458,7 @@ class SelectiveLayer(StateLayer):
         return y.flatten(2)
 
 # %% [markdown]
-# The language model of [notebook 21](21_language.ipynb) takes the layer as one of its `Parts`. Token by token with a state, padded, it has to give the same as all at once:
+# The language model of [notebook 21](21_language.ipynb) takes the layer as one of its `Parts`. Reading token by token, with padding in front of the shorter text, it has to give the same as reading the whole without padding:
 
 # %% tags=["active-ipynb"]
 # c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, d_k=16, max_positions=64)
@@ -490,8 +488,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown] tags=["question-30"]
 # ## Could the weights be represented differently altogether?
 #
-# **They can: a decay that depends on what is read makes weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Three models differ in nothing but the layer in attention's place. They are trained
-# here on 24 positions with six words of 8, one seed each, with a peak of the learning rate that a few trials had found:
+# **They can: a decay that depends on what is read makes weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words there are, but not their order, says $(1 + 1/2 + \ldots + 1/6)/6 = 41\%$ right. Three models differ in the layer in attention's place, and in the peak of the learning rate, which a few trials had found for each. There is one seed each:
 
 # %% tags=["active-ipynb"]
 # task = partial(copying, n=24, words=6, types=8)
@@ -511,8 +508,8 @@ class SelectiveLayer(StateLayer):
 # assert min(trained["attention"][1], trained["selective"][1]) > trained["fixed"][1]
 
 # %% [markdown]
-# The fixed layer is behind, though so few words are not beyond it. Longer rows follow below. First, which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
-# values. Of the four heads of each layer, it takes the one with the largest share on words.
+# The fixed layer is behind, but far above 41%. Longer rows follow below. First, which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
+# values. Of the four heads of each layer, it takes the one with the largest share on words. A row at which the model says a word is labelled by the token just read, the begin mark or the word before.
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -554,8 +551,8 @@ class SelectiveLayer(StateLayer):
 #           f"{steps[~word].mean():.4f}; {lost:.0%} is lost over the row")
 
 # %% [markdown]
-# The last rows are those that say the words. Attention's head looks at words, at another one in each row. The matrix of the selective layer is spread over all positions, noise no less than words, and cannot be read as an alignment. Nor does this layer do what the example above did by hand: its
-# steps at words and at noise are alike, and a head loses less than half of what it holds over the row. What is selected must therefore come from $x$, $B$, $C$ and the gate, which depend on the token, too; from which of them, we do not know.
+# In the last six rows, from the begin mark on, the models say the words. Attention's head looks mostly at words, in some rows just at the one that has to be said next. The matrix of the selective layer is spread over all positions, noise no less than words, and cannot be read as an alignment. Nor does this layer do what the example above did by hand: its
+# steps at words and at noise are alike, and a head loses less than half of what it holds over the row. What is selected must therefore come from $x$, $B$, $C$ and the gate, which depend on the token, too, or from the first layer, at which we have not looked; from which of them, we do not know.
 
 # %% [markdown]
 # How far does this go at 64 positions with sixteen words of 32? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record, and goes on with it where rows are missing. Rates were swept for each family with one seed.
@@ -590,7 +587,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown]
 # ## What it costs to go on
 #
-# A model that generates keeps what it has read. Attention keeps a key and a value of each token, a state layer keeps $N$ numbers for each channel, however much was read. The next cell counts bytes held after $n$ tokens, at the size of the chat bot of notebook 21, and what
+# A model that generates keeps what it has read. Attention keeps a key and a value of each token, a state layer keeps $N$ numbers for each channel and the last three inputs of its short window, however much was read. The next cell counts bytes held after $n$ tokens, at the size of the chat bot of notebook 21, and what
 # one more token adds.
 
 # %% tags=["active-ipynb"]
@@ -619,11 +616,11 @@ class SelectiveLayer(StateLayer):
 # growth(lengths, curves, "bytes held", "A state has one size", markers=True);
 
 # %% [markdown]
-# With $N = 64$, the state is as large as the keys and values of a short sentence. It cannot hold everything about a thousand of them, and so we ask next what is lost.
+# With $N = 64$, the state is as large as the keys and values of 34 tokens. The next task asks what of a longer text is lost.
 #
 # ## What a state cannot hold
 #
-# *Associative recall*: 16 pairs of a key and a value are read, then every key is asked for again. Attention can look each pair up. A state has to have all of them in its $N$ numbers a channel. (Two layers each: one layer of attention alone has no
+# *Associative recall*: 16 pairs of a key and a value are read, then every key is asked for again. Attention can look each pair up. A state has to hold all pairs in its $N$ numbers a channel. (Two layers each: one layer of attention alone has no
 # way to join a value to the key before it. The selective layer's short window can.)
 
 # %% tags=["active-ipynb"]
@@ -671,8 +668,7 @@ class SelectiveLayer(StateLayer):
 #         if "fused" not in name) + " times fused")
 
 # %% [markdown]
-# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 512 on: products of small matrices are what a processor does best. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long up to
-# 2,048 positions. (On a GPU, Mamba has a kernel of its own for them.) Speed is paid for with memory: the states and tables of chunks take twice the bytes of fused attention, which writes no table, and those of 16 decays many times as much. The times come from a machine that was not idle.
+# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 512 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of small matrices. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long as fused attention up to 2,048 positions. (On a GPU, Mamba has a kernel of its own for them.) Speed is paid for with memory, which the same record holds: in training, the states and tables of chunks take about twice the bytes of fused attention, which writes no table, and those of 16 decays about twelve times. The times come from a machine that was not idle.
 
 # %% [markdown]
 # ## A row for Table 1
@@ -683,7 +679,7 @@ class SelectiveLayer(StateLayer):
 # |---|---|---|---|
 # | selective state, chunks of $L$ | $n\,(L + N)\,d$ | $n / L$ | $n / L$ |
 #
-# With $L = n$, one chunk, this is the row of self-attention, and with $L = 1$ that of a recurrence with $N$ in place of $d$. The longest chain of operations, counted as in notebook 09, for chunks of 16:
+# With $L = n$, one chunk, this is the row of self-attention (but for the term with $N$, which is small beside $n$), and with $L = 1$ that of a recurrence, with $N$ numbers for each channel in place of a $d \times d$ matrix. The longest chain of operations, counted as in notebook 09, for chunks of 16:
 
 # %% tags=["active-ipynb"]
 # sizes, chains = [64, 128, 256, 512], {}
@@ -788,7 +784,7 @@ class SelectiveLayer(StateLayer):
 #     return torch.stack(outputs)
 # ```
 #
-# It is the recurrence of this notebook with nothing ever forgotten: $e^{\Delta A} = 1$.
+# It is the recurrence of this notebook with nothing ever forgotten, $e^{\Delta A} = 1$, and with $k$, $q$ and $v$ as $B$, $C$ and $x$. (Katharopoulos et al. also apply a function to queries and keys, and divide by the sum of the weights.)
 # </details>
 #
 # ## Next
