@@ -1,22 +1,31 @@
 """The models that come with the package: their sizes, their cards, and that tools/bundle.py makes one again."""
 
 import pytest
+from test_corpora import needs
 
-from transformer.corpora import read_bundled
+from transformer.corpora import read_bundled, read_corpus
 from transformer.experiments.records import read_rows, under
 from transformer.files import data_folder
-from transformer.pretrained import load
-from transformer.scores import exact_match
+from transformer.pretrained import COME_ALONG, bundled_folder, load
+from transformer.scores import bleu, exact_match
 from transformer.search import translate
 
 FOLDER = data_folder() / "models" / "bundled"
 CARD, = read_rows(FOLDER / "card.json")
 CHAT = data_folder() / "models" / "chat"
+EVERYDAY = data_folder() / "models" / "tatoeba"
 
 
-@pytest.mark.parametrize("folder", [FOLDER, CHAT], ids=lambda folder: folder.name)
-def test_it_is_small(folder):
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 3 * 2**20
+@pytest.mark.parametrize("folder, megabytes", [(FOLDER, 3), (CHAT, 3), (EVERYDAY, 13)], ids=str)
+def test_it_is_small(folder, megabytes):
+    assert sum(path.stat().st_size for path in folder.iterdir()) < megabytes * 2**20
+
+
+def test_all_that_come_along_are_there():
+    folders = data_folder().glob("models/*/config.json")
+    assert sorted(path.parent.name for path in folders) == sorted(COME_ALONG)
+    for name in COME_ALONG:
+        assert load(name)[0].config == load(bundled_folder(name))[0].config
 
 
 def test_it_does_what_its_card_says():
@@ -39,6 +48,18 @@ def test_the_chat_bot_does_what_its_card_says():
     for name in ("exact_match", "words"):
         expected = card[f"test.de.{name}"]
         assert abs(found[f"de.{name}"] - expected) < 3.5 * (expected * (1 - expected) / 40) ** 0.5
+
+
+@needs("tatoeba/deu-eng.zip")
+def test_the_everyday_model_does_what_its_card_says():
+    """200 sentences instead of 2,000: within three standard errors."""
+    card, = read_rows(EVERYDAY / "card.json")
+    model, tokenizer = load("tatoeba")
+    pairs = read_corpus("tatoeba", "test")[::10]
+    outputs = translate(model, tokenizer, [source for source, _ in pairs])
+    found = bleu(outputs, [target for _, target in pairs]).score
+    error = 10**0.5 * card["test.bleu.margin"] / 1.96
+    assert abs(found - card["test.bleu"]) < 3 * error
 
 
 @pytest.mark.slow

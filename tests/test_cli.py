@@ -297,6 +297,23 @@ def test_translate(trained):
     assert call("translate", "--folder", trained).out == ""
 
 
+def test_translate_says_which_of_its_models_it_used():
+    known, everyday = call("translate", "The cat sleeps."), call("translate", "I am tired.", "--folder", "tatoeba")
+    assert known.out == "Die Katze schläft.\n" and everyday.out == "Ich bin müde.\n"
+    assert known.err.startswith("model: bundled (") and "--folder tatoeba" in known.err
+    assert everyday.err.startswith("model: tatoeba (") and "--folder bundled" in everyday.err
+    assert call("translate", "--folder", "tatoeba", stdin=b"I am tired.").out == everyday.out
+
+
+def test_a_folder_goes_before_a_name(tmp_path, monkeypatch, trained):
+    """Somebody's own folder of the name of a model that comes along; scoring the latter makes none."""
+    monkeypatch.chdir(tmp_path)
+    small_bundled(monkeypatch, lambda split: read_bundled(split)[:3])
+    assert json.loads(call("evaluate", "--folder", "tatoeba").out)["sentences"] == 3 and not Path("tatoeba").exists()
+    shutil.copytree(trained, "tatoeba")
+    assert call("translate", "The cat sleeps.", "--folder", "tatoeba").err == ""
+
+
 def test_n_best(trained):
     """Lines of number, score, text; the first of each sentence is what translate gives."""
     done = call("translate", "--folder", trained, "--n-best", "3", "--beam", "3", stdin=b"The cat sleeps.\nA dog.\n")

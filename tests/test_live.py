@@ -14,7 +14,7 @@ import torch
 import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load
 from transformer.attention import MultiHeadAttention, record_attention
-from transformer.corpora import read_bundled
+from transformer.corpora import read_aligned, read_bundled
 from transformer.data import WORD
 from transformer.decoding import beam_search, greedy_search
 from transformer.dialogues import dialogues
@@ -22,7 +22,6 @@ from transformer.language import Chat, LanguageConfig, LanguageModel
 from transformer.maps import attention_maps, join_pieces, kind_of, words_and_groups
 from transformer.model import Parts
 from transformer.pages import MODULES, engine_of, halves, merges_of, script
-from transformer.pretrained import bundled_folder
 from transformer.visualization import attention_of, edited, silent, turned
 
 LIVE = Path(package.__file__).parent / "live"
@@ -196,9 +195,14 @@ def test_a_sentence_too_long(node):
     assert said == "The sentence is longer than the model's 20 positions."
 
 
-def test_the_bundled_model_translates_the_same(node, bundled):
-    model, tokenizer = bundled
-    encoded = [[*tokenizer.encode(e.source), tokenizer.eos_id] for e in read_bundled("test")[:200]]
+@pytest.mark.parametrize("name", ["bundled", "tatoeba"])
+def test_a_model_that_comes_along_translates_the_same(node, name):
+    model, tokenizer = load(name)
+    own = [source for source, *_ in read_aligned()]
+    sentences = own if name == "tatoeba" else [e.source for e in read_bundled("test")[:200]]
+    encoded = [[*tokenizer.encode(text), tokenizer.eos_id] for text in sentences]
+    found = node("given.texts.map(text => tokenizer.encode(text))", {"tokenizer": merges_of(tokenizer), "texts": sentences})
+    assert [[*ids, tokenizer.eos_id] for ids in found] == encoded
     found = node("given.encoded.map((ids, i) => [greedy(model, ids), i % 5 ? null : beam(model, ids, 4, 0.6)])",
                  given(model, encoded=encoded))
     for ids, (greedily, with_beam) in zip(encoded, found, strict=True):
@@ -239,7 +243,7 @@ def speaker(name="rotary", seed=0, **changes):
 
 @pytest.fixture(scope="module")
 def bot():
-    model, tokenizer = load(bundled_folder("chat"))
+    model, tokenizer = load("chat")
     return rounded(model), tokenizer
 
 

@@ -9,14 +9,9 @@ import torch.nn.functional as F
 
 from transformer import Transformer, TransformerConfig, bleu, load, translate, visualization
 from transformer.attention import MultiHeadAttention, record_attention
-from transformer.corpora import Example, Pronoun, read_bundled
+from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
-from transformer.experiments.attention import (
-    head_costs,
-    head_distance,
-    head_entropy,
-    read_aligned,
-)
+from transformer.experiments.attention import head_costs, head_distance, head_entropy
 from transformer.gold import (
     Turn,
     determiners,
