@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from transformer.corpora.bundled import Example, Pronoun, read_bundled
+from transformer.corpora.bundled import Example, Pronoun, read_aligned, read_bundled
 from transformer.corpora.download import corpus_file
 from transformer.corpora.lines import read_parallel, stream_lines, stream_parallel
 from transformer.corpora.registry import (
@@ -16,9 +16,9 @@ from transformer.corpora.registry import (
 )
 
 __all__ = [
-    "CORPORA", "Example", "Pronoun", "TREEBANKS", "corpus_paths", "languages_of", "read_bundled",
-    "read_corpus", "read_parallel", "register_corpus", "stream_corpus", "stream_lines",
-    "stream_parallel",
+    "CORPORA", "Example", "Pronoun", "TREEBANKS", "corpus_paths", "languages_of", "read_aligned",
+    "read_bundled", "read_corpus", "read_parallel", "register_corpus", "stream_corpus",
+    "stream_lines", "stream_parallel",
 ]
 
 

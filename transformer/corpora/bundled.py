@@ -61,6 +61,15 @@ def read_bundled(split: str) -> list[Example]:
     return [parse_example(line) for line in stream_lines(bundled_file(split))]
 
 
+def read_aligned() -> list[tuple[str, str, set]]:
+    """[(English, German, {(English word, German word), ...}), ...] of data/aligned.tsv: everyday
+    sentences of the project, aligned by hand.
+    """
+    rows = [line.split("\t") for line in stream_lines(data_folder() / "aligned.tsv")]
+    return [(source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
+            for source, target, links in rows]
+
+
 def bundled_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:
     """(English, German) of each `Example`."""
     return ((example.source, example.target) for example in read_bundled(split))

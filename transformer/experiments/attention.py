@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import torch
 
 from transformer import visualization as v
+from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
 from transformer.maps import KINDS, all_maps
@@ -27,16 +28,6 @@ from transformer.scores import bleu
 from transformer.search import translate
 
 SHOWN = (3, 20)  # of data/aligned.tsv
-
-
-def read_aligned() -> list:
-    """[(English, German, {(English word, German word), ...}), ...] of the project's sentences
-    aligned by hand.
-    """
-    text = (data_folder() / "aligned.tsv").read_text(encoding="utf8")
-    rows = [line.split("\t") for line in text.splitlines()]
-    return [(source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
-            for source, target, links in rows]
 
 
 def rounded(table, digits=3):

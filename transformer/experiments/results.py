@@ -32,12 +32,21 @@ def grammar_models() -> pd.DataFrame:
         table("word-for-word").assign(model="each word by itself, no model")])
 
 
+def of_card(model: str, column: str, prefixes: dict[str, str]) -> pd.DataFrame:
+    """The card of a bundled model, a row for each name in prefixes, {name: its figures' prefix}."""
+    card = table("card", folder=bundled_folder(model))
+    return pd.concat([card.set_axis(card.columns.str.removeprefix(prefix), axis=1)
+                      .assign(**{column: name}) for name, prefix in prefixes.items()])
+
+
 def chat() -> pd.DataFrame:
     """The bundled bot: a row a direction."""
-    card = table("card", folder=bundled_folder("chat"))
-    names = {"German": "test.de.", "English": "test.en."}
-    return pd.concat([card.set_axis(card.columns.str.removeprefix(prefix), axis=1)
-                      .assign(language=name) for name, prefix in names.items()])
+    return of_card("chat", "language", {"German": "test.de.", "English": "test.en."})
+
+
+def everyday() -> pd.DataFrame:
+    """The bundled model of everyday sentences: a row a test set."""
+    return of_card("tatoeba", "corpus", {"Tatoeba": "test.", "newstest2014": "newstest2014."})
 
 
 def decoders() -> pd.DataFrame:
