@@ -105,6 +105,7 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     outside = {path.relative_to(ROOT / "data") for name in ("bundled", "lexicon", "models", "runs")
                for path in (ROOT / "data" / name).glob("*")}
     assert {path.relative_to(bundled) for path in bundled.glob("*/*")} == outside
+    assert (bundled / "aligned.tsv").read_bytes() == (ROOT / "data/aligned.tsv").read_bytes()
 
 
 def test_colab_keeps_its_own_torch(wheel, tmp_path):
