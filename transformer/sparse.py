@@ -715,7 +715,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # %% [markdown] tags=["question-34"]
 # ## Could the pattern be evolved?
 #
-# Radii, heads and widths were chosen by hand. So, Liang and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. Its kind of evolution, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones (here three) are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
+# Radii, heads and widths were chosen by hand. So, Liang and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. The kind of evolution here, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones (here three) are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
 
 # %%
 def evolve(draw: Callable, change: Callable, price: Callable, population: int,

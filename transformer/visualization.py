@@ -728,10 +728,7 @@ def shuffled(maps):
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
 # - Voita et al. (2019) pruned 38 of 48 encoder heads of a translator for 0.15 BLEU; heads with a clear role went
-#   last. Michel et al. (2019) found that most heads can be removed one at a time cheaply, and that
-#   cross-attention suffers more than self-attention where few heads are left.
-#
-# In this model two heads do what their pictures say, as silencing and turning showed.
+#   last. Michel et al. (2019) found that most heads can be removed one at a time cheaply.
 
 # %% [markdown]
 # ## And beyond the small world?
@@ -755,9 +752,8 @@ def shuffled(maps):
 #         print(f"    a form of {form} in {count} of {len(texts)}; {stem} would be right")
 
 # %% [markdown]
-# It writes a form of *sein* every time, whoever the owner is: right for half of them, by no merit of its own. The articles show that
-# it knows *Katze* to be feminine; that "its" depends on it, it has not learned. The next cell says how rarely its training shows "its", and
-# that *sein* stands there twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
+# It writes a form of *sein* every time: right for half of the owners, by no merit of its own. The next cell says how rare "its" is in
+# its training, and that *sein* goes with it twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
 #
 # Which English word a German word comes from, it did learn. One cross-attention head is chosen on twelve sentences of our
 # own, aligned by hand, and scored on twelve others:
@@ -781,9 +777,8 @@ def shuffled(maps):
 # assert error < guess
 
 # %% [markdown]
-# *zieht ... aus* stands at both ends of its clause: both parts look at "off", *zieht* at "takes", too. The figure for Multi30k is that of a model of captions
-# ([notebook 16](16_translation.ipynb)), which is too large for the repository. A command left a record of it
-# (`python -m transformer.experiments.attention`), with the cost of silencing each of its 48 heads:
+# *zieht ... aus* looks at "off" from both ends of its clause. Multi30k's figure is that of a larger model
+# ([notebook 16](16_translation.ipynb)), of which `python -m transformer.experiments.attention` left a record, with the cost of silencing each head:
 
 # %% tags=["active-ipynb"]
 # lost = under(real, "bleu_lost_without_head")
@@ -796,9 +791,8 @@ def shuffled(maps):
 #       "of a first layer")
 
 # %% [markdown]
-# Costs are uneven here, too. Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200
-# sentences a few tenths may be chance.) The self-attention heads of both first layers cost at most 0.16 each. That need not mean that
-# they do little: silencing one head at a time cannot tell an idle head from one that another stands in for.
+# Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200 sentences a few tenths may be chance,
+# and a head that another stands in for costs nothing.)
 
 # %% [markdown]
 # ## Exercises
