@@ -34,7 +34,9 @@ from transformer.weights import count_parameters
 COMMAND = "python -m transformer.experiments.state_space"
 LAYERS = {"attention": FAST.attention, "selective": SelectiveLayer, "fixed": FixedLayer}
 SIZES = LanguageConfig(64, d_model=64, d_ff=128, N=2, h=4, P_drop=0.0, max_positions=160)
-PEAKS, UPDATES, ROWS = (0.01, 0.003, 0.02), {"copying": 2500, "recall": 1500}, 16
+UPDATES, ROWS = {"copying": 2500, "recall": 1500, "long copying": 20_000}, 16
+SHORT = 0.01, 0.003, 0.02
+PEAKS = {"copying": SHORT, "recall": SHORT, "long copying": (0.005, 0.003)}
 PAIRS = (4, 8, 16, 32)  # of a sequence, when recall is tested
 # task -> {family: (its layers, numbers that a channel keeps)}
 FAMILIES = {
@@ -42,7 +44,8 @@ FAMILIES = {
                 "fixed": (("fixed",) * 2, 16)},
     "recall": {"attention": (("attention",) * 2, None),
                **{f"selective, {N}": (("selective",) * 2, N) for N in (4, 16, 64)},
-               "one of each": (("selective", "attention"), 16)}}
+               "one of each": (("selective", "attention"), 16)},
+    "long copying": {"selective": (("selective",) * 2, 16), "fixed": (("fixed",) * 2, 16)}}
 
 
 # Copying and recall
@@ -64,10 +67,10 @@ def memory_model(layers: tuple[str, ...], N: int | None, seed: int) -> LanguageM
 def remember(task: str, family: str, peak: float, seed: int, folder: Path, device: str) -> dict:
     """Train a family on a task; what it gets right, by the number of pairs where there are any."""
     model = memory_model(*FAMILIES[task][family], seed).to(device)
-    what = copying if task == "copying" else partial(recall, pairs=16)
+    what = partial(recall, pairs=16) if task == "recall" else copying
     losses = learn(model, what, UPDATES[task], peak, ROWS, seed)
     tests = {f"{n} pairs": partial(recall, pairs=n) for n in PAIRS}
-    if task == "copying":
+    if what is copying:
         tests = {"right": copying, "unspread": partial(copying, spread=False)}
     return {"validation": round(share_right(model, what, seed=1_000), 4),
             **{name: round(share_right(model, test, seed=2_000), 4)
@@ -78,7 +81,7 @@ def remember(task: str, family: str, peak: float, seed: int, folder: Path, devic
 def memory_job(task: str, family: str, peak: float, seed: int) -> Job:
     """A family with a rate and a seed."""
     known = {"task": task, "family": family, "rate": peak, "seed": seed, "updates": UPDATES[task]}
-    name = f"{task}-{family.replace(', ', '-').replace(' ', '-')}-{peak}-{seed}"
+    name = f"{task}-{family}-{peak}-{seed}".replace(", ", "-").replace(" ", "-")
     return Job(name, partial(remember, task, family, peak, seed), known, COMMAND)
 
 
@@ -95,7 +98,8 @@ def best_rates(rows: list[dict]) -> dict[tuple[str, str], float]:
 def memory(seeds: tuple[int, ...], run) -> None:
     """Sweep with the first seed, then all seeds with the best rate."""
     for task, families in FAMILIES.items():
-        sweep = [memory_job(task, family, peak, seeds[0]) for peak in PEAKS for family in families]
+        sweep = [memory_job(task, family, peak, seeds[0])
+                 for peak in PEAKS[task] for family in families]
         best = best_rates(run(sweep))
         run([memory_job(task, family, best[task, family], seed)
              for seed in seeds[1:] for family in families])
