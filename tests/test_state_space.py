@@ -321,9 +321,9 @@ def test_a_small_run(task, family, monkeypatch, tmp_path):
 
 
 def test_the_rate_is_chosen_on_validation():
-    rows = [{"task": "recall", "family": "a", "rate": rate, "validation": score, "right": -rate}
-            for rate, score in ((1, 0.2), (2, 0.9), (3, 0.9))]
-    assert runs.best_rates(rows) == {("recall", "a"): 2}
+    rows = [{"family": family, "rate": rate, "validation": score, "right": -rate}
+            for family, rate, score in (("a", 1, 0.2), ("a", 2, 0.9), ("a", 3, 0.9), ("b", 4, 1))]
+    assert runs.best_rate(rows, "a", lambda row: row["validation"]) == 2
 
 
 def test_families_have_equal_parameters():

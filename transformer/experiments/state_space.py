@@ -9,6 +9,7 @@ Families have two layers each and equal training; the rate of each is the best o
 the first seed. What was expected was written down before the runs, in data/runs/state_space.md.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -85,24 +86,19 @@ def memory_job(task: str, family: str, peak: float, seed: int) -> Job:
     return Job(name, partial(remember, task, family, peak, seed), known, COMMAND)
 
 
-def best_rates(rows: list[dict]) -> dict[tuple[str, str], float]:
-    """The rate with which each family of each task did best on validation; the first of equals."""
-    best: dict[tuple[str, str], dict] = {}
-    for row in rows:
-        of = row["task"], row["family"]
-        if of not in best or row["validation"] > best[of]["validation"]:
-            best[of] = row
-    return {of: row["rate"] for of, row in best.items()}
+def best_rate(rows: list[dict], family: str, merit: Callable[[dict], float]) -> float:
+    """The rate with which a family did best, the first of equals."""
+    return max((row for row in rows if row["family"] == family), key=merit)["rate"]
 
 
 def memory(seeds: tuple[int, ...], run) -> None:
     """Sweep with the first seed, then all seeds with the best rate."""
     for task, families in FAMILIES.items():
-        sweep = [memory_job(task, family, peak, seeds[0])
-                 for peak in PEAKS[task] for family in families]
-        best = best_rates(run(sweep))
-        run([memory_job(task, family, best[task, family], seed)
-             for seed in seeds[1:] for family in families])
+        rows = run([memory_job(task, family, peak, seeds[0])
+                    for peak in PEAKS[task] for family in families])
+        for family in families:
+            best = best_rate(rows, family, lambda row: row["validation"])
+            run([memory_job(task, family, best, seed) for seed in seeds[1:]])
 
 
 # Characters
@@ -145,9 +141,8 @@ def articles(seeds: tuple[int, ...], run, updates: int = 2000) -> None:
              for peak in peaks for family in families]
     rows = run(sweep)
     for family in families:
-        best = min((row for row in rows if row["family"] == family),
-                   key=lambda row: row["validation_bits"])
-        run([character_job(family, best["rate"], seed, updates) for seed in seeds[1:]])
+        best = best_rate(rows, family, lambda row: -row["validation_bits"])
+        run([character_job(family, best, seed, updates) for seed in seeds[1:]])
 
 
 # Seconds
