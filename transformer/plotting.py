@@ -153,6 +153,8 @@ def add_colour_bar(ax, beside=None, label=()):
     slim = 8 * ax.figure.get_figheight()  # an eighth of an inch wide
     bar = ax.figure.colorbar(ax.images[0], ax=ax if beside is None else list(beside), aspect=slim,
                              pad=0.02)
+    if ax.images[0].get_array().dtype == bool:
+        bar.set_ticks([0, 1], labels=["no", "yes"])
     bar.ax.tick_params(labelsize=8)
     bar.set_label(*label or [""])
 

@@ -70,19 +70,18 @@ from transformer.checks import check_heads, check_left_to_right
 # This is called discretisation. The approximation at the right is Mamba's (Gu and Dao, 2023), and ours. How good is it?
 
 # %% tags=["active-ipynb"]
-# A = -1.0
-# print("step   kept    written: exact   approximately")
-# for delta in (0.001, 0.01, 0.1, 1.0):
+# print("  A   step   kept    written: exact   approximately")
+# for A, delta in ((-1.0, 0.001), (-1.0, 0.01), (-1.0, 0.1), (-1.0, 1.0), (-16.0, 0.1)):
 #     kept, exact = math.exp(delta * A), (math.exp(delta * A) - 1) / A
 #     h = 0.0
 #     for _ in range(100_000):  # the equation itself, in very small steps, with x = B = 1
 #         h += delta / 100_000 * (A * h + 1)
 #     assert abs(h - exact) < 1e-5
-#     print(f"{delta:5}  {kept:.4f}  {exact:14.4f}  {delta:14.4f}")
+#     print(f"{A:3g}  {delta:5}  {kept:.4f}  {exact:14.4f}  {delta:14.4f}")
 # print("the exact weight equals the equation in 100,000 small steps")
 
 # %% [markdown]
-# With $A = -1$ the two agree within some 5% for steps up to 0.1. What counts is $\Delta A$: at $-1$, the last row, the approximation writes 1.6 times the exact weight. (The layers below begin with $-0.001$ to $-1.6$, and learn $\Delta$ and $B$.) A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
+# With $A = -1$ the two agree within some 5% for steps up to 0.1. What counts is $\Delta A$: at $-1$ the approximation writes 1.6 times the exact weight, and at $-1.6$ twice. (The layers below begin with $-0.001$ to $-1.6$, and learn $\Delta$ and $B$.) A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
 #
 # A layer's $x$ has many channels, each with a state of $N$ numbers. As in attention, channels are grouped in heads of $p$, which share their $\Delta$, $A$, $B$ and $C$. (Two letters mean two things: $h_t$ is a state, `h` the number of heads; `N` is a state's size, but in a configuration the number of layers.) The definition is a loop. The figure shows two pulses, scaled so that each writes 1:
 
@@ -118,13 +117,13 @@ def scan_loop(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 #     delta, A = torch.full((1, n, 1), rate), torch.tensor([[-1.0]])
 #     y, _ = scan_loop(x / rate, delta, A, ones, ones)
 #     curves[f"step {rate}"] = y.flatten().tolist()
-# plotting.lines(range(n), curves, "position", "state", "Long steps forget sooner");
+# plotting.lines(range(n), curves, "position", "output", "Long steps forget sooner");
 
 # %% [markdown]
 # ## Steps that never change
 #
 # If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose window is as long as
-# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such windows. Each is a sum of 16 decays, weighted by numbers $C$ drawn at random, so its sign may change.
+# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such windows. Each is a sum of the same 16 decays, weighted by the same random numbers $C$, of either sign; only the steps differ.
 
 
 # %%
@@ -152,7 +151,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # h, N, n = 4, 16, 200
 # delta = torch.tensor([0.003, 0.01, 0.03, 0.1])
 # A = -torch.arange(1.0, N + 1).repeat(h, 1)
-# B, C = torch.ones(h, N), torch.randn(h, N)
+# B, C = torch.ones(h, N), torch.randn(N).expand(h, N)
 # K = kernel(delta, A, B, C, n)
 # curves = {f"step {d:.3f}": (k / k.abs().max()).tolist() for d, k in zip(delta, K)}
 # plotting.lines(range(n), curves, "positions back", "weight / largest",
@@ -237,7 +236,7 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
 # for decays in (1, 5):
 #     largest = largest_difference(scan_matrix, steps_of(50, decays))
 #     assert largest < 1e-9
-#     print(f"{decays} decays a head: loop and matrix differ by {largest:.0e}")
+#     print(f"decays a head: {decays}, loop and matrix differ by {largest:.0e}")
 # print("last states and gradients included")
 
 # %% [markdown]
@@ -281,7 +280,7 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 #     in_chunks = partial(scan_chunks, length=8)
 #     largest = largest_difference(in_chunks, steps_of(50, decays))
 #     assert largest < 1e-9
-#     print(f"{decays} decays a head: loop and chunks of 8 differ by {largest:.0e}")
+#     print(f"decays a head: {decays}, loop and chunks of 8 differ by {largest:.0e}")
 
 # %% [markdown]
 # ## A layer in attention's place
@@ -289,7 +288,7 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: a convolution over four positions before the state, a gate behind it (the other half of what `W_in` makes), and a direct path $D$ around the
 # state. Its `new_cache` is what [notebook 15](15_decoding.ipynb)'s searches keep of it in place of keys and values.
 #
-# First values matter here. $\Delta$ is a softplus, $\log(1 + e^z)$, and should begin between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens, and with $A = -16$, the strongest first decay, over a sixteenth of that. So the bias begins with the inverse of softplus of such numbers.
+# The first values are Mamba's. $\Delta$ is a softplus, $\log(1 + e^z)$, and should begin between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens, and with $A = -16$, the strongest first decay, over a sixteenth of that. So the bias begins with the inverse of softplus of such numbers.
 
 
 # %%
@@ -397,7 +396,10 @@ class StateLayer(GatedPath):
 
 # %%
 class FixedLayer(StateLayer):
-    """A state whose steps never change: a convolution as long as the sequence (S4D)."""
+    """A state whose steps never change: a convolution as long as the sequence.
+
+    Its decays are real numbers (S4D-Real; Gu et al., 2022).
+    """
 
     def __init__(self, d_model: int, h: int, d_k: int | None = None,
                  d_v: int | None = None, **switches):
@@ -477,7 +479,6 @@ class SelectiveLayer(StateLayer):
 #     assert difference < 1e-5
 #     print(f"{name}: step by step and all at once differ by {difference:.0e}")
 # try:
-#     LanguageModel(c, Parts(attention=SelectiveLayer))(prompts[:, 2:])
 #     model.decoder(torch.randn(1, 5, 32), torch.ones(5, 5, dtype=torch.bool))
 # except ValueError as error:
 #     print(f"a mask that looks ahead: {error}")
@@ -539,20 +540,40 @@ class SelectiveLayer(StateLayer):
 #     print(f"{name}: {on_words.max():.0%} of the weight on the words among noise")
 #     head = shares[0, on_words.argmax(), 20:]
 #     panels.append((f"{name}, {trained[name][1]:.0%} right", head, names, names[20:]))
-# plotting.heatmaps(panels, across=1, width=7.5, height=2.6, largest=0.8,
+# plotting.heatmaps(panels, across=1, width=7.5, height=2.6,
 #                   labels=("position read", "position", "share"));
 
+# %% [markdown]
+# In the last six rows, from the begin mark on, the models say the words. Attention's head looks mostly at words, in some rows just at the one that has to be said next. The matrix of the selective layer is spread over all positions, noise no less than words, and cannot be read as an alignment.
+#
+# What does the selection, if not the steps? The next cell takes one of $\Delta$, $B$ and $C$ in one of the two layers, and gives it its mean at every position, so that it no longer depends on what is read:
+
 # %% tags=["active-ipynb"]
+# def with_mean(layer, place):
+#     """The layer's steps, with one part the same everywhere."""
+#     def steps(x, real=None):
+#         found = list(SelectiveLayer.steps(layer, x, real))
+#         average = found[place].mean(dim=(0, 1), keepdim=True)
+#         found[place] = average.expand_as(found[place])
+#         return found
+#     return steps
+#
+#
+# model, right = trained["selective"]
+# print(f"share of words right: {right:.0%}")
+# for number, layer in enumerate(model.decoder.layers, 1):
+#     layer = layer.self_attention
+#     for place, part in ((0, "delta"), (2, "B"), (3, "C")):
+#         layer.steps = with_mean(layer, place)
+#         print(f"layer {number}, {part} the same everywhere: {share_right(model, task):.0%}")
+#         del layer.steps
 # word = spoken[:, 0, 0]
-# print(f"a word's share of the places: {word.float().mean():.0%}")
-# for head, (steps, decay) in enumerate(zip(delta[:, :24].unbind(dim=2), A[:, 0]), 1):
-#     lost = 1 - torch.exp(24 * steps.mean() * decay)
-#     print(f"head {head}: mean step at words {steps[word].mean():.4f}, at noise "
-#           f"{steps[~word].mean():.4f}; {lost:.0%} is lost over the row")
+# print("second layer, mean step at words and at noise:", ", ".join(
+#     f"{steps[word].mean():.3f} {steps[~word].mean():.3f}"
+#     for steps in delta[:, :24].unbind(dim=2)))
 
 # %% [markdown]
-# In the last six rows, from the begin mark on, the models say the words. Attention's head looks mostly at words, in some rows just at the one that has to be said next. The matrix of the selective layer is spread over all positions, noise no less than words, and cannot be read as an alignment. Nor does this layer do what the example above did by hand: its
-# steps at words and at noise are alike, and a head loses less than half of what it holds over the row. What is selected must therefore come from $x$, $B$, $C$ and the gate, which depend on the token, too, or from the first layer, at which we have not looked; from which of them, we do not know.
+# In the second layer the steps hardly matter, and they are alike at words and at noise. There $B$ decides what the state takes in, and $C$ what is read from it. In the first layer the steps matter most. So the selection is spread over both layers and all three parts, and the example above, which did everything with $\Delta$, is only one way to do it. (This is one model with one seed.)
 
 # %% [markdown]
 # How far does this go at 64 positions with sixteen words of 32? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record, and goes on with it where rows are missing. Rates were swept for each family with one seed.
@@ -672,6 +693,10 @@ class SelectiveLayer(StateLayer):
 #     print(f"n = {n:5}: " + ", ".join(
 #         f"{name} {times[sizes.index(n)] / fused:.2f}" for name, times in curves.items()
 #         if "fused" not in name) + " times fused")
+# held = {row["layer"]: row["bytes"] for row in rows if row["n"] == sizes[-1]}
+# print(f"bytes at n = {sizes[-1]}: " + ", ".join(
+#     f"{name} {held[name] / held['attention, fused']:.1f}" for name in curves
+#     if "fused" not in name) + " times fused")
 
 # %% [markdown]
 # With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of small matrices. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long as fused attention up to 2,048 positions. (On a GPU, Mamba has a kernel of its own for them.) Speed is paid for with memory, which the same record holds: in training, the states and tables of chunks take about twice the bytes of fused attention, which writes no table, and those of 16 decays about twelve times.
@@ -706,7 +731,7 @@ class SelectiveLayer(StateLayer):
 # assert chains["chunks of 16"][-1] < chains["loop"][-1] / 8
 
 # %% [markdown]
-# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way. (The handing on from chunk to chunk is linear, so it could itself be regrouped into about $\log n$ rounds.)
+# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way. (The handing on from chunk to chunk is linear, so it could itself be regrouped into about $\log(n / L)$ rounds.)
 
 # %% [markdown]
 # ## Characters
