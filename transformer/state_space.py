@@ -565,7 +565,7 @@ class SelectiveLayer(StateLayer):
 #     layer = layer.self_attention
 #     for place, part in ((0, "delta"), (2, "B"), (3, "C")):
 #         layer.steps = with_mean(layer, place)
-#         print(f"layer {number}, {part} the same everywhere: {share_right(model, task):.0%}")
+#         print(f"layer {number}, {part:5} the same: {share_right(model, task):.0%}")
 #         del layer.steps
 # word = spoken[:, 0, 0]
 # print("second layer, mean step at words and at noise:", ", ".join(
