@@ -11,8 +11,8 @@
 #
 # Attention keeps every key and value that it has read, and compares each new token with all of them. A recurrence keeps one state of one size. Those of 2017
 # forgot over long distances ([01](01_recurrence.ipynb)) and could not be trained in parallel ([09](09_complexity.ipynb)). State space models came back with a recurrence that
-# is linear in its state. This notebook builds one, up to a layer that takes attention's place in the layers of [03](03_stacks.ipynb). At
-# the end you will know how it is trained without a loop, how it is a matrix of weights like attention, and what a state of fixed size cannot hold. Reading takes about
+# is linear in its state. This notebook builds one, up to a layer that takes attention's place in [03](03_stacks.ipynb)'s layers. At
+# the end you will know how it is trained without a loop, how it is a matrix of weights like attention, and what its state cannot hold. Reading takes about
 # 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -188,7 +188,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # $$y_t = \sum_{s \le t} M_{ts}\,x_s, \qquad M_{ts} = C_t^\top e^{A(\Delta_{s+1} + \ldots + \Delta_t)}\,B_s\,\Delta_s$$
 #
 # This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of what each step after $s$ kept. The weights of a row need not be
-# positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0). A quotient of two decays from the beginning would be the same on paper, but in long sequences both round to 0.
+# positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0). (A quotient of two decays from the beginning is the same on paper, but in long sequences both round to 0.)
 
 
 # %%
@@ -242,8 +242,8 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
 # %% [markdown]
 # ## In chunks
 #
-# The loop does little work, but in $n$ steps that wait for each other; the matrix needs no such steps, and its work grows with $n^2$. Chunks of the sequence lie between the two. Inside a chunk the outputs are computed as if nothing had been
-# before, in all chunks at the same time. What a chunk leaves behind is one state, so a loop over chunks hands states on, and each output gets what its chunk found at the beginning.
+# The loop does little work, but in $n$ steps that wait for each other; the matrix needs no such steps, and its work grows with $n^2$. Chunks of the sequence lie between the two. Inside each, all at the same time, the outputs are computed as if nothing had been
+# before. What a chunk leaves behind is one state, so a loop over chunks hands states on, and each output gets what its chunk found at the beginning.
 #
 # If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the table of decays would be $N$ times as large; there a short loop is cheaper, which all chunks walk
 # together.
@@ -327,7 +327,7 @@ def first_decays(heads: int, N: int) -> Tensor:
     return torch.arange(1.0, N + 1).repeat(heads, 1)
 
 # %% [markdown]
-# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` raises an error for others, and finds the padding, which must not reach the state. It also refuses keys from a second sequence, so the layer cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
+# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others, and finds the padding, which must not reach the state. It refuses keys of a second sequence, too: the layer cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
 
 
 # %%
@@ -489,7 +489,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown] tags=["question-30"]
 # ## Could the weights be represented differently altogether?
 #
-# **They can: a decay that depends on what is read makes weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words there are, but not their order, says $(1 + 1/2 + \ldots + 1/6)/6 = 41\%$ right. Three models differ in the layer in attention's place, and in the peak of the learning rate, which a few trials had found for each. There is one seed each:
+# **They can: a decay that depends on what is read makes weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words there are, but not their order, says $(1 + 1/2 + \ldots + 1/6)/6 = 41\%$ right. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
 
 # %% tags=["active-ipynb"]
 # task = partial(copying, n=24, words=6, types=8)
@@ -509,7 +509,7 @@ class SelectiveLayer(StateLayer):
 # assert min(trained["attention"][1], trained["selective"][1]) > trained["fixed"][1]
 
 # %% [markdown]
-# The fixed layer is behind, but far above 41%. Longer rows follow below. First, which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
+# The fixed layer is behind, but far above 41%. First, which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
 # values. Of the four heads of each layer, it takes the one with the largest share on words. A row at which the model says a word is labelled by the token just read, the begin mark or the word before.
 
 # %% tags=["active-ipynb"]
@@ -576,7 +576,7 @@ class SelectiveLayer(StateLayer):
 # In the second layer the steps hardly matter, and they are alike at words and at noise. There $B$ decides what the state takes in, and $C$ what is read from it. In the first layer the steps matter most. So the selection is spread over both layers and all three parts, and the example above, which did everything with $\Delta$, is only one way to do it. (This is one model with one seed.)
 
 # %% [markdown]
-# How far does this go at 64 positions with sixteen words of 32? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record, and goes on with it where rows are missing. Rates were swept for each family with one seed.
+# How far does this go at 64 positions with sixteen words of 32? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record. Rates were swept for each family with one seed.
 
 # %% tags=["active-ipynb"]
 # def best_of(task):
@@ -699,7 +699,7 @@ class SelectiveLayer(StateLayer):
 #     if "fused" not in name) + " times fused")
 
 # %% [markdown]
-# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of small matrices. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long as fused attention up to 2,048 positions. (On a GPU, Mamba has a kernel of its own for them.) Speed is paid for with memory, which the same record holds: in training, the states and tables of chunks take about twice the bytes of fused attention, which writes no table, and those of 16 decays about twelve times.
+# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of small matrices. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long as fused attention up to 2,048 positions. Speed is paid for with memory: in training, the states and tables of chunks take about twice the bytes of fused attention, which writes no table, and those of 16 decays twelve times. (The fixed layer gains nothing over fused attention up to 4,096.)
 
 # %% [markdown]
 # ## A row for Table 1
@@ -731,7 +731,7 @@ class SelectiveLayer(StateLayer):
 # assert chains["chunks of 16"][-1] < chains["loop"][-1] / 8
 
 # %% [markdown]
-# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way. (The handing on from chunk to chunk is linear, so it could itself be regrouped into about $\log(n / L)$ rounds.)
+# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way.
 
 # %% [markdown]
 # ## Characters
