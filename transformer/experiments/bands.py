@@ -15,6 +15,7 @@ import torch
 
 from transformer.attention import scaled_dot_product_attention
 from transformer.complexity import SelfAttention, local_attention
+from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
 from transformer.files import data_folder
@@ -36,16 +37,14 @@ LONGEST = {"full": 4096}  # beyond it the table alone takes 4 GB
 
 
 def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
-    """A row a form and size, forward alone and with the backward pass; seconds to four figures."""
+    """A row a form and size, forward alone and with the backward pass."""
     torch.manual_seed(SEED)
     layers = {name: SelfAttention(d, H, attend=attend).to(device) for name, attend in WAYS.items()}
     rows = []
     for n in [SMALLEST * 2**i for i in range((largest // SMALLEST).bit_length())]:
         some = {name: layer for name, layer in layers.items() if n <= LONGEST.get(name, n)}
         found = measure(some, [n], d, PASSES, SECONDS, torch.device(device))
-        rows += [{"mode": mode, "layer": name, "n": n,
-                  "seconds": float(f"{row['seconds'][0]:.4g}"), "bytes": row["bytes"][0]}
-                 for mode, forms in found.items() for name, row in forms.items()]
+        rows += times_and_bytes(found, [n])
     return rows
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from transformer.complexity import KINDS, make_layer
+from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.files import data_folder
 from transformer.measuring import measure
@@ -24,20 +25,12 @@ SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
 
 
 def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
-    """A row a layer and size, from 64 to largest, forward alone and with the backward pass; seconds
-    to four figures.
-    """
+    """A row a layer and size, from 64 to largest, forward alone and with the backward pass."""
     torch.manual_seed(SEED)
     layers = {kind: make_layer(kind, d, depth=DEPTH).to(device) for kind in KINDS}
     sizes = [SMALLEST * 2**i for i in range((largest // SMALLEST).bit_length())]
     found = measure(layers, sizes, d, PASSES, SECONDS, torch.device(device))
-    rows = []
-    for mode, kinds in found.items():
-        for kind, row in kinds.items():
-            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"]):
-                rows.append({"mode": mode, "layer": kind, "n": n,
-                             "seconds": float(f"{seconds:.4g}"), "bytes": memory})
-    return rows
+    return times_and_bytes(found, sizes)
 
 
 def main(largest: int = 8192, d: int = 512, device: str = "cpu",

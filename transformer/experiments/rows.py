@@ -83,3 +83,11 @@ def record(folder: Path) -> dict:
         raise ValueError(f"the run in {folder} has no {'scores' if read_log(folder) else 'log'}: "
                          "train, then evaluate, then record it")
     return row_of(folder, reports)
+
+
+def times_and_bytes(found: dict, sizes: list[int]) -> list[dict]:
+    """What `measure` found as rows, one a way, layer and size; seconds to four figures."""
+    return [{"mode": mode, "layer": layer, "n": n, "seconds": float(f"{seconds:.4g}"),
+             "bytes": memory}
+            for mode, layers in found.items() for layer, row in layers.items()
+            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"])]

@@ -22,6 +22,7 @@ from torch import nn
 from transformer.attention import MultiHeadAttention
 from transformer.complexity import make_layer
 from transformer.experiments import characters
+from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
 from transformer.fast import FAST
 from transformer.files import data_folder
@@ -178,11 +179,7 @@ def timed(largest: int, passes: int, folder: Path, device: str) -> list[dict]:
     """A row a layer and size from 256 on: median seconds of the thread in turns, and bytes."""
     torch.manual_seed(1)
     sizes = [256 * 2**i for i in range((largest // 256).bit_length())]
-    found = measure(layers_to_time(), sizes, 512, passes, 0.5)
-    return [{"mode": mode, "layer": layer, "n": n, "seconds": float(f"{seconds:.4g}"),
-             "bytes": memory}
-            for mode, layers in found.items() for layer, row in layers.items()
-            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"])]
+    return times_and_bytes(measure(layers_to_time(), sizes, 512, passes, 0.5), sizes)
 
 
 def seconds(run, largest: int = 4096, passes: int = 3) -> None:
