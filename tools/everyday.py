@@ -27,8 +27,8 @@ from transformer.translation import evaluate
 
 COMMAND = "python tools/everyday.py"
 SIZE = next(size for size in SIZES if size.pairs == 100_000)  # what own files of that number get
-MODEL = replace(SIZE.model, vocab_size=4000, N=4, positions="rotary", P_drop=0.2)  # in 13 MB
-TRAINING = schedule(TrainingConfig(precision="bf16"), updates=7000, batch=SIZE.batch_tokens,
+MODEL = replace(SIZE.model, positions="rotary", P_drop=0.2)
+TRAINING = schedule(TrainingConfig(precision="bf16"), updates=11_000, batch=SIZE.batch_tokens,
                     d_model=SIZE.model.d_model)
 SPLITS = {"test": "tatoeba", "newstest2014": "newstest2014"}
 
