@@ -27,8 +27,7 @@ from transformer.translation import evaluate
 
 COMMAND = "python tools/everyday.py"
 SIZE = next(size for size in SIZES if size.pairs == 100_000)  # what own files of that number get
-MODEL = replace(SIZE.model, positions="rotary", P_drop=0.2)
-TRAINING = schedule(TrainingConfig(precision="bf16"), updates=11_000, batch=SIZE.batch_tokens,
+TRAINING = schedule(TrainingConfig(precision="bf16"), updates=7000, batch=SIZE.batch_tokens,
                     d_model=SIZE.model.d_model)
 SPLITS = {"test": "tatoeba", "newstest2014": "newstest2014"}
 
@@ -55,7 +54,7 @@ def score(folder: Path, e: Experiment, device) -> dict:
 
 def job_of(folder: Path) -> runner.Job:
     """The training and its scores as a job of the runner."""
-    e = Experiment("tatoeba", model=MODEL, training=TRAINING)
+    e = Experiment("tatoeba", model=replace(SIZE.model, P_drop=0.1), training=TRAINING)
     do = partial(runner.train_and_score, e, partial(score, folder), COMMAND)
     return runner.Job("tatoeba", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND)
 
