@@ -602,8 +602,8 @@ class SelectiveLayer(StateLayer):
 #           f"{spread_of(rows, 'right')} right")
 
 # %% [markdown]
-# Attention copies nearly everything, as was expected, and the fixed layer, which nearly kept up on the short rows above, gets less than a quarter, as was expected too. The selective layer was expected at 95% at least. At the best of its rates one training came
-# to 82%, and two others with the same rate hardly learned to copy. So it can carry words across the noise, but this training does not find out how reliably. Is the layer too weak for 16 words, are 2,500 updates too few, or is the rate too large? **We do not know.** (Gu and Dao, 2023, train for hundreds of thousands of updates on their form of this task.)
+# Attention copies nearly everything, as was expected, and the fixed layer, far better on the short rows above, gets less than a quarter, as was expected too. The selective layer was expected at 95% at least. At the best of its rates one training came
+# to 82%, and two others with the same rate hardly learned to copy. So it can carry words across the noise, but not every training finds out how. Is the layer too weak for 16 words, are 2,500 updates too few, or is the rate too large? **We do not know.** (Gu and Dao, 2023, train for hundreds of thousands of updates on their form of this task.) A plan with eight times the updates is written; its runs are not recorded yet.
 
 # %% [markdown]
 # ## What it costs to go on
@@ -736,7 +736,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown]
 # ## Characters
 #
-# Copying and recall are made up. `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with either layer, at equal parameters and tokens, three seeds each, and tests it also in windows four times as long as those of its training. That takes some two hours of a core and is not recorded yet; what is expected stands in
+# Copying and recall are made up. `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with either layer, at equal parameters and tokens, three seeds each, and tests it also in windows four times as long. That takes some two hours of a core and is not recorded yet; what is expected stands in
 # [state_space.md](../data/runs/state_space.md).
 
 # %% [markdown]
