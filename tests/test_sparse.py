@@ -164,8 +164,6 @@ def test_equals_longformer(monkeypatch, places):
     with torch.no_grad():
         for p in ours.parameters():
             p.normal_()
-        ours.W_O.weight.copy_(torch.eye(16))  # theirs stands outside the class
-        ours.W_O.bias.zero_()
     config = LongformerConfig(hidden_size=16, num_attention_heads=2, attention_window=[2 * r],
                               attention_probs_dropout_prob=0.0)
     theirs = LongformerSelfAttention(config, layer_id=0).eval()
@@ -182,7 +180,8 @@ def test_equals_longformer(monkeypatch, places):
     expected = theirs(x, attention_mask=10_000 * kind, is_index_masked=kind < 0,
                       is_index_global_attn=kind > 0, is_global_attn=True)[0]
     found = ours(x, x, x, real[:, None, None])
-    assert (found - expected)[real].abs().max() < 1e-5
+    difference = found - ours.W_O(expected)  # their output's matrix stands outside the class
+    assert difference[real].abs().max() < 1e-4
 
 
 # In models, by the seams that exist
