@@ -1,7 +1,9 @@
 """Language models: equal to `transformers`' classes, cached, padded, sampled; the chat."""
 
 import math
+from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
@@ -28,6 +30,7 @@ from transformer.language import (
     bits_per_token,
     filtered,
     generate,
+    generate_ahead,
     hide,
     language_mask,
     right_aligned,
@@ -283,6 +286,32 @@ def test_searches_and_generation_agree(positions):
     prompts = [[*ids, 1] for ids in SENTENCES]
     together = generate(model, batch(prompts), 6, Sampler(0.0))
     assert together == [generate(model, torch.tensor([p]), 6, Sampler(0.0))[0] for p in prompts]
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned"])
+def test_guesses_change_passes_and_nothing_else(positions):
+    """Right, wrong, too many and no guesses give what is written without any."""
+    model, prompts = language_model(positions=positions), tokens(10, 3)
+    written = generate(model, prompts[:1], 9, Sampler(0.0))[0]
+    ends = set()
+    for eos_id, prompt in product((model.config.eos_id, written[4]), prompts.tolist()):
+        model.config = replace(model.config, eos_id=eos_id)
+        alone = generate(model, torch.tensor([prompt]), 9, Sampler(0.0))[0]
+        ends.add(alone[-1] == eos_id)
+
+        def right(ids, most, whole=(*prompt, *alone)):
+            return list(whole[len(ids):len(ids) + most])
+
+        thirds = math.ceil(len(alone) / 3)
+        for guess, passes in ((lambda ids: [], len(alone)),
+                              (lambda ids: right(ids, 99), 1),
+                              (lambda ids: right(ids, 2), thirds),
+                              (lambda ids: [*right(ids, 2), 0, 0], thirds),
+                              (lambda ids: [0, *right(ids, 3)[1:]], len(alone))):
+            assert generate_ahead(model, prompt, 9, guess) == (alone, passes)
+    assert ends == {True, False}  # some answers end, others reach the limit
+    with pytest.raises(ValueError, match="40 positions"):
+        generate_ahead(model, [3] * 35, 6, right)
 
 
 def test_output_stays_within_the_positions():

@@ -156,6 +156,10 @@ class KeyValueCache:
             self.k = some_rows(self.k, rows, self.length)
             self.v = some_rows(self.v, rows, self.length)
 
+    def shorten(self, length: int):
+        """Forget all positions behind the first so many."""
+        self.length = min(self.length, length)
+
 
 # %% [markdown]
 # ## Greedy search

@@ -40,6 +40,12 @@ class State:
             self.source_mask = self.source_mask[rows]
             self.memory = None if self.memory is None else self.memory[rows]
 
+    def shorten(self, length: int) -> None:
+        """Forget all that was read behind the first `length` tokens."""
+        self.length = length
+        for own, _ in self.caches:
+            own.shorten(length)
+
 
 def caches_of(layers: Iterable, memory: torch.Tensor, new_cache: Callable) -> list[tuple]:
     """A pair of caches for each layer: an empty one for what will be written, and one that holds
