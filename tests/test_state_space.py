@@ -34,7 +34,7 @@ from transformer.state_space import (
 
 SIZES = dict(vocab_size=30, d_model=16, d_ff=24, N=2, h=4, P_drop=0.0, max_positions=40)
 LAYERS = {"one decay": SelectiveLayer, "many": partial(SelectiveLayer, one_decay=False),
-          "fixed": FixedLayer}
+          "fixed": FixedLayer, "no gate": partial(FixedLayer, gate=False)}
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 
 
@@ -152,6 +152,19 @@ def test_step_by_step_is_all_at_once(name):
         for row, ids, own in zip(model.output(torch.cat(steps, dim=1)), SENTENCES, more):
             whole = model(torch.tensor([[*ids, *own.tolist()]]))[0, len(ids):]
             torch.testing.assert_close(row, whole, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_no_gate_is_an_open_gate():
+    """silu(1.2784645) = 1: a gate that stays there, whatever is read."""
+    without = randomized(SelectiveLayer(16, 4, gate=False, bias=True))
+    gated = randomized(SelectiveLayer(16, 4, bias=True))
+    weights = without.state_dict()
+    weights["W_in.weight"] = torch.cat([weights["W_in.weight"], torch.zeros(16, 16)])
+    weights["W_in.bias"] = torch.cat([weights["W_in.bias"], torch.full((16,), 1.2784645)])
+    gated.load_state_dict(weights)
+    x = torch.randn(2, 9, 16)
+    torch.testing.assert_close(without(x, x, x), gated(x, x, x))
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -327,9 +340,10 @@ def test_the_rate_is_chosen_on_validation():
 
 
 def test_families_have_equal_parameters():
-    sizes = [sum(p.numel() for p in runs.memory_model(*family, 1).parameters())
-             for family in runs.FAMILIES["copying"].values()]
-    assert max(sizes) < 1.05 * min(sizes)
+    for task in ("copying", "long copying"):
+        sizes = [sum(p.numel() for p in runs.memory_model(*family, 1).parameters())
+                 for family in runs.FAMILIES[task].values()]
+        assert max(sizes) < 1.05 * min(sizes)
     sizes = [sum(p.numel() for p in runs.character_model(family, 1).parameters())
              for family in ("attention", "selective")]
     assert max(sizes) < 1.05 * min(sizes)

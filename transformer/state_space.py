@@ -335,12 +335,12 @@ class GatedPath(nn.Module):
     """The ways in and out of a layer with a state; sizes: see `StateLayer`."""
 
     def __init__(self, d_model: int, h: int, d_k: int | None, d_v: int | None,
-                 window: int, bias: bool):
+                 window: int, bias: bool, gate: bool):
         super().__init__()
         check_heads(d_model, h, d_k, d_v or -(-d_model // h))
         self.h, self.N = h, d_k or 16
         self.width = h * (d_v or d_model // h)
-        self.W_in = nn.Linear(d_model, 2 * self.width, bias)
+        self.W_in = nn.Linear(d_model, (1 + gate) * self.width, bias)
         self.W_out = nn.Linear(self.width, d_model, bias)
         self.window = nn.Parameter(torch.randn(window, self.width) / window**0.5)
         self.window_bias = nn.Parameter(torch.zeros(self.width))
@@ -348,8 +348,11 @@ class GatedPath(nn.Module):
 
     def blended(self, query: Tensor, real: Tensor | None = None,
                 cache: StateCache | None = None) -> tuple[Tensor, Tensor]:
-        """What the state gets, and the gate of what it says: (b, n, width) each."""
-        x, gate = self.W_in(query).chunk(2, dim=-1)
+        """What the state gets (b, n, width), and the gate of what it says.
+
+        The gate is another (b, n, width), or (b, n, 0) where there is none.
+        """
+        x, gate = self.W_in(query).tensor_split([self.width], dim=-1)
         if real is not None:
             x = x * real[..., None]
         before = len(self.window) - 1
@@ -366,7 +369,7 @@ class StateLayer(GatedPath):
     """Attention's interface around `remembered`, which a subclass has.
 
     h heads of d_v channels (d_model / h), each of which keeps d_k numbers (16); window:
-    inputs that are blended before. No positions are needed: rotate is not used. Raises
+    inputs that are blended before; gate=False leaves the gate out. No positions are needed: rotate is not used. Raises
     ValueError for sizes that do not fit, for a memory, and for a mask by which a
     position sees something later, or misses something earlier that is no padding.
     """
@@ -375,8 +378,8 @@ class StateLayer(GatedPath):
 
     def __init__(self, d_model: int, h: int, d_k: int | None = None,
                  d_v: int | None = None, *, rotate: Callable | None = None,
-                 window: int = 4, bias: bool = False):
-        super().__init__(d_model, h, d_k, d_v, window, bias)
+                 window: int = 4, bias: bool = False, gate: bool = True):
+        super().__init__(d_model, h, d_k, d_v, window, bias, gate)
 
     def forward(self, query: Tensor, key: Tensor | None = None,
                 value: Tensor | None = None, mask: Tensor | None = None,
@@ -388,7 +391,7 @@ class StateLayer(GatedPath):
         real = check_left_to_right(query, key, mask)
         x, gate = self.blended(query, real, cache)
         y = self.remembered(x, real, cache) + self.D * x
-        return self.W_out(y * F.silu(gate))
+        return self.W_out(y * F.silu(gate) if gate.shape[-1] else y)
 
 # %% [markdown]
 # Two layers stand on it. The fixed one has numbers of its own for $\Delta$, $A$ and $C$ in each channel ($B$ would only scale $C$; the decays are real, while S4's usual ones are complex numbers, with which a window may oscillate). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba.**

@@ -34,7 +34,8 @@ from transformer.state_space import FixedLayer, SelectiveLayer
 from transformer.weights import count_parameters
 
 COMMAND = "python -m transformer.experiments.state_space"
-LAYERS = {"attention": FAST.attention, "selective": SelectiveLayer, "fixed": FixedLayer}
+LAYERS = {"attention": FAST.attention, "selective": SelectiveLayer, "fixed": FixedLayer,
+          "no gate": partial(FixedLayer, gate=False)}
 SIZES = LanguageConfig(64, d_model=64, d_ff=128, N=2, h=4, P_drop=0.0, max_positions=160)
 UPDATES, ROWS = {"copying": 2500, "recall": 1500, "long copying": 20_000}, 16
 SHORT = 0.01, 0.003, 0.02
@@ -47,7 +48,8 @@ FAMILIES = {
     "recall": {"attention": (("attention",) * 2, None),
                **{f"selective, {N}": (("selective",) * 2, N) for N in (4, 16, 64)},
                "one of each": (("selective", "attention"), 16)},
-    "long copying": {"selective": (("selective",) * 2, 16), "fixed": (("fixed",) * 2, 16)}}
+    "long copying": {"selective": (("selective",) * 2, 16), "fixed": (("fixed",) * 2, 16),
+                     "fixed, no gate": (("no gate",) * 2, 16)}}
 
 
 # Copying and recall
@@ -59,11 +61,15 @@ def in_turn(layers: tuple[str, ...]) -> Parts:
 
 
 def memory_model(layers: tuple[str, ...], N: int | None, seed: int) -> LanguageModel:
-    """Two layers; attention has heads of 16, a layer with a state N numbers a channel."""
+    """Two layers; attention has heads of 16, a layer with a state N numbers a channel.
+
+    Without a gate the network is wider, so that the parameters are as many.
+    """
     torch.manual_seed(seed)
     if "attention" in layers:
         N = 16
-    return LanguageModel(replace(SIZES, d_k=N), in_turn(layers))
+    sizes = replace(SIZES, d_ff=160) if "no gate" in layers else SIZES
+    return LanguageModel(replace(sizes, d_k=N), in_turn(layers))
 
 
 def remember(task: str, family: str, peak: float, seed: int, folder: Path, device: str) -> dict:
