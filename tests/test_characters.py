@@ -56,6 +56,19 @@ def test_xz_finds_what_it_has_read():
     assert 2.8 < characters.xz_bits(other, text) < 3.8  # 3 bits a letter, and a little
 
 
+def test_guesses_are_the_most_frequent_next_bytes():
+    """Each by counting in the text, after as many bytes as were ever seen together."""
+    known, ids = KNOWN.encode("utf8"), [1, *(byte + 3 for byte in b"abrzab")]
+    read = b"abrzab"
+    for guessed in characters.guesser(characters.bytes_of(KNOWN), 4, most=5)(ids):
+        seen = [read[i:] for i in range(3, len(read) + 1) if read[i:] in known[:-1]]
+        context = max(seen, key=len)
+        after = Counter(known[i + len(context)] for i in range(len(known) - len(context))
+                        if known.startswith(context, i))
+        assert after[guessed - 3] == max(after.values()) > 0
+        read = (read + bytes([guessed - 3]))[-6:]
+
+
 @pytest.mark.parametrize("lstm", [False, True])
 def test_a_small_training(lstm, monkeypatch, tmp_path):
     """It learns a text of two letters, and counts bits a character, not a byte."""
@@ -68,6 +81,8 @@ def test_a_small_training(lstm, monkeypatch, tmp_path):
     found = characters.run(Setting(lstm, updates=10, peak=0.02), 1, tmp_path / "run", "cpu")
     assert found["updates"] == 10 and found["characters"] == 10 * 2 * 16
     assert 0 < found["bits"] < 1.5 * 8
+    if not lstm:
+        assert found["written.same"] == 20 and found["passes.guessed"] <= found["passes"] <= 20 * 8
     again = characters.bytes_of("aä")
     assert again.tolist() == [97, 195, 164]
     model = torch.nn.Module()

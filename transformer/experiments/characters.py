@@ -8,6 +8,7 @@ What was expected was written down before the runs, in data/runs/characters.md. 
 """
 
 import lzma
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from transformer.experiments.runner import Job, devices_for, run_command, run_jo
 from transformer.fast import FAST
 from transformer.fast.training import fast_training
 from transformer.files import data_folder
-from transformer.language import LanguageConfig, LanguageModel, bits_per_token
+from transformer.language import LanguageConfig, LanguageModel, bits_per_token, generate_ahead
 from transformer.optimizer import peak_rate
 from transformer.runs import Experiment, average_last
 from transformer.training import TrainingConfig, train
@@ -97,6 +98,29 @@ def ngram_bits(known: str, text: str, n: int) -> float:
     return float(-np.log2(p).sum() / len(text))
 
 
+def guesser(known: np.ndarray, n: int, most: int = 4) -> Callable:
+    """guess(ids) of `generate_ahead`: the bytes that came most often after the n - 1 before them
+    in known, or after fewer where these never came."""
+    tables = {}
+    for k in range(n):
+        seen, counts = np.unique(joined(known, k), return_counts=True)
+        seen = seen[np.argsort(counts, kind="stable")]  # the most frequent last
+        tables[k] = dict(zip((seen >> 8).tolist(), (seen & 255).tolist()))
+
+    def guess(ids: list[int]) -> list[int]:
+        read = bytes(i - MARKS for i in ids[1 - n:] if i >= MARKS)
+
+        def before(k):
+            return int.from_bytes(read[len(read) - k:], "big")
+
+        for _ in range(most):
+            k = max(k for k in range(min(n, len(read) + 1)) if before(k) in tables[k])
+            read += bytes([tables[k][before(k)]])
+        return [byte + MARKS for byte in read[-most:]]
+
+    return guess
+
+
 def xz_bits(known: str, text: str) -> float:
     """Bits a character that a text adds to a file of xz behind the known text."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**26}]
@@ -159,11 +183,28 @@ def character_bits(model: nn.Module, text: str, window: int | None = None) -> fl
     return bits * len(data) / len(text)
 
 
+def written_ahead(model: LanguageModel, count: int = 20) -> dict:
+    """Passes with a 6-gram's guesses and without, where the model goes on with half a window of
+    each of several places in the test text for as long again; and in how many it writes the same.
+    """
+    guess, data = guesser(bytes_of(text_of("train")), 6), bytes_of(text_of("test")) + MARKS
+    passes = np.zeros(2, dtype=int)
+    same, half = 0, WINDOW // 2
+    for start in range(0, len(data) - half, len(data) // count):
+        prompt = [MODEL.bos_id, *data[start:start + half - 1].tolist()]
+        texts, took = zip(*(generate_ahead(model, prompt, half, ahead)
+                            for ahead in (lambda ids: [], guess)))
+        passes += took
+        same += texts[0] == texts[1]
+    return {"passes": int(passes[0]), "passes.guessed": int(passes[1]), "written.same": same}
+
+
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
-    """Train a setting with a seed, or go on with it; its bits."""
+    """Train a setting with a seed, or go on with it; its bits, and passes that guesses save."""
     torch.manual_seed(seed)
     model = LSTM(MODEL) if s.lstm else LanguageModel(MODEL, FAST)
-    return trained(model, s, seed, folder)
+    found = trained(model, s, seed, folder)
+    return found if s.lstm else {**found, **written_ahead(model)}
 
 
 def trained(model: nn.Module, s: Setting, seed: int, folder: Path) -> dict:
