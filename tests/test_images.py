@@ -1,6 +1,7 @@
 """Images as tokens: patches, equal to `transformers`' ViT, trained by the loop; digits drawn."""
 
 import builtins
+import math
 from dataclasses import replace
 
 import pytest
@@ -324,9 +325,11 @@ def test_moved_images_and_pixels_in_another_order():
 def test_frequencies_and_distances():
     images, digits = torch.zeros(20, 8, 8, dtype=torch.int64), torch.arange(20) % 10
     images[10:, 0, 0] = 16
-    p = runs.pixel_frequencies(images, digits)
+    p = runs.pixel_frequencies(images, digits, added=1.0)
     assert p.shape == (10, 8, 8, 17) and p[3, 0, 0, 16] == 2 / 19 and p[3, 5, 5, 0] == 3 / 19
     torch.testing.assert_close(p.sum(dim=-1), torch.ones(10, 8, 8, dtype=torch.float64))
+    assert runs.bits_by_themselves(p, images[:1], digits[:1]) == pytest.approx(
+        (63 * math.log2(19 / 3) + math.log2(19 / 2)) / 64)
     near = runs.distances(images[:1] + 1, images)
     assert near.tolist() == pytest.approx([1.0]) and runs.distances(images[:1], images) == 0
 

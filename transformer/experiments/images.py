@@ -53,6 +53,7 @@ DRAWING = LanguageConfig(ImageConfig().vocab_size, d_model=64, d_ff=128, N=3, h=
                          positions="learned", max_positions=66, pad_id=ImageConfig().pad_id,
                          bos_id=ImageConfig().bos_id, eos_id=ImageConfig().eos_id)
 DRAWN, DRAWING_UPDATES = 50, 1000  # drawings of each class
+ADDED = (1.0, 0.1, 0.01, 0.001)  # to the counts of pixels by themselves; validation chooses
 
 
 # What is trained
@@ -149,11 +150,19 @@ def shuffled_scores(family: str, config: ImageConfig, peak: float, seed: int,
 
 # Drawings
 
-def pixel_frequencies(images: Tensor, digits: Tensor) -> Tensor:
-    """How often each pixel has each grey level in a class, one added: (10, size, size, levels)."""
+def pixel_frequencies(images: Tensor, digits: Tensor, added: float) -> Tensor:
+    """How often each pixel has each grey level in a class: (10, size, size, levels).
+
+    added: to the count of each level, for none is impossible.
+    """
     levels = nn.functional.one_hot(images, ImageConfig().levels).double()
-    counts = torch.stack([levels[digits == digit].sum(dim=0) for digit in range(10)]) + 1
+    counts = torch.stack([levels[digits == digit].sum(dim=0) for digit in range(10)]) + added
     return counts / counts.sum(dim=-1, keepdim=True)
+
+
+def bits_by_themselves(p: Tensor, images: Tensor, digits: Tensor) -> float:
+    """Mean bits a pixel of images by frequencies p (10, size, size, levels)."""
+    return -p[digits].gather(-1, images[..., None]).log2().mean().item()
 
 
 def distances(images: Tensor, others: Tensor) -> Tensor:
@@ -166,7 +175,8 @@ def judged(what: str, images: Tensor, digits: Tensor, judge: nn.Module, known: T
     """How images read, and how near they are to known ones."""
     near = distances(images, known)
     return {"what": "drawing", "row": what, "read": accuracy(judge, images, digits),
-            "copies": (near == 0).double().mean().item(), "distance": near.median().item()}
+            "copies": (near == 0).double().mean().item(), "distance": near.median().item(),
+            "distance.near": near.quantile(0.05).item()}
 
 
 def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
@@ -184,15 +194,17 @@ def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
     asked = torch.arange(10).repeat(DRAWN)
     torch.manual_seed(seed)
     drawn = draw(model, asked, c)
-    p = pixel_frequencies(images, digits)
+    added = min(ADDED, key=lambda added: bits_by_themselves(
+        pixel_frequencies(images, digits, added), *read_digits("validation")))
+    p = pixel_frequencies(images, digits, added)
     alone = p[asked].flatten(0, 2).multinomial(1).reshape(drawn.shape)
     held_out = as_drawings(tested, shown, c)
     # of 65 tokens one is the end mark, which costs next to nothing
     nats = 65 * validation_loss(model, held_out)["validation_loss"] / 64
-    own = -p[shown].gather(-1, tested[..., None]).log2().mean().item()
     return [{**judged("language model", drawn, asked, judge, images), "bits": nats / math.log(2),
              "parameters": count_parameters(model), "drawn": drawn[:20].flatten(1).tolist()},
-            {**judged("each pixel by itself", alone, asked, judge, images), "bits": own},
+            {**judged("each pixel by itself", alone, asked, judge, images), "added": added,
+             "bits": bits_by_themselves(p, tested, shown)},
             judged("test images", tested, shown, judge, images)]
 
 
