@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/25_imported.ipynb)
 #
-# Thousands of Transformers can be downloaded. This notebook takes two kinds of their folders apart: that of Marian, in which the University of Helsinki publishes translators between many pairs of
-# languages, over a thousand of them (Tiedemann and Thottingal, 2020), and that of GPT-2 (Radford et al., 2019). Their numbers go into this book's classes, whose outputs have to be those of the library `transformers`, for which the folders are made. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes a folder of this package out of one. Reading takes about 30 minutes, running it half a minute.
+# Thousands of trained models can be downloaded as folders for `transformers`, a library of the company Hugging Face. This notebook takes two kinds apart. Marian is a program that trains translators; with it the University of Helsinki
+# made over a thousand, between many pairs of languages (Tiedemann and Thottingal, 2020). GPT-2 is a language model (Radford et al., 2019). The numbers of such a folder go into this book's classes, whose outputs have to be those of that library. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes one of ours. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -75,8 +75,8 @@ from transformer.weights import check_fit, load_parameters, load_weights, weight
 # ## What is not in the paper
 #
 # Marian's Transformer has three things that the paper's has not: biases in the four matrices of each attention, a bias for each type in front of the softmax, and in most models another function between
-# the two layers of the networks, $x \cdot \sigma(x)$ in place of $\max(0, x)$. [Notebook 08](08_model.ipynb) builds its model from parts that are handed in, so no class of it has to change. Attention takes
-# `bias=True` already; two parts are new:
+# the two layers of the position-wise networks, $x \cdot \sigma(x)$ in place of $\max(0, x)$. [Notebook 08](08_model.ipynb) builds its model from parts that are handed in, so none of that notebook's classes has to change. Attention takes
+# `bias=True` already (`biased`, from [21](21_language.ipynb)); two parts are new:
 
 
 # %%
@@ -102,7 +102,9 @@ class BiasedOutput(Projection):
 
 # %% [markdown]
 # A model that is saved has to be built from the same parts when it is loaded. Its configuration therefore has a class of its own, and the name of its kind, `marian`, leads to a function
-# that builds it. (In the package the file `transformer/protocol.py` says so for good; here the names must mean what the cells of this notebook define.)
+# that builds it. (`register` below connects the name with the class and the function. In the package `transformer/protocol.py` has done so already; here the name must mean what the cells of this notebook define.)
+#
+# `opus-mt-en-de`, the English-German translator, has the paper's sizes: six layers, $d_{model} = 512$, eight heads, $d_{ff} = 2048$. Its vocabulary has 58,101 types.
 
 
 # %%
@@ -128,16 +130,14 @@ def marian(config: MarianConfig, parts: Parts | None = None) -> Transformer:
 # print(f"the paper's base with 58,101 types: {few / 1e6:.2f} million parameters")
 # print(f"the same with Marian's parts:      {many / 1e6:.2f} million, "
 #       f"{many - few:,} more")
-# # a bias of each type; in 6 layers of each stack 3 attentions with 4 matrices
+# # a bias of each type; 6 layers with 1 attention, 6 with 2, with 4 matrices each
 # assert many - few == 58_101 + 6 * 3 * 4 * 512
 
 # %% [markdown]
-# 58,101 is the number of types of the English-German model (`opus-mt-en-de`), whose configuration has the paper's sizes: six layers, $d_{model} = 512$, eight heads, $d_{ff} = 2048$.
-#
 # ## The same layers under other names
 #
 # The file `model.safetensors` is a list of tensors, each with a name and a shape. The names are those of the attributes of somebody's Python classes. So the first thing that importing needs is a table of
-# renamings. Nearly every module has two tensors, a weight and a bias, and it is enough to write down the modules:
+# renamings. Nearly every module has two tensors, a weight and a bias, and it is enough to write down the modules. (The shared matrix and the output's bias follow below. A trap in the names: `final_layer_norm` is the last norm of a *layer*.)
 
 
 # %%
@@ -173,7 +173,7 @@ def renamings(modules: dict[str, str], theirs: str = "",
     for there, here in modules.items():
         for end in ("weight", "bias"):
             own = "gain" if "norm" in here and end == "weight" else end
-            # a module of theirs may hold several of ours: their names, between spaces
+            # GPT-2 has one module for several of ours: names separated by spaces
             names = [f"{ours}{name}.{own}" for name in here.split()]
             table[f"{theirs}{there}.{end}"] = names
     return table
@@ -194,15 +194,15 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # for theirs, ours in layer:
 #     if theirs.startswith("model.decoder") and "_proj" not in theirs:
 #         print(f"{theirs:53}  {ours}")
-# print(f"and {sum('_proj' in theirs for theirs, _ in layer)} tensors of attention, "
-#       f"{len(layer)} in all, with one layer in each stack")
+# print(f"and {sum('_proj' in theirs for theirs, _ in layer)} tensors of attention, and "
+#       f"the encoder's of norms and network; {len(layer)} in all, with one layer each")
 # assert len({ours for _, ours in layer}) == len(layer)
 
 # %% [markdown]
 # ## A folder to work with
 #
-# Besides the weights a Marian folder holds `config.json`, two models of SentencePiece, which cut sentences into pieces, one for each language, and `vocab.json`, which gives every piece its number. We make all of
-# it. The pieces are learned from the bundled corpus; a SentencePiece file is a *protocol buffer*: each field begins with a byte for its number and kind, then come a length and so many bytes, or the four bytes of a float32:
+# Besides the weights a Marian folder holds `config.json`, one model of SentencePiece for each language, and `vocab.json`, which gives every piece its number. SentencePiece is a program that cuts sentences into pieces, each of which has a probability (more below). We make such a folder. The library `tokenizers` learns the pieces from
+# the bundled corpus, and the cell writes them in SentencePiece's form: a list of fields with the number 1, one for each piece, in which field 1 is the piece's text and field 2 the logarithm of its probability. (How the bytes of a field are written can be skipped.)
 
 # %% tags=["active-ipynb"]
 # def field(number, content):
@@ -237,6 +237,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     (folder / f"{side}.spm").write_bytes(content)
 
 # %% tags=["active-ipynb"]
+# # what config.json says; the weights are random
 # vocabulary["<pad>"] = len(vocabulary)
 # (folder / "vocab.json").write_text(json.dumps(vocabulary))
 # V, d, d_ff, N = len(vocabulary), 32, 64, 2
@@ -250,12 +251,13 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # shapes = {theirs: own[ours].shape for theirs, (ours,) in marian_table(N).items()}
 # shapes |= {"model.shared.weight": (V, d), "final_logits_bias": (1, V)}
 # tensors = {name: 0.3 * torch.randn(shape) for name, shape in shapes.items()}
+# tensors["lm_head.weight"] = tensors["model.shared.weight"].clone()
 # save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 # for path in sorted(folder.iterdir()):
 #     print(f"{path.name:20} {path.stat().st_size:8,} bytes")
 
 # %% [markdown]
-# Every number is random, also biases and norms, which begin as zeros and ones in training: a bias that somebody forgot to copy would not show among zeros.
+# Every number is random, also biases and norms, which begin as zeros and ones in training: a bias that somebody forgot to copy would not show among zeros. The last tensor has a second name of the shared matrix, as many published files have.
 #
 # ## Sines and cosines in another order
 #
@@ -265,18 +267,8 @@ def marian_table(N: int) -> dict[str, list[str]]:
 
 # %%
 def interleaved(d_model: int) -> Tensor:
-    """Where each of our numbers stands in a half of sines and a half of cosines."""
+    """Marian's places of our numbers: 0, 3, 1, 4, 2, 5 for d_model = 6."""
     return torch.arange(d_model).unflatten(0, (2, -1)).T.flatten()
-
-
-def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor]:
-    """Their tensor as ours: in another order, where an axis is d_model's."""
-    module, _, end = names[0].rpartition(".")
-    reads = module.endswith(("W_Q", "W_K", "W_V", "W_1"))  # d_model numbers each
-    if reads and end == "bias":
-        return [tensor]
-    order = interleaved(d_model).expand(tensor.shape[int(reads)])  # or an error
-    return [tensor.index_select(int(reads), order)]
 
 # %% tags=["active-ipynb"]
 # paper = sinusoids(60, 32)
@@ -293,17 +285,35 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 # %% [markdown]
 # On the left the sines come first and the cosines behind them; on the right they alternate, and the slow ones show as stripes.
 #
-# Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. If two places are exchanged in every vector, and with them
-# the columns of every matrix that reads the vectors and the rows of every matrix that writes them, all products stay what they were. So matrices that read get their columns in our order, those that write their rows, and what is inside the heads
-# and inside the networks stays as it is; `marian_change` knows which is which by the name. A small check:
+# Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. Suppose that two places are exchanged in every vector. A matrix is stored as (out, in): if the two
+# columns of each matrix that reads vectors are exchanged, and the two rows of each that writes them, with their biases, all products stay what they were. A norm's mean and variance do not depend on the order; its gain and bias are exchanged, too. What is inside the heads
+# and inside the networks stays as it is. A small check with a norm and a network:
 
 # %% tags=["active-ipynb"]
 # order = interleaved(d)
 # x, W_1, W_2 = torch.randn(5, d), torch.randn(d_ff, d), torch.randn(d, d_ff)
-# theirs = (x @ W_1.T).relu() @ W_2.T
-# ours = (x[:, order] @ W_1[:, order].T).relu() @ W_2[order].T
-# print(f"the same numbers in another order: {(theirs[:, order] - ours).abs().max():.0e}")
-# assert torch.allclose(theirs[:, order], ours, atol=1e-4)
+# gain, bias = torch.randn(2, d)
+# theirs = (F.layer_norm(x, (d,), gain, bias) @ W_1.T).relu() @ W_2.T
+# normed = F.layer_norm(x[:, order], (d,), gain[order], bias[order])
+# ours = (normed @ W_1[:, order].T).relu() @ W_2[order].T
+# difference = (theirs[:, order] - ours).abs().max()
+# print(f"the same numbers in another order: they differ by {difference:.0e}, "
+#       f"the largest is {ours.abs().max():.0f}")
+# assert torch.allclose(theirs[:, order], ours, atol=1e-3)
+
+# %% [markdown]
+# The next function knows by a tensor's name what reads and what writes.
+
+# %%
+def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor]:
+    """Their tensor as ours: in another order, where an axis is d_model's."""
+    module, _, end = names[0].rpartition(".")
+    reads = module.endswith(("W_Q", "W_K", "W_V", "W_1"))  # d_model numbers each
+    if reads and end == "bias":
+        return [tensor]
+    axis = 1 if reads else 0  # the columns of what reads, the rows of what writes
+    order = interleaved(d_model).expand(tensor.shape[axis])  # an error if not d_model
+    return [tensor.index_select(axis, order)]
 
 # %% [markdown]
 # ## Each tensor is used once
@@ -320,9 +330,10 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
     another shape.
     """
     for name in sorted(table.keys() ^ tensors.keys()):
-        reason = ("lacks the tensor {}, which its config.json asks for" if name in table
-                  else "holds the tensor {}, for which there is no place here")
-        raise ValueError(f"{where} {reason.format(name)}: copy the folder again")
+        reason = (f"lacks the tensor {name}, which its config.json asks for: copy the "
+                  "folder again" if name in table else f"holds the tensor {name}, for "
+                  "which there is no place here: import another model")
+        raise ValueError(f"{where} {reason}")
     found = {}
     for theirs, ours in table.items():
         try:
@@ -340,7 +351,7 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
 # The paper shares one matrix between the embeddings of both languages and the output ([06](06_embeddings.ipynb)), and so do these models. Which of its names stands in a file depends on the version that wrote it: `model.shared.weight`,
 # `lm_head.weight`, or several of them. So whichever names a file has are taken, and their tensors have to be equal.
 #
-# Some tensors need no copy because they can be computed: the table of sines, and GPT-2's causal masks. Where a file holds them all the same, they are left out and reported.
+# Some tensors need no copy because they can be computed: the table of sines, and GPT-2's causal masks. Where a file holds them all the same, they are left out and reported, as are further copies of the matrix.
 
 
 # %%
@@ -374,12 +385,14 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
     return copies[0].float()
 
 # %% [markdown]
-# **Marks.** Marian's decoder begins with the padding mark; it has no other begin mark. In this book padding and begin mark are two ids, because searches and losses leave padding out. So the vocabulary gets **one type more than the published one**, a begin mark whose
+# ## A begin mark, and the scale
+#
+# **Marks.** Marian's decoder begins with the padding mark; it has no other begin mark. In this book padding, begin and end mark are three ids, and `TransformerConfig` refuses others, because code that finds padding by its id would take the begin mark for padding. So the vocabulary gets **one type more than the published one**, a begin mark whose
 # embedding is a copy. This begin mark must not get a share of the softmax. Its bias at the output is $-10{,}000$, and $e^{-10000}$ is exactly 0 in float32, so the probabilities of all other types stay what they were.
 
 # %% [markdown]
-# **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
-# too small by that factor. The last norm before them has a gain and a bias of its own, and both can be multiplied by $\sqrt{d_{model}}$ (in a Marian model without the scale that is the last norm of the decoder): $(\sqrt{d}\, g \odot z + \sqrt{d}\, b)\, (E/\sqrt{d})^\top = (g \odot z + b)\, E^\top$.
+# **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not, but our `Embedding` always does. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
+# too small by that factor. The last norm before them has a gain $g$ and a bias $b$ of its own, and both can be multiplied by $\sqrt{d}$, where $d = d_{model}$. With $z$ for a vector before gain and bias: $(\sqrt{d}\, g \odot z + \sqrt{d}\, b)\, (E/\sqrt{d})^\top = (g \odot z + b)\, E^\top$. The last norm is `decoder.final_norm` in GPT-2, and the third norm of the decoder's last layer in a Marian model.
 
 
 # %%
@@ -402,7 +415,7 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
 # %% [markdown]
 # ## What is refused
 #
-# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Ours has none of these, and would write something else without a warning. So each is refused with a sentence; the last rows are of GPT-2's configuration:
+# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Ours has none of these, and would write something else without a warning. So those that we know of are refused with a sentence; the last three rows are of GPT-2's configuration. An entry in neither table is not looked at, and is noticed only if it changes a tensor's name or shape.
 
 
 # %%
@@ -500,7 +513,7 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 # The pieces of SentencePiece's *unigram* model have probabilities, and of all ways to cut a sentence the likeliest is taken (Kudo, 2018); the byte pairs of [notebook 10](10_data.ipynb) are merged in a fixed order instead. A space is part of the piece after it and shows as ▁. The ids of Marian are not
 # those of SentencePiece: both models look their pieces up in one `vocab.json`, and a piece that is not there is `<unk>`. English goes through the one, German through the other.
 #
-# `transformer/pieces.py` reads the two `.spm` files and hands their pieces to the library `tokenizers`, so SentencePiece itself is not needed. It has the methods of our `Tokenizer`, and `of_targets` for the other side:
+# `transformer/pieces.py` reads the two `.spm` files and hands their pieces to the library `tokenizers`, so SentencePiece itself is not needed. (Models other than unigram are refused.) The tokenizer that `marian_pieces` returns has the methods of our `Tokenizer`, and `of_targets` for the other side:
 
 # %% tags=["active-ipynb"]
 # tokenizer = marian_pieces(folder)
@@ -509,17 +522,18 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 #     ids = cut.encode(text)
 #     print(" ".join(cut.types[i] for i in ids), ids)
 #     assert cut.decode(ids) == text
-# print(f"{tokenizer.vocab_size} types; a mark that somebody types stays text:",
+# print(f"{tokenizer.vocab_size} types; an end mark that somebody types is cut into",
 #       [tokenizer.types[i] for i in tokenizer.encode("</s>")])
 # assert tokenizer.eos_id not in tokenizer.encode("</s>")
 
 # %% [markdown]
-# `tests/test_imported.py` trains SentencePiece on the bundled corpus and finds the ids of `MarianTokenizer`, of the library `transformers`, for all sentences and for some strange ones.
-#
+# `tests/test_imported.py` trains SentencePiece on the bundled corpus and finds the ids of `MarianTokenizer`, of the library `transformers`, for 300 pairs of sentences and for some strange texts.
+
+# %% [markdown]
 # ## GPT-2
 #
-# The language model of [notebook 21](21_language.ipynb) has the form of GPT-2: pre-norm with a norm at the end, biases everywhere, learned positions and GELU in its approximation by tanh. The folder differs from Marian's in three points. Its matrices are
-# stored transposed, as $(in, out)$. The three matrices of queries, keys and values are one, side by side. And there is one mark only, `<|endoftext|>`, which stands between two texts. **Our vocabulary gets two types more**, padding and a begin mark, with the embedding of that one mark for the second.
+# With learned positions and the parts `GPT2` of [notebook 21](21_language.ipynb), biases in attention and GELU in its approximation by tanh, the language model of that notebook has GPT-2's form. Besides the names (`wte` and `wpe` are embeddings and positions, `c_attn` and `c_fc` read, `c_proj` writes) and byte pairs in place of SentencePiece, three things are new. Matrices are
+# stored transposed, as $(in, out)$. Those of queries, keys and values are one, side by side. And there is one mark only, `<|endoftext|>`, which stands between two texts. **Our vocabulary gets two types more**: padding, whose embedding is zero, and a begin mark, whose embedding is a copy of that mark's. GPT-2's output has no bias; ours has one for the sake of these two, 0 for all other types.
 
 
 # %%
@@ -590,14 +604,14 @@ def from_gpt2(c: GPT2Config, said: dict, tensors: dict[str, Tensor],
 # three = gpt2_change(names, W)
 # together = torch.cat([x @ W_own.T for W_own in three], dim=1)
 # apart = (together - x @ W).abs().max()
-# print(f"three products side by side, and one: {apart:.0e} apart")
+# print(f"three products side by side, and one: they differ by {apart:.0e}")
 # assert torch.allclose(together, x @ W, atol=1e-4)
 
 # %% [markdown]
 # ## A folder becomes a model
 #
 # Weights are read from `model.safetensors` only, a format that holds names, shapes and numbers. Older folders have a `pytorch_model.bin`, which is a *pickle*: a program that Python runs to get objects back, and that can do anything else as well.
-# **This package opens none.** Where you trust a folder, `from_pretrained(FOLDER).save_pretrained(NEW)` of the library `transformers` writes the other form, best in an environment with nothing else in it.
+# **This package opens none.** Where you trust a folder, `from_pretrained(FOLDER).save_pretrained(NEW)` of the library `transformers` writes the other form, best in a container or on a machine that holds nothing of value.
 
 
 # %%
@@ -661,7 +675,7 @@ def import_folder(folder: Path | str) -> Imported:
 #       f"padding {c.pad_id}, end mark {c.eos_id}")
 
 # %% [markdown]
-# **The check.** The same folder goes into the library `transformers`, where that is installed, and both models get the same sentences. The encoder's states are compared in our order of places, the logits without our begin mark. Then both write, and the ids have to agree. Both write
+# **The check.** The same folder goes into the library `transformers`, where that is installed, and both models get the same pair of sentences. The encoder's states are compared in our order of places, the logits without our begin mark. Then both write, the library without padding, which our search never writes, and the ids have to agree. (A model of random numbers may repeat itself, so the logits are the stronger check.) Both write
 # greedily: with several hypotheses alive they would differ, because the library ranks them by another length penalty than Section 6.1's ([15](15_decoding.ipynb)).
 
 # %% tags=["active-ipynb"]
@@ -760,36 +774,47 @@ def import_folder(folder: Path | str) -> Imported:
 # assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model the commands are those below; `transformers` is needed only where weights have to be converted. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
-# pip install huggingface_hub transformers
+# pip install huggingface_hub
 # hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de
 # transformer import opus-mt-en-de --output runs/opus
 # transformer translate "The old cat behind the school has lost its ball." --folder runs/opus
-# transformer evaluate --corpus wmt14 --folder runs/opus
-# transformer attend "The old cat has lost its ball." --folder runs/opus
-# transformer export --folder runs/opus --output opus.ct2
+# transformer evaluate --corpus wmt14 --folder runs/opus  # BLEU on newstest2014
+# transformer attend "The old cat has lost its ball." --folder runs/opus  # a picture
+# transformer export --folder runs/opus --output opus.ct2  # for CTranslate2 (20)
 # ```
 
 # %% [markdown]
-# Where the folder has a pickle only, `transformer import` says so, and this writes the other form:
+# Where the folder has a pickle only, `transformer import` says so. For a folder that you trust, this writes the other form:
 #
 # ```
+# pip install transformers
 # python -c "from transformers import MarianMTModel as M; M.from_pretrained('opus-mt-en-de').save_pretrained('opus')"
 # cp opus-mt-en-de/*.spm opus-mt-en-de/vocab.json opus-mt-en-de/tokenizer_config.json opus
 # transformer import opus --output runs/opus
 # ```
 #
-# These lines could not be run here. GPT-2's folder is imported by the same command, and goes on with a text by `generate`, as above; it is no chat bot, so `transformer chat` refuses it.
+# GPT-2's folder is imported by the same command. It is no chat bot, so `transformer chat` refuses it; `generate` goes on with a text:
 #
-# `attend --html` shows what Python recorded, for the page does not compute these parts. Beam and $\alpha$ are the paper's, 4 and 0.6; nobody has chosen them for these models.
+# ```python
+# model, tokenizer = load("runs/gpt2")
+# ids = torch.tensor([tokenizer.encode("The old cat")])
+# print(tokenizer.decode(generate(model, ids, 40, Sampler(top_p=0.9))[0]))
+# ```
+
+# %% [markdown]
+# With published folders none of these lines could be run here. The page of `attend --html` ([19](19_visualization.ipynb)) computes other models itself, but not these parts; it shows what Python recorded. Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
 
 # %% [markdown] tags=["question-35"]
 # ## Is this what the published models are?
 #
-# For these two kinds, yes, in the sense of the checks above, which had random numbers in the published form: every tensor is used, except for those that can be computed, and the logits agree to within $10^{-5}$. Of the paper's model Marian keeps the stacks, the attention, the sinusoids, the shared matrix and the place of the norms. It changes the activation and adds biases. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
+# For these two kinds, as far as the checks above go: a folder that the library `transformers` reads gives the same logits here, to within $10^{-5}$, every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
 #
+# Of the paper's model Marian keeps the stacks, the attention, the sinusoids in another order, the shared matrix and the place of the norms. It adds biases, mostly changes the activation, and begins with padding. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
+
+# %% [markdown]
 # The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, and gated networks; their folders would need their own tables, and are refused.
 
 # %% [markdown]
@@ -871,4 +896,4 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # ## Next
 #
-# This is the last of the notebooks that follow the paper's readers. [RESULTS.md](../RESULTS.md) has the measurements of all of them.
+# This is the last of the notebooks on what came after the paper. [RESULTS.md](../RESULTS.md) has the measurements of all of them.

@@ -369,9 +369,10 @@ class StateLayer(GatedPath):
     """Attention's interface around `remembered`, which a subclass has.
 
     h heads of d_v channels (d_model / h), each of which keeps d_k numbers (16); window:
-    inputs that are blended before; gate=False leaves the gate out. No positions are needed: rotate is not used. Raises
-    ValueError for sizes that do not fit, for a memory, and for a mask by which a
-    position sees something later, or misses something earlier that is no padding.
+    inputs that are blended before; gate=False leaves the gate out. rotate is not used,
+    for no positions are needed. Raises ValueError for sizes that do not fit, for a
+    memory, and for a mask by which a position sees something later, or misses something
+    earlier that is no padding.
     """
 
     new_cache = StateCache  # what generation keeps of it, in place of keys and values

@@ -198,9 +198,8 @@ def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
         pixel_frequencies(images, digits, added), *read_digits("validation")))
     p = pixel_frequencies(images, digits, added)
     alone = p[asked].flatten(0, 2).multinomial(1).reshape(drawn.shape)
-    held_out = as_drawings(tested, shown, c)
     # of 65 tokens one is the end mark, which costs next to nothing
-    nats = 65 * validation_loss(model, held_out)["validation_loss"] / 64
+    nats = 65 * validation_loss(model, as_drawings(tested, shown, c))["validation_loss"] / 64
     return [{**judged("language model", drawn, asked, judge, images), "bits": nats / math.log(2),
              "parameters": count_parameters(model), "drawn": drawn[:20].flatten(1).tolist()},
             {**judged("each pixel by itself", alone, asked, judge, images), "added": added,
