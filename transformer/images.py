@@ -403,7 +403,7 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # said = logits_of(models["ViT"], images).argmax(dim=1)
 # wrong = (said != gold).nonzero()[:20, 0]
 # titles = [f"{gold[i]} as {said[i]}" for i in wrong]
-# figures.grid(images[wrong], titles, "Read by the ViT: the right digit, and as what");
+# figures.grid(images[wrong], titles, "Read by the ViT: the right digit, and as what")
 # print(f"{(said != gold).sum()} mistakes, by the right digit:",
 #       *(f"{digit}: {n}" for digit, n in enumerate(gold[said != gold].bincount())))
 
