@@ -70,7 +70,7 @@ def corpora_claims():
 def families_claims():
     grammar, captions = read_rows("families-bundled"), read_rows("families-multi30k")
     two = ("rnn-attention", "transformer")
-    for text, rows, split in (("clear, {:.1f} against {:.1f} BLEU", grammar, "hard"),
+    for text, rows, split in (("better, {:.1f} against {:.1f} BLEU", grammar, "hard"),
                               ("plain one, {:.1f} against {:.1f},", grammar, "test"),
                               ("on Multi30k, {:.1f} against {:.1f}", captions, "test")):
         runs = [row for row in rows if row["what"] == "run"]
@@ -79,6 +79,8 @@ def families_claims():
     for row in captions:
         if row["what"] == "run" and row["family"] in two:
             yield "the margin of each is {:.1f}", row["test.bleu.margin"]
+        if row["what"] == "run" and row["family"] == "convolution":
+            yield "A convolution has {:.1f} there", row["test.bleu"]
 
 
 def variations_claims():
@@ -91,19 +93,22 @@ def variations_claims():
 
 
 def speed_claims():
-    rows = [row for row in read_rows("bench") if row.get("system") == "fast"]
+    rows = [row for row in read_rows("bench") if row.get("kind") == "dropout"]
 
-    def ratio(part):
+    def ratio(part, system="fast"):
         """Over torch's layer, in the precision that both have unless told otherwise."""
         return next(row["over_torch_highest"] for row in rows if row["matmul"] == "highest"
-                    and (row["part"], row.get("kind")) == (part, "dropout"))
+                    and (row["part"], row["system"]) == (part, system))
 
     yield "{:.1f} (base)", ratio("T1")
     yield "{:.1f} (the smallest model)", ratio("small")
+    plain = [ratio(part, "plain") for part in ("T1", "T2", "small")]
+    yield "have {:.2f} to {:.2f} times", min(plain), max(plain)
     memory = {row["system"]: row["above_start_gib"] for row in read_rows("bench")
               if row["part"] == "memory"}
     yield "{:.2f} GiB at its peak", memory["fast"]
     yield "instead of {:.2f}", memory["torch"]
+    yield "take {:.2f} GiB", memory["plain"]
 
 
 CLAIMS = (bundled_claims, circuit_claims, corpora_claims, families_claims, variations_claims,

@@ -10,9 +10,9 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/00_first_transformer.ipynb)
 #
 # This notebook writes the whole Transformer of "Attention Is All You Need" on one page, in about 100 lines. You will train
-# it until it says numbers backwards, watch its attention find out where to look, and then give the same lines trained
-# weights with which they translate English into German. You need Python and a little torch. Reading takes about half an
-# hour, running it half a minute. Every part here has a notebook of its own that explains and tests it; the links lead there.
+# it until it says numbers backwards, watch its attention find out where to look, and then load trained weights into
+# the same classes, which translate English into German with them. You need Python and a little torch. Reading takes about 20
+# minutes, running it half a minute: by the badge above, or with `make lab` in a clone. Every part here has a notebook of its own that explains and tests it; the links lead there.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -34,13 +34,13 @@ from torch import nn
 # A Transformer turns one sequence into another: an English sentence into a German one, or a number into the same number
 # backwards. A word (or a digit) is a *token*, and the model works with one vector for each token.
 #
-# - The **encoder**, on the left of the picture, reads the source. In each of its layers every token looks at all the others and
+# - The **encoder** reads the source. In each of its layers every token looks at all tokens, itself included, and
 #   takes from them what it needs. This look is *attention*.
-# - The **decoder**, on the right, writes the target, one token after the other. Each new token looks at the tokens written so far, and at what
+# - The **decoder** writes the target, one token after the other. Each new token looks at the tokens written so far, and at what
 #   the encoder made of the source.
 #
 # Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
-# windows of a few neighbouring words ([02](02_convolution.ipynb)). The paper left both out and kept attention.
+# windows of a few neighbouring words ([02](02_convolution.ipynb)), and since 2014 they had attention besides. The paper left both out and kept attention. The next picture has the encoder on the left.
 
 # %% tags=["active-ipynb"]
 # from transformer.figures.diagrams import encoder_and_decoder
@@ -49,7 +49,7 @@ from torch import nn
 
 # %% [markdown]
 # A grey frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
-# decoder. The numbers in the boxes are those of the notebooks that explain them. Shapes stand in the comments of the code: `B` sentences in a
+# decoder. The numbers in the boxes are those of the notebooks that explain them ("add, LayerNorm": 03). Shapes stand in the comments of the code: `B` sentences in a
 # batch, `S` tokens in a source, `T` in a target, `V` different tokens, and vectors of `d_model` numbers.
 
 # %% [markdown]
@@ -63,9 +63,9 @@ from torch import nn
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
 # %% [markdown]
-# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value, so
+# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value ($h$ heads with $d_k = d_{model} / h$ numbers each), so
 # that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
-# a weight of 0.
+# a weight of 0. (Where a mask has a 1 in its shape, it is the same for all heads or all queries.)
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
 
 # %%
@@ -105,7 +105,6 @@ class Attention(nn.Module):
 # print("weights", tuple(attention.weights.shape))
 # print(attention.weights[0, 0].detach().numpy().round(2))
 # assert torch.allclose(attention.weights.sum(dim=-1), torch.ones(1, 2, 4))
-# print("before rounding, the weights of each token add up to 1")
 
 # %% [markdown]
 # ## A network for each token
@@ -192,8 +191,8 @@ def sinusoids(n, d_model):
 # at the top the same matrix compares the decoder's vectors with those of all tokens, which gives a score for each token.
 # Its numbers start small, as suits the scores, and are multiplied by $\sqrt{d_{model}}$ on their way in ([notebook 06](06_embeddings.ipynb)).
 #
-# While training, the decoder gets the whole target at once. Its mask is a triangle: each token may look at itself and at what stands
-# before it. When the model writes by itself, the rest is not there yet. Another mask hides the padding, token 0, with which the
+# While training, the decoder gets the whole target at once, and has to name at each place the token that comes next. So its mask is a triangle: each token may look at itself and at what stands
+# before it, and not at the answer. When the model writes by itself, the rest is not there yet. Another mask hides the padding, token 0, with which the
 # shorter sources of a batch are filled up.
 
 # %%
@@ -222,7 +221,7 @@ class Transformer(nn.Module):
         for layer in self.encoder:
             memory = layer(memory, source_mask)
         T = target.shape[1]
-        mask = torch.ones(T, T, dtype=torch.bool).tril()
+        mask = torch.ones(T, T, dtype=torch.bool, device=target.device).tril()
         x = self.embed(target)
         for layer in self.decoder:
             x = layer(x, memory, mask, source_mask)
@@ -282,7 +281,7 @@ def shown(tokens):
 @torch.no_grad()
 def write(model, source, longest):
     """The target of each source, greedily: tokens (B, longest + 1)."""
-    target = torch.ones(len(source), 1, dtype=torch.long)  # the begin mark
+    target = torch.ones_like(source[:, :1])  # the begin mark
     for _ in range(longest):
         scores = model(source, target)[:, -1]  # (B, V): what comes next
         target = torch.cat([target, scores.argmax(dim=-1, keepdim=True)], dim=1)
@@ -294,8 +293,8 @@ def write(model, source, longest):
 #
 # A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
 # compared with the target without its first: after each token the model has to name the next. The loss is minus the natural logarithm of the probability that
-# the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula with a factor of 0.3:
-# for so narrow a model the formula alone gives a very high rate ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
+# the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
+# **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing**, and below no dropout. Padding (`ignore_index=0`) does not count.
 
 # %%
 def train_step(model, optimizer, step, warmup=100):
@@ -333,27 +332,28 @@ def train_step(model, optimizer, step, warmup=100):
 # %% tags=["active-ipynb"]
 # from transformer import plotting
 #
-# plotting.lines(range(1, 401), {"loss": losses}, "step", "loss (nats a token)",
-#                "from guessing (2.4 nats) to knowing", log="y");
+# plotting.lines(range(1, 401), {"loss": losses, "guessing": [math.log(11)] * 400}, "step",
+#                "loss (nats a token)", "From guessing to knowing", log="y");
 
 # %% [markdown]
-# After one step the model only repeats the begin mark. Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 70 on its loss falls, though not smoothly, and the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
-# writing, from the first digit to the last, and each column a digit of the source. A bright square means that this step takes most of what it reads from this
-# digit.
+# At first the model only repeats the begin mark, and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 70 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
+# writing, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this step takes from this
+# digit (mean of four heads).
 
 # %% tags=["active-ipynb"]
 # digits = list("31415926")
-# panels = [(f"after step {step}", looks[step], digits, range(1, 9))
+# rows = [f"{i}: {digit}" for i, digit in enumerate(reversed(digits), 1)]
+# panels = [(f"after step {step}", looks[step], digits, rows)
 #           for step in (1, 100, 150, 400)]
 # plotting.heatmaps(panels, across=2, width=3.2, height=2.8, largest=1.0,
-#                   labels=("digit of the source", "step of writing", "weight"));
+#                   labels=("digit of the source", "step: right digit", "weight"));
 
 # %% [markdown]
-# The last picture is an anti-diagonal: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
+# In the first pictures the model was still writing wrong digits. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
 # to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
 # Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, about 5,000 of each
-# length. That is 4 in 10 of all numbers with four digits, but hardly any of the hundred million with eight. So we ask for numbers of eight digits.
+# length. Among them are 4 in 10 of all numbers with four digits (some came twice), but hardly any of the hundred million with eight. So we ask for numbers of eight digits. (Longer ones than it learned from are another question; [07](07_positions.ipynb) asks it.)
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)
@@ -367,15 +367,16 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # ## The same lines translate
 #
-# The package comes with a model of this very kind, trained for some minutes on sentences of a small made-up English grammar and their German translations
-# ([notebook 16](16_translation.ipynb) trains it). Its tokens are words and pieces of words, and its sources
-# have the end mark, too. Its parameters can be put into the class above: their names are almost the same, and four replacements make them equal.
+# The package comes with a model of this very kind, trained like the README's demo but for twice as many updates, on sentences of a small made-up English grammar and their German translations
+# ([notebook 16](16_translation.ipynb) trains it). Its tokens are words and pieces of words; padding and begin mark are 0 and 1 there, too, and its sources
+# have the end mark, for it was trained so. Its parameters can be put into the class above: their names are almost the same, and four replacements make them equal.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
 #
 # package, tokenizer = load()
 # c = package.config
+# assert (c.pad_id, c.bos_id) == (0, 1)
 # model = Transformer(c.vocab_size, c.d_model, c.d_ff, c.h, c.N, c.P_drop).eval()
 # weights = {}
 # for name, tensor in package.state_dict().items():
@@ -400,16 +401,16 @@ def train_step(model, optimizer, step, warmup=100):
 
 # %% tags=["active-ipynb"]
 # sentences = ["The cat has lost its ball.", "The dog has lost its ball.",
-#              "She sees the old house.", "Yesterday the child read a book."]
+#              "The old cat that saw the dog lost its ball.",
+#              "Yesterday the child read a book."]
 # for sentence in sentences:
 #     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
 #     tokens = write(model, source, longest=20)[0, 1:].tolist()
 #     tokens = tokens[:tokens.index(c.eos_id)] if c.eos_id in tokens else tokens
-#     print(f"{sentence:35} {tokenizer.decode(tokens)}")
+#     print(f"{sentence:45} {tokenizer.decode(tokens)}")
 
 # %% [markdown]
-# In German the cat (*die Katze*) has *ihren* ball and the dog (*der Hund*) *seinen*. The model has to find out to whom "its" refers, and chooses the
-# right word. Which of its heads does that, and what happens when the head is turned off, is the subject of
+# In German the cat (*die Katze*) has *ihren* ball and the dog (*der Hund*) *seinen*. The model has to find out to whom "its" refers. In the first two sentences only one noun comes before it, in the third there are two. Which of its heads does that, and what happens when the head is turned off, is the subject of
 # [notebook 19](19_visualization.ipynb).
 #
 # ## Exercises
@@ -448,7 +449,7 @@ def train_step(model, optimizer, step, warmup=100):
 # from transformer.exercises.first_transformer import check_masks
 #
 # def masks(source, target):
-#     """Tokens (B, S) and (B, T) -> True where one may look, (B, 1, S) and (B, T, T)"""
+#     """Tokens (B, S), (B, T) -> True where one may look: (B, 1, 1, S), (B, 1, T, T)"""
 #     ...
 #
 # check_masks(masks)
@@ -459,9 +460,9 @@ def train_step(model, optimizer, step, warmup=100):
 # ```python
 # def masks(source, target):
 #     T = target.shape[1]
-#     of_source = (source != 0)[:, None, :]
+#     of_source = (source != 0)[:, None, None, :]
 #     triangle = torch.ones(T, T, dtype=torch.bool).tril()
-#     of_target = triangle & (target != 0)[:, None, :]
+#     of_target = triangle & (target != 0)[:, None, None, :]
 #     return of_source, of_target
 # ```
 #
@@ -476,6 +477,6 @@ def train_step(model, optimizer, step, warmup=100):
 #   [10](10_data.ipynb) and [12](12_optimizer.ipynb) to [15](15_decoding.ipynb) how it is trained and how it writes, [16](16_translation.ipynb) translates real
 #   sentences, and [19](19_visualization.ipynb) looks inside.
 # - **Everything.** All notebooks in their order, beginning with [01 Recurrence](01_recurrence.ipynb): what there was before, what attention costs
-#   ([09](09_complexity.ipynb)), every row of the paper's tables in small ([17](17_variations.ipynb), [18](18_parsing.ipynb)), and how it is made fast ([20](20_speed.ipynb)).
+#   ([09](09_complexity.ipynb)), every row of the paper's tables in small ([17](17_variations.ipynb), [18](18_parsing.ipynb)), how it is made fast ([20](20_speed.ipynb)), and what came after ([21](21_language.ipynb) to [25](25_imported.ipynb)).
 #
 # The README's table says how many minutes each of them takes.

@@ -23,7 +23,7 @@ def masks(source: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, tor
     B, T = target.shape
     allowed = [[[j <= i and bool(target[b, j]) for j in range(T)] for i in range(T)]
                for b in range(B)]
-    return source[:, None] > 0, torch.tensor(allowed)
+    return source[:, None, None] > 0, torch.tensor(allowed)[:, None]
 
 
 check_masks = Exercise(
