@@ -38,7 +38,8 @@ from torch import nn
 #   takes from them what it needs. This look is *attention*.
 # - The **decoder** writes the target, one token after the other. Each new token looks at the tokens written so far, and at what
 #   the encoder made of the source.
-#
+
+# %% [markdown]
 # Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
 # windows of a few neighbouring words ([02](02_convolution.ipynb)), and since 2014 they had attention besides. The paper left both out and kept attention. The next picture has the encoder on the left.
 
@@ -294,6 +295,8 @@ def write(model, source, longest):
 # A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
 # compared with the target without its first: after each token the model has to name the next. The loss is minus the natural logarithm of the probability that
 # the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
+
+# %% [markdown]
 # **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing**, and below no dropout. Padding (`ignore_index=0`) does not count.
 
 # %%
@@ -332,8 +335,9 @@ def train_step(model, optimizer, step, warmup=100):
 # %% tags=["active-ipynb"]
 # from transformer import plotting
 #
-# plotting.lines(range(1, 401), {"loss": losses, "guessing": [math.log(11)] * 400}, "step",
-#                "loss (nats a token)", "From guessing to knowing", log="y");
+# curves = {"loss": losses, "guessing": [math.log(11)] * 400}
+# plotting.lines(range(1, 401), curves, "step", "loss (nats a token)",
+#                "From guessing to knowing", log="y");
 
 # %% [markdown]
 # At first the model only repeats the begin mark, and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 70 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
