@@ -64,7 +64,7 @@ def corpora_claims():
     yield "a model of {:.1f} million reaches", tatoeba["parameters"] / 1e6
     yield "million reaches {:.1f}.", tatoeba["test.bleu"]
     card, = read_rows(ROOT / "data/models/tatoeba/card.json")
-    yield "One like it, at {:.1f}, comes with the package", card["test.bleu"]
+    yield "Another, at {:.1f}, comes with the package", card["test.bleu"]
 
 
 def families_claims():
