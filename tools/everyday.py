@@ -3,7 +3,7 @@ Tatoeba (CC BY 2.0 FR), in half precision.
 
 python tools/everyday.py [--runs runs] [--folder data/models/tatoeba]
 
-It takes about four hours of one CPU core; stopped, the same command goes on. The corpus is
+It takes some three hours of one CPU core; stopped, the same command goes on. The corpus is
 downloaded where TRANSFORMER_MIRROR names no folder that has it.
 """
 

@@ -571,7 +571,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # curves = {f"α = {alpha}": [greedily, *(rows[beam, alpha]["validation.bleu"]
 #                                      for beam in beams[1:])] for alpha in (0.0, 0.6)}
 # ax = plotting.lines(beams, curves, "beam", "validation BLEU",
-#                     "A second beginning gains most", "x", markers=True)
+#                     "Few beginnings gain most", "x", markers=True)
 # ax.set_xticks(beams, beams)
 # for beam in beams:
 #     row = rows[beam, 0.0]
@@ -579,9 +579,9 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 #           f"{row['validation.length']:.1%} of the reference's words")
 
 # %% [markdown]
-# Most is gained by the second beginning that is kept alive. Without a penalty still wider beams find likelier outputs, but these are shorter, and BLEU
-# falls again. With the paper's penalty it does not. Koehn and Knowles (2017) found in larger systems, too, that wide
-# beams can lower the score. So likelier is not better, and beam and $\alpha$ are chosen on validation data, as the paper did.
+# Most is gained by the first few beginnings that are kept alive. Wider beams go on finding likelier outputs, but these are shorter, and from a
+# beam of 8 on BLEU gains nothing from them, with a penalty or without. Koehn and Knowles (2017) found in larger systems that wide
+# beams can even lower the score. So likelier is not better, and beam and $\alpha$ are chosen on validation data, as the paper did.
 #
 # ## Averaging checkpoints
 #
