@@ -151,7 +151,6 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 #     "a gap of 4": Pattern(3, gaps=(4,)),
 #     "one global token": Pattern(3, global_tokens=(0,)),
 #     "two random blocks": Pattern(3, random_blocks=2),
-#     "a causal window": Pattern(3, causal=True),
 #     "all but gaps, causal": Pattern(3, (1,), (0, 20), random_blocks=1, causal=True),
 # }
 # ticks = [t if t % 10 == 0 else "" for t in range(36)]
