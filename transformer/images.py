@@ -11,7 +11,7 @@
 #
 # The paper's last section plans to carry the Transformer over to other inputs than text, images among them. Later the encoder read images as it reads sentences,
 # cut into squares (Dosovitskiy et al., 2021, who called it the Vision Transformer, ViT). At the end of this notebook you will have built it from the layers of [03](03_stacks.ipynb) and trained it
-# and a small convolutional network on handwritten digits. You will know what each loses when the pixels are shuffled, and how a language model of [21](21_language.ipynb) draws digits. Reading takes about 25 minutes, running it a minute or two.
+# and a small convolutional network on handwritten digits. You will know what each loses when the pixels are shuffled, and how a language model of [21](21_language.ipynb) draws digits. Reading takes about 25 minutes, running it about a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -501,7 +501,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #         assert (abs(mean) > 2 * error) == (family == "CNN")
 
 # %% [markdown]
-# The shuffle costs the CNN several points, and the ViT with patches of single pixels nothing beyond the noise of its runs, in which an effect of a point could hide. So a part of the CNN's lead comes from neighbours. Of the rest this experiment says little. The ViT here has single pixels, and the rate that was found for patches of 2 x 2. It reads fewer digits than the ViT above, and beside that one the shuffled CNN is hardly ahead.
+# The shuffle costs the CNN several points, and the ViT with patches of single pixels nothing beyond the noise of its runs, in which an effect of a point could hide. So a part of the CNN's lead comes from neighbours. Of the rest this experiment says little. The ViT here has single pixels, and the rate that was found for patches of 2 x 2. It reads fewer digits than the ViT above, and beside that one the shuffled CNN is about a point ahead.
 
 # %% [markdown]
 # ## What it sees
