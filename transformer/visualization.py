@@ -777,7 +777,7 @@ def shuffled(maps):
 # assert error < guess
 
 # %% [markdown]
-# *zieht* looks at "takes", and *aus*, the verb's other half at the end of the clause, at "before" more than at "off": the head is right about most words, not about all. Multi30k's figure is that of a larger model
+# *Aus* looks more at "before" than at "off". Multi30k's figure is that of a larger model
 # ([notebook 16](16_translation.ipynb)), of which `python -m transformer.experiments.attention` left a record, with the cost of silencing each head:
 
 # %% tags=["active-ipynb"]
