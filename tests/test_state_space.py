@@ -15,7 +15,7 @@ from transformer.data import Batch
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import characters
 from transformer.experiments import state_space as runs
-from transformer.language import LanguageConfig, LanguageModel
+from transformer.language import LanguageConfig, LanguageModel, generate_ahead
 from transformer.memory_tasks import FIRST, NOISE, UNASKED, copying, learn, recall, share_right
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.regularization import SmoothedLoss
@@ -225,6 +225,9 @@ def test_what_else_is_refused():
     with pytest.raises(ValueError, match="from left to right"):
         LanguageModel(LanguageConfig(**SIZES, prefix=True),
                       Parts(attention=SelectiveLayer)).start(tokens(1, 5))
+    with pytest.raises(ValueError, match="cannot forget .*: use `generate`"):
+        generate_ahead(LanguageModel(LanguageConfig(**SIZES), Parts(attention=SelectiveLayer)),
+                       [1, 5, 6], 4, lambda ids: [7])
     with pytest.raises(ValueError, match="from left to right"):
         Transformer(TransformerConfig(**SIZES), Parts(attention=FixedLayer)).encode(tokens(1, 5))
     with pytest.raises(ValueError, match="does not divide"):

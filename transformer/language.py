@@ -526,7 +526,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
     """What `generate` writes with temperature 0, and how many passes it took.
 
     guess(ids) -> ids that may follow. Raises ValueError where prompt and answer do not
-    fit into the model's positions.
+    fit into the model's positions, or its caches cannot forget a wrong guess.
     """
     model.eval()
     c = model.config

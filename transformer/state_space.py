@@ -306,6 +306,11 @@ class StateCache:
         if self.state is not None:
             self.state, self.recent = self.state[rows], self.recent[rows]
 
+    def shorten(self, length: int):
+        """Refused with a ValueError: what went into a state cannot be taken out of it."""
+        raise ValueError("a layer with a state cannot forget what it has read, so guesses "
+                         "cannot be taken back: use `generate`")
+
 
 # %%
 def short_convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
