@@ -43,7 +43,8 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
         device: cpu or cuda
         record: the file of results (data/runs/complexity.json where not given)
     """
-    known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES}
+    known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES,
+             "largest": largest}
     command = "python -m transformer.experiments.complexity"
     job = Job("complexity", partial(measure_all, largest, d), known, command)
     run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "complexity.json")
