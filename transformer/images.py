@@ -506,7 +506,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # %% [markdown]
 # ## What it sees
 #
-# The class token's attention says from which patches it takes, and how much. The rows of the picture are images, its columns the four heads of the first layer of the ViT trained above. The numbers are about ink, the mean grey level of a patch: that of the patches weighted by attention, over that of the whole image; 1 would be no preference. What the class token gives to itself is left out here, and printed by the side:
+# The class token's attention says from which patches it takes, and how much. The rows of the picture are images, its columns the four heads of the first layer of the ViT trained above. The numbers are about ink, the mean grey level of a patch: that of the patches weighted by attention, over that of the whole image; 1 would be no preference. What the class token gives to itself is left out here, and printed by the side. "To one patch" is the largest weight of a patch, on the mean over all test images; evenly spread it would be 6%:
 
 # %% tags=["active-ipynb"]
 # images = splits["test"][0]
@@ -523,9 +523,11 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #     to_ink = (weights[:, :, 0, 1:] * ink[:, None]).sum(dim=-1)
 #     share = to_ink / weights[:, :, 0, 1:].sum(dim=-1) / ink.mean(dim=1, keepdim=True)
 #     heads = ", ".join(f"{head:.2f}" for head in share.mean(dim=0).tolist())
-#     to_itself = ", ".join(f"{head:.0%}" for head in weights[:, :, 0, 0].mean(dim=0))
+#     own, others = weights[:, :, 0].split([1, 16], dim=-1)
+#     to_itself, to_one = (", ".join(f"{head:.0%}" for head in x.amax(-1).mean(0))
+#                          for x in (own, others))
 #     print(f"layer {int(name.split('.')[2]) + 1}: ink where it looks {heads}; "
-#           f"to itself {to_itself}")
+#           f"to itself {to_itself}; to one patch {to_one}")
 
 # %% [markdown]
 # In these four images most heads give much of their weight to one or two patches, some to the same patch in several images. It is not a search for ink: on average no head looks at patches with much more of it than the image has, and some prefer those with little. (From the second layer on, what stands at a patch has taken in other patches, so that the ink under it says less.) Weights alone do not say what a head is for; notebook [19](19_visualization.ipynb) tests such guesses by silencing heads.

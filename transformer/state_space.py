@@ -307,9 +307,9 @@ class StateCache:
             self.state, self.recent = self.state[rows], self.recent[rows]
 
     def shorten(self, length: int):
-        """Refused with a ValueError: what went into a state cannot be taken out of it."""
-        raise ValueError("a layer with a state cannot forget what it has read, so guesses "
-                         "cannot be taken back: use `generate`")
+        """Refused with a ValueError: what went into a state stays in it."""
+        raise ValueError("a layer with a state cannot forget what it has read, so "
+                         "guesses cannot be taken back: use `generate`")
 
 
 # %%

@@ -1,4 +1,4 @@
-"""Characters of scientific articles, for notebook 21: a Transformer and an LSTM of equal size:
+"""Characters of scientific articles, for notebook 21: a Transformer and an LSTM of equal size,
 beside what counts and what compresses.
 
     python -m transformer.experiments.characters --folder runs/characters
@@ -37,8 +37,7 @@ MODEL = LanguageConfig(MARKS + BYTES, d_model=128, d_ff=512, N=4, h=4, P_drop=0.
 UNITS = 224  # of each of the LSTM's two layers
 WARMUP = 100
 TRAINING = TrainingConfig(batch_tokens=8 * (WINDOW + 1), warmup=WARMUP, clip=1.0, falling=True,
-                          epsilon_ls=0.0,
-                          keep=1, save_minutes=2.0, precision="medium")
+                          epsilon_ls=0.0, keep=1, save_minutes=2.0, precision="medium")
 
 
 # The text

@@ -22,6 +22,7 @@ from transformer.files import data_folder
 from transformer.measuring import measure
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
+COMMAND = "python -m transformer.experiments.complexity"
 
 
 def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
@@ -45,8 +46,7 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
     """
     known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES,
              "largest": largest}
-    command = "python -m transformer.experiments.complexity"
-    job = Job("complexity", partial(measure_all, largest, d), known, command)
+    job = Job("complexity", partial(measure_all, largest, d), known, COMMAND)
     run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "complexity.json")
 
 

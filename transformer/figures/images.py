@@ -1,6 +1,6 @@
 """Small images side by side, what a model attends to in them, and accuracy by training images."""
 
-from transformer.plotting import COLOURS, STYLES, add_colour_bar, lines, new_axes
+from transformer.plotting import COLOURS, add_colour_bar, lines, new_axes
 
 GREY = dict(cmap="gray_r", vmin=0, vmax=16)
 
@@ -50,8 +50,10 @@ def accuracies(sizes, found, title):
     """{family: (means, deviations), one of each size} in percent, as curves with bars."""
     curves = {family: means for family, (means, _) in found.items()}
     ax = lines(sizes, curves, "training images", "test accuracy, %", title, log="x", markers=True)
-    for i, (means, deviations) in enumerate(found.values()):
-        ax.errorbar(sizes, means, deviations, color=COLOURS[i], capsize=3,
-                    linestyle=STYLES[i % len(STYLES)])
+    for i, (line, (means, deviations)) in enumerate(zip(ax.lines[:], found.values())):
+        place = i - (len(found) - 1) / 2  # side by side, so that no bar lies on another
+        beside = [size * 1.04**place for size in sizes]
+        line.set_xdata(beside)
+        ax.errorbar(beside, means, deviations, color=COLOURS[i], capsize=3, linestyle="none")
     ax.set_xticks(list(sizes), [f"{size:,}" for size in sizes])
     return ax
