@@ -588,9 +588,14 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #     print(f"{name:11} {passes[name]} passes, {seconds[name]:.1f} seconds")
 # print("the answers are the same" if same else "the answers differ")
 # assert same and passes["guessed"] < 0.9 * passes["one by one"]
+# for row in read_rows("characters"):
+#     if "passes" in row:
+#         print(f"{row['row']}: {row['passes']:,} bytes, {row['passes.guessed']:,} "
+#               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# A table of four tokens cannot know what was asked, only how words and phrases go on. So few passes are saved, and guesses and longer passes cost time, too. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they
+# A table of four tokens cannot know what was asked, only how words and phrases go on. So few passes are saved, and guesses and longer passes cost time, too. The next bytes of a word are easier to guess. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes
+# ahead. (Such texts often repeat themselves, which is easy to guess, too. How much of the gain that makes was not measured.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they
 # keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
