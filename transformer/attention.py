@@ -11,7 +11,7 @@
 #
 # Attention is the only way in which the words of a Transformer exchange information (Section 3.2). This notebook starts
 # from a plain average and ends with several heads and masks. On the way it trains small heads to see what each part is
-# for, and it looks into a trained model to see which word "its" refers to. Reading takes about 40 minutes, running under one.
+# for, and it looks into a trained model to see which word "its" refers to. Reading takes about 30 minutes, running under one.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -64,8 +64,7 @@ from transformer.checks import check_heads, check_mask
 #                   labels=("takes from", "word"));
 
 # %% [markdown]
-# Now each word has weights of its own, but the wrong ones: every word takes most from itself, or from a word that is like it. "His" is not like Tom. And
-# no vectors would let "his" score Tom higher than Tom scores "his", because $x_i \cdot x_j = x_j \cdot x_i$.
+# Now each word has weights of its own, but the wrong ones: every word takes most from itself, or from a word that is like it. "His" is not like Tom. And "his" needs Tom, while Tom does not need "his"; but no vectors would let "his" score Tom higher than Tom scores "his", because $x_i \cdot x_j = x_j \cdot x_i$.
 
 # %% [markdown] tags=["question-01"]
 # ## Queries, keys and values
@@ -95,12 +94,12 @@ from transformer.checks import check_heads, check_mask
 # $e^6 / (e^6 + e^2 + e^0) = 0.98$, the others' $0.018$ and $0.002$, and the answer
 # $0.98 \cdot 100 + 0.018 \cdot 40 \approx 98.7$. Weights change smoothly with the numbers, so
 # a gradient can improve labels and interests.
-#
+
+# %% [markdown]
 # ## One sentence with every number
 #
 # In a Transformer three learned matrices make query, key and value from a word's vector:
-# $Q = xW_Q$, $K = xW_K$, $V = xW_V$. Here they are chosen by hand: beings ask for actions, actions and words in want of an owner ask for beings,
-# and keys say what a word is. The two numbers of a value mean nothing in particular. Scores are divided by $\sqrt 2$ because a key has 2 numbers; why, we measure below.
+# $Q = xW_Q$, $K = xW_K$, $V = xW_V$. Here they are chosen by hand. A being asks for an action. An action asks for a being, and so does, twice as loudly, a word in want of an owner. The key says what a word is. The two numbers of a value mean nothing in particular. Scores are divided by $\sqrt 2$ because a key has 2 numbers; what for, we measure below.
 
 # %% tags=["active-ipynb"]
 # #                      being     action   wants an owner
@@ -127,11 +126,11 @@ from transformer.checks import check_heads, check_mask
 # Follow "his". Its vector is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
 # dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $286$, $1$, $1$ and $16.9$, add up to $305$,
 # which makes the weights $0.94$, $0.00$, $0.00$ and $0.06$. The output is
-# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
+# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$, unrounded $(1.94, 5.79)$. "His" looks at Tom, and Tom looks at "feeds".
 #
 # ## The parts, one by one
 #
-# Figure 2 of the paper shows what we just did (left), and what comes later in this notebook (right), from below:
+# Figure 2 of the paper shows what we just did (left; the mask comes later), and what several heads do (right), from below:
 
 # %% tags=["active-ipynb"]
 # diagrams.attention_and_heads()
@@ -139,7 +138,7 @@ from transformer.checks import check_heads, check_mask
 # %% [markdown]
 # **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
-# $\sqrt{d_k}$, where $d_k$ is the width of a key; why, we measure below. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
+# $\sqrt{d_k}$, where $d_k$ is the width of a key. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
 # $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product: the scores are the
 # same, and in 16-bit numbers (fp16), which end at 65,504, a product of large vectors does not overflow first.
 
@@ -156,7 +155,7 @@ def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
 
 # %% [markdown]
 # **Weights.** Padding and words not yet written must get no weight. A **mask** says who may be looked at (True). The paper
-# writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden, softmax would then divide 0 by 0, and one NaN spreads through the whole model.
+# writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden (as in a sentence that is all padding), softmax would then divide 0 by 0, and one NaN spreads through the whole model.
 # **We write the lowest finite number instead, and set forbidden weights to zero afterwards.** Such a row gives zeros, forwards and backwards.
 
 # %%
@@ -260,15 +259,14 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# In the first two panels each vector is query and key at once, so it fits itself best; without the scale it gets nearly all weight. The additive score starts almost even, because torch's first weights are small.
+# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score has a matrix for each, and starts almost even because torch's first weights are small.
 # In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
-#
+
+# %% [markdown]
 # ## A task to learn
 #
-# The input is four pairs of a name (a vector) and a random number, in random order, and one of the names is
-# asked for. The answer is the number beside it. The head that learns this has a $W_Q$ and a $W_K$; the numbers are its values. Its
-# error is the mean square of answer minus number; always answering 0 has an error of 1. Each network is
-# trained from three or five starts, and every task is new.
+# The input is four pairs of a name and a random number (mean 0, variance 1), in random order, and one of the names is asked for. The answer is the number beside it. Names are random vectors from a stock of 32. The head that learns this has a $W_Q$ and a $W_K$; the numbers are its values. Its
+# error is the mean square of answer minus number; always answering 0 has an error of 1. Each network is trained from three or five starts, and every task draws names and numbers anew. Some are tested with 16 pairs, too, and with names that they were never trained on.
 
 # %% tags=["active-ipynb"]
 # class LookUp(nn.Module):
@@ -351,8 +349,8 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 # %% [markdown]
 # The "±" is the standard deviation over the starts. Three things come apart.
-# - *Weights that depend on the content*: without them the error stays near $0.75$.
-# - *The same rule for every place*: the network on the whole input can learn the task, but with more weights and more tasks it still has a larger error, and it has no place for a fifth pair.
+# - *Weights that depend on the content*: a sum with fixed weights stays near $0.75$.
+# - *The same rule for every place*: the network on the whole input learns most of the task, but with more weights and more tasks it still has a larger error, and it has no place for a fifth pair.
 # - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. It is nearly as good with the names and the length of its training, and much worse beyond them.
 #
 # Attention is a look-up in a table that the input brings along.
@@ -375,16 +373,19 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     gradients = torch.autograd.grad((weights @ v).sum(), (logits, q))
 #     at_scores, at_q = (g.norm(dim=-1).flatten().sort().values for g in gradients)
 #     dead = (weights.amax(dim=-1) > 0.999).double().mean()
-#     return {"scores, lowest 10%": at_scores[100], "scores, median": at_scores[500],
+#     return {"scores, 10th percentile": at_scores[100],
+#             "scores, median": at_scores[500],
 #             "dead": dead, "variance": logits.var(),
-#             "q, median": at_q[500], "q, highest 10%": at_q[900]}
+#             "q, median": at_q[500], "q, 90th percentile": at_q[900]}
 #
 # sizes = [4, 16, 64, 256, 1024]
 # plain, scaled = ([rows(score, d) for d in sizes]
 #                  for score in (dot_product, scaled_dot_product))
-# panels = {"gradient at the scores: it fades": ["scores, lowest 10%", "scores, median"],
-#           "dead rows: more and more": ["dead"],
-#           "gradient at q: it spreads": ["q, median", "q, highest 10%"]}
+
+# %% tags=["active-ipynb"]
+# panels = {"gradient at the scores": ["scores, 10th percentile", "scores, median"],
+#           "dead rows": ["dead"],
+#           "gradient at q": ["q, median", "q, 90th percentile"]}
 # for ax, (title, kinds) in zip(plotting.new_axes(3.9, 3.4, columns=3), panels.items()):
 #     curves = {f"{kind.split(', ')[-1]}, {name}": [row[kind] for row in some]
 #               for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
@@ -392,16 +393,16 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     log = "x" if "dead" in title else "xy"
 #     ylabel = "share of rows" if "dead" in title else "norm"
 #     plotting.lines(sizes, curves, "d_k", ylabel, title, log, ax, markers=True)
-# assert plain[2]["scores, lowest 10%"] < 0.05 * scaled[2]["scores, lowest 10%"]
+#     ax.set_xticks(sizes, sizes)
+# assert plain[2]["scores, 10th percentile"] < 0.05 * scaled[2]["scores, 10th percentile"]
 # assert plain[3]["dead"] > 0.2 and scaled[3]["dead"] == 0
-# assert plain[3]["q, highest 10%"] > 5 * scaled[3]["q, highest 10%"]
+# assert plain[3]["q, 90th percentile"] > 5 * scaled[3]["q, 90th percentile"]
 # for name, row in (("q·k", plain[3]), ("q·k / √d_k", scaled[3])):
 #     print(f"d_k = 256, {name}: scores of variance {row['variance']:.1f}, "
 #           f"{row['dead']:.0%} of rows dead")
 
 # %% [markdown]
-# Without the scale, the lowest tenth of the gradients at the scores goes first, and at $d_k = 256$ about a third of all rows is dead. At $q$ the highest tenth is *larger* than with the
-# scale, because the keys are not divided either: a few rows get much and many get nothing, and a mean would hide both.
+# Without the scale, the smallest gradients at the scores go first, and at $d_k = 256$ 30% of all rows are dead. At $q$ the largest gradients are *larger* than with the scale. The gradient at $q$ is a sum of keys, and the scale divides that sum, too. So without it a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing; a mean would hide both.
 #
 # Does it hurt learning? The look-up is trained at three widths with four scores, each at two learning rates, of which the better is shown. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
@@ -438,7 +439,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 # %% [markdown]
 # The plain product gets worse as keys get wider; at $d_k = 16$ it is better than the scaled one, if anything. A smaller start mends it without any division, so on this task the division buys nothing that a start with small scores does not buy as well. Whether it does more in
-# long trainings of deep models, we do not know. The additive score copes with wide keys too, but for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
+# long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -472,11 +473,10 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #         assert errors[1][4] < 0.05
 #     else:
 #         assert errors[1][0] > 0.1
-# print("only softmax finds the number, and keeps to it among 16 pairs")
+# print("softmax has the smallest error, and alone keeps it small among 16 pairs")
 
 # %% [markdown]
-# Softmax has two properties, and each of the others lacks one or both: a score some units above the rest gets nearly all weight, even among many pairs, and no weight is exactly 0, so every score has a gradient.
-# Which of them decides here, these runs do not tell.
+# Plain scores can be negative, so that their sum comes near 0 and shares explode: hence the 8,400. Softmax has two more properties, and each of the others lacks one or both: a score some units above the rest gets nearly all weight, even among many pairs, and no weight is exactly 0, so every score has a gradient, however small. Which of them decides here, these runs do not tell.
 
 # %% [markdown] tags=["question-06"]
 # ## If the token vectors themselves were Q, K and V, would anything be learned?
@@ -484,7 +484,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # Something could: the vectors themselves. Is that enough? Six kinds of token
 # stand in random order, each with a random number beside it, and each has to fetch the number of another kind: partners (0 and 1,
 # 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). Three
-# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$.
+# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$. (The values are the numbers themselves. $W_V$ lets a word give away something else than what it is found by.)
 
 # %% tags=["active-ipynb"]
 # class Fetch(nn.Module):
@@ -520,11 +520,11 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 # %% [markdown]
 # Vectors alone fail even at partners: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring
-# stays out of reach, because scores are symmetric: round the circle each link would have to score higher than the one before. $W_Q$ and $W_K$ lift both limits.
+# stays out of reach, because scores are symmetric: round the circle each link would have to score higher than the one before, and so, in the end, higher than itself. $W_Q$ and $W_K$ lift both limits.
 #
 # ## Masks
 #
-# Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
+# Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. (Padding itself may look; nobody uses what its rows give.) In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
 # and including $t$ (Section 3.2.3). Such a mask is called *causal*.
 
 # %%
@@ -550,8 +550,9 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # print("allowed for the first sentence:", both[0, 0].sum(dim=1).tolist())
 
 # %% [markdown]
-# Yellow is allowed. One convention holds everywhere in this package: **True = may attend**. In `torch.nn.MultiheadAttention` True means the opposite.
-#
+# Yellow is allowed, for the first sentence. One convention holds everywhere in this package: **True = may attend**. In `torch.nn.MultiheadAttention` True means the opposite.
+
+# %% [markdown]
 # ## Several heads
 #
 # The paper runs $h = 8$ attentions side by side (Section 3.2.2), each with matrices of its own to a smaller width, and joins the results:
@@ -559,7 +560,7 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # $$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O, \qquad
 # \mathrm{head}_i = \mathrm{Attention}(QW_i^Q, KW_i^K, VW_i^V)$$
 #
-# With $d_k = d_v = d_{model} / h = 64$ this costs about as much as one wide head. The matrices of all heads are stored
+# As in the paper, $Q$, $K$ and $V$ stand here for the vectors *before* the matrices: $QW_i^Q$ is what we called $Q$ above. $W^O$ mixes what the heads have found. With $d_k = d_v = d_{model} / h = 64$ this costs about as much as one wide head. The matrices of all heads are stored
 # side by side, and the product is cut into heads. The picture follows the queries; keys and values are cut the same way.
 
 # %% tags=["active-ipynb"]
@@ -582,12 +583,7 @@ def share_heads(x: Tensor, h: int) -> Tensor:
 
 
 # %% [markdown]
-# `Projections` holds the four matrices. The paper has no `rotate` (turns queries and keys by position, [07](07_positions.ipynb)) and no `h_kv` (several heads of queries share one head of
-# keys and values, Ainslie et al., 2023). `MultiHeadAttention` attends: `attend` may be any function with the results of ours, `cache` any object with `update(k, v)` that hands back the keys and values so far
-# ([15](15_decoding.ipynb) defines one). `record_attention` collects weights inside a `with` block.
-#
-# The three uses of Section 3.2.3 are three ways of calling it, with one output for each *query*. Two checks follow the code: a change of the last word changes no earlier output
-# behind the causal mask, and torch's module gives the same.
+# `Projections` holds the four matrices, and `MultiHeadAttention` multiplies, splits, attends, joins and multiplies by $W^O$. At first reading take the defaults; the switches are for later notebooks. The paper has no `rotate` (turns queries and keys by position, counted from `start`; [07](07_positions.ipynb)) and no `h_kv` (several heads of queries share one head of keys and values, by `share_heads`; Ainslie et al., 2023). `attend` may be any function that, like ours, returns an output and weights. `cache` keeps the keys and values of earlier words ([15](15_decoding.ipynb)). `record_attention` collects weights inside a `with` block.
 
 # %%
 class Projections(nn.Module):
@@ -660,7 +656,8 @@ class MultiHeadAttention(Projections):
 def recording(attend: Callable, kept: list) -> Callable:
     """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
 
-    A faster form that hands out none has those of `scaled_dot_product_attention`.
+    Where attend returns None in their place, as faster forms do, they are computed with
+    `scaled_dot_product_attention`.
     """
     def attend_and_keep(q, k, v, mask=None):
         output, weights = attend(q, k, v, mask)
@@ -689,6 +686,10 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
     finally:
         for name, module in heads.items():
             module.attend = before[name]
+
+# %% [markdown]
+# Section 3.2.3 has three uses: encoder to itself, decoder to itself, decoder to encoder. They are three ways of calling it, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
+# behind the causal mask, and torch's module gives the same.
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=32, h=4)
@@ -787,7 +788,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # print("its looks at:", found)
 
 # %% [markdown]
-# In both sentences the row of "its" has most of its weight on the owner, although it stands in different places and another noun stands between. (How often that is so, notebook 19 counts.)
+# In both sentences the row of "its" has most of its weight on the owner, although another noun stands between. But the owner is also the first noun, so these two pictures cannot tell a head that finds owners from one that finds first nouns. Notebook 19 counts, beside such guesses.
 #
 # ## Exercises
 #

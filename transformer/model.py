@@ -12,7 +12,7 @@
 # The notebooks before this one built the parts: attention, position-wise networks, embeddings, positions, and the stacks
 # that hold them. This one joins them into the Transformer of Figure 1. At the end you will have the whole model, know
 # what it must never do and how to check that, know where its parameters sit (we count 63 million, the paper 65), and have seen a very small one
-# learn to say numbers backwards. Reading takes about 25 minutes, running it half a minute.
+# learn to say numbers backwards. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -28,7 +28,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.checks import check_ids, check_sides
 from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
@@ -71,7 +71,7 @@ from transformer.state import EncoderDecoder, State, caches_of
 # Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
 # [04](04_attention.ipynb), green [05](05_feed_forward.ipynb), and the grey frames are the layers of
 # [03](03_stacks.ipynb), repeated N times. Each path around a box is a residual connection. The three blue boxes are one
-# matrix. Only one arrow leads from the left half to the right one; every decoder layer uses it.
+# matrix. Only one arrow leads from the left half to the right one; every decoder layer uses it. The paper's last box, softmax, is left to the loss and to the search, which take logits. Dropout, on embeddings and on the output of each sub-layer, is not drawn.
 
 # %% [markdown]
 # ## Configuration
@@ -92,7 +92,7 @@ Positions = Literal["sinusoidal", "learned", "rotary"]
 
 
 # %% [markdown]
-# The command line is made from the following class, so each comment is also what `transformer train --help` prints.
+# The command line is made from the following class, so each comment (but for the three ids) is also what `transformer train --help` prints.
 
 # %%
 @dataclass(frozen=True)
@@ -195,11 +195,9 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 # %% [markdown]
 # ## First values
 #
-# **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn evenly from
-# $-\sqrt{6/(m + n)}$ to $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
+# **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
 # $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
-# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. ([Notebook 14](14_training.ipynb) measures what this factor
-# does to a small model.) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
+# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without this factor a small model used its source less after 600 updates; see [notebook 14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
 
 # %%
 def initialize(model: nn.Module):
@@ -223,11 +221,10 @@ def initialize(model: nn.Module):
 # The class below is the picture above. Begin with `forward`: `encode` makes the memory, `states` runs the decoder over
 # it, and `output` makes logits of the decoder's vectors. The target is given as a whole, and all next tokens are predicted
 # in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
-# $t + 1$. So the target that goes in begins with a start mark: the paper calls it *shifted right*.
+# $t + 1$. No row would score the first token, so the target that goes in begins with a start mark: the paper calls it *shifted right*.
 #
 # The class extends `EncoderDecoder`, as the models of 01 and 02 do. From it come `mask` (True where a source token is real), the
-# `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). `start` and `caches` serve that
-# and can be passed over until then. `check_ids` and `check_sides` refuse what is no batch of pairs.
+# `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse what is no batch of pairs.
 
 # %%
 class Transformer(EncoderDecoder):
@@ -270,7 +267,7 @@ class Transformer(EncoderDecoder):
 
     def encode(self, source: Tensor) -> Tensor:
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        mask = padding_mask(check_ids(source), self.config.pad_id)
+        mask = self.mask(check_ids(source))
         return self.encoder(self.embed(self.embedding, source), mask)
 
     def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
@@ -299,8 +296,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # The decoder needs no mask for padding at the end of its own sentence: real tokens stand before it, and never look ahead.
 #
-# Here is a first run, with random tokens and random weights. When scores are random with variance 1, each power $e^z$ is $e^{1/2}$ on average, so the
-# denominator of softmax is about $V e^{1/2}$ and the expected loss about $\log V + \tfrac12$:
+# Here is a first run, with random tokens and random weights. At first the scores are nearly normal, with mean 0 and variance 1 (why, follows). Then each power $e^z$ is $e^{1/2}$ on average, and the denominator of softmax about $V e^{1/2}$. The loss is the denominator's logarithm minus the score of the right token, which is 0 on average: about $\log V + \tfrac12$.
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
@@ -335,8 +331,7 @@ class Transformer(EncoderDecoder):
 # assert (difference[20:] > 0).all()
 
 # %% [markdown]
-# **Padding must not change anything.** With nine tokens of padding after the source, and nine after the target, the
-# logits stay the same:
+# **Padding must not change anything.** With nine tokens of padding after the source, and nine after the target, the logits stay the same, up to rounding (tensors of another shape may be summed in another order):
 
 # %% tags=["active-ipynb"]
 # padded = [F.pad(tokens, (0, 9), value=config.pad_id) for tokens in (source, target)]
@@ -379,9 +374,9 @@ class Transformer(EncoderDecoder):
 #
 # ## Counting parameters
 #
-# Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers, each
+# Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers and no biases (its heads share them, so $h$ does not matter), each
 # position-wise network has $2 d\, d_{ff} + d_{ff} + d$ numbers, and each LayerNorm $2d$. An encoder layer has one
-# attention and two norms, a decoder layer two attentions and three norms. The embedding has $V d$ numbers, once. On torch's
+# attention and two norms, a decoder layer two attentions and three norms. The embedding has $V d$ numbers, once: the output uses them, too. The sinusoids are not learned. On torch's
 # `meta` device a model has shapes and no numbers, so that even big is built in a moment.
 
 # %% tags=["active-ipynb"]
@@ -406,7 +401,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # The paper reports 65 and 213 million (Table 3) and does not say how it counted. The vocabulary has "about 37,000" types, but as
 # the last lines show, no single size gives both numbers: base would need more types, big fewer. Biases in the attention would add
-# under 0.1 million. So part of the difference stays unexplained; for these two it is below 4%.
+# under 0.1 million. So part of the difference stays unexplained: 3% for base, 0.6% for big. (The range of types is what rounds to the paper's millions.)
 #
 # Where the numbers sit:
 
@@ -415,8 +410,8 @@ class Transformer(EncoderDecoder):
 #     c = TransformerConfig.preset(name, vocab_size=37000)
 #     parts = {
 #         "embedding": c.vocab_size * c.d_model,
-#         "attention": 12 * c.N * c.d_model**2,
-#         "norms": 10 * c.N * c.d_model,
+#         "attention": 12 * c.N * c.d_model**2,  # three times four matrices
+#         "norms": 10 * c.N * c.d_model,  # five times two vectors
 #     }
 #     total = by_formula(c.vocab_size, c.d_model, c.d_ff, c.N)
 #     parts["feed-forward"] = total - sum(parts.values())
@@ -442,7 +437,10 @@ class Transformer(EncoderDecoder):
 # words = ["<pad>", "<s>", "</s>", *digits]
 #
 # def examples(n):
-#     """n random numbers of 2 to 5 digits, and the same backwards from <s> to </s>."""
+#     """n random numbers of 2 to 5 digits, and the same backwards from <s> to </s>.
+#
+#     0 is padding, 1 and 2 are <s> and </s>. These sources have no end mark.
+#     """
 #     lengths = torch.randint(2, 6, (n,)).tolist()
 #     numbers = [torch.randint(3, 13, (length,)) for length in lengths]
 #     backwards = [F.pad(number.flip(0), (1, 0), value=1) for number in numbers]
@@ -468,15 +466,19 @@ class Transformer(EncoderDecoder):
 #
 # model = Transformer(config)
 # optimizer = torch.optim.Adam(model.parameters())
-# losses = []
+# losses, seen = [], set()
 # for step in range(400):
-#     loss = loss_of(model, *examples(64))
+#     batch = examples(64)
+#     seen.update(tuple(row[row > 0].tolist()) for row in batch[0])
+#     loss = loss_of(model, *batch)
 #     optimizer.param_groups[0]["lr"] = 0.004 * (1 - step / 400)
 #     optimizer.zero_grad()
 #     loss.backward()
 #     optimizer.step()
 #     losses.append(loss.item())
-# title = "the loss falls from guessing to nearly nothing"
+# print(f"loss {losses[0]:.2f} at first, {losses[-1]:.4f} at the end; "
+#       f"guessing {math.log(13):.2f}")
+# title = "the loss starts above guessing and falls to nearly nothing"
 # plotting.lines(
 #     range(400), {"loss": losses}, "step", "loss per token (nats)", title, log="y");
 
@@ -486,20 +488,22 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # source, target = examples(300)
-# firsts = {}
+# read, firsts = target[:, :-1], {}
 # for name, tied in (("one matrix", True), ("three matrices", False)):
-#     one = replace(config, tie_embeddings=tied)
-#     firsts[name] = torch.stack([
-#         loss_of(Transformer(one), source, target).detach() for _ in range(20)])
+#     models = [Transformer(replace(config, tie_embeddings=tied)) for _ in range(20)]
+#     with torch.no_grad():
+#         firsts[name] = torch.stack([loss_of(one, source, target) for one in models])
+#         logits = torch.stack([one(source, read) for one in models])
+#     share = logits.softmax(dim=-1)[:, F.one_hot(read, 13).bool()].mean()
 #     print(f"{name}: loss {firsts[name].mean():.2f} on average at the start, "
-#           f"{firsts[name].min():.2f} to {firsts[name].max():.2f}")
+#           f"{firsts[name].min():.2f} to {firsts[name].max():.2f}; "
+#           f"the token just read gets {share:.0%}")
 # assert firsts["one matrix"].mean() > firsts["three matrices"].mean() + 0.8
 
 # %% [markdown]
-# They do. Beside 1,000 other types, as above, one high score adds little to the denominator of softmax; beside 12 others it is most of it.
+# Three matrices do start near 3.1. With one matrix the token just read gets most of the probability. Beside 1,000 other types, as above, one high score adds little to the denominator of softmax.
 #
-# To make the model write, we give it a source and the start mark, take the most probable next token, append this token to
-# the target, and repeat. This is greedy decoding.
+# To make the model write, we give it a source and the start mark, take the most probable next token, append this token to the target, and repeat. This is greedy decoding. We always write six tokens, and ignore what comes after the end mark.
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -516,14 +520,17 @@ class Transformer(EncoderDecoder):
 # lengths = (target != 0).sum(dim=1).tolist()
 # right = [t[:n] == a[:n] for t, a, n in zip(target.tolist(), written, lengths)]
 # print(f"{sum(right)} of {len(right)} random numbers come out exactly backwards")
+# sources = [tuple(row[row > 0].tolist()) for row in source]
+# of_new = [r for r, digits in zip(right, sources) if digits not in seen]
+# print(f"{sum(of_new)} of {len(of_new)} that training did not show")
+# assert sum(of_new) > 0.8 * len(of_new)
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# After a few seconds of training the model says numbers backwards, and it does not do so by heart: in training it has seen at most
-# 25,600 of the 111,100 such numbers, so most of the numbers with four or five digits were new to it.
+# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, and those that training did not show, nearly all with four or five digits, come out backwards, too.
 
 # %% [markdown] tags=["question-18"]
-# ## What type has the decoder's output, and how does it become a word?
+# ## What is the decoder's output, and how does it become a word?
 #
 # The decoder stack returns vectors, one for each target token: $(B, T, d_{model})$. Multiplying by the embedding matrix
 # compares each vector with every type's embedding, which gives scores, $(B, T, V)$. Softmax turns the scores into
@@ -544,7 +551,8 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # rows = [f"after {words[i]}" for i in target[0]]
-# attention = record["decoder.layers.0.cross_attention"][0][0].mean(dim=0)
+# attention = record["decoder.layers.0.cross_attention"][0]  # of the first call
+# attention = attention[0].mean(dim=0)  # of the first sentence, the mean of the heads
 # left, right = plotting.new_axes(4.8, 3, columns=2)
 # title = "the next word is nearly certain"
 # labels = ("next word", "", "probability")

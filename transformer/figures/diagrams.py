@@ -133,8 +133,8 @@ ATTENTION = {
 }
 SEVERAL = {
     "q": (2.3, 0, "queries", None), "k": (3.1, 0, "keys", None), "v": (3.9, 0, "values", None),
-    "W_Q": (2.3, 1.4, "h times W_Q", 0), "W_K": (3.1, 1.4, "h times W_K", 0),
-    "W_V": (3.9, 1.4, "h times W_V", 0),
+    "W_Q": (2.3, 1.4, "h matrices W_Q", 0), "W_K": (3.1, 1.4, "h matrices W_K", 0),
+    "W_V": (3.9, 1.4, "h matrices W_V", 0),
     "heads": (3.1, 3.2, "attention (left), h times side by side", 1),
     "joined": (3.1, 4.4, "the h outputs in one row", None),
     "W_O": (3.1, 5.4, "times W_O", 0), "end": (3.1, 6.3, "one output for each query", None),
