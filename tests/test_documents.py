@@ -8,6 +8,7 @@ import textwrap
 import tomllib
 from urllib.parse import unquote
 
+import nbformat
 import pairs
 import pytest
 import reading
@@ -140,6 +141,13 @@ def test_readme_is_short_and_its_minutes_are_right():
     wrong = {name: cells for name, cells in now.items()
              for old, new in zip(cells, then[name]) if abs(int(old or 0) - int(new or 0)) > 5}
     assert not wrong, "python tools/reading.py"
+
+
+def test_notebooks_say_how_long_they_take():
+    for path in pairs.notebooks():
+        first = nbformat.read(path, as_version=4).cells[0].source
+        said = re.search(r"eading\s+takes\s+(about\s+(\d+)\s+minutes|half\s+an\s+hour)", first)
+        assert said and abs(int(said[2] or 30) - reading.minutes(path)) <= 5, path.stem
 
 
 # Links

@@ -12,7 +12,7 @@
 # A translation model learns from pairs of sentences, and it reads numbers. This notebook covers what lies between the two,
 # Section 5.1 of the paper: what corpora look like, how byte-pair encoding cuts their text into tokens, and how sentences
 # are put together into batches. At the end you will have a tokenizer that reads any text, and batches in which hardly a
-# place is wasted. Reading takes about 25 minutes, running it under half a minute.
+# place is wasted. Reading takes about 30 minutes, running it under half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys

@@ -13,7 +13,7 @@
 # linear. The second sub-layer of each layer is not linear: it is a small network with one hidden layer, applied to every
 # position by itself (Section 3.3). The network is four lines of code, and two thirds of an encoder layer's parameters.
 # At the end you will have it, know what "position-wise" means, and have seen which words the hidden units of a trained
-# model answer to, and what is lost without them. Reading takes about 20 minutes, running it twenty seconds.
+# model answer to, and what is lost without them. Reading takes about 15 minutes, running it twenty seconds.
 
 # %% tags=["active-ipynb"]
 # import sys

@@ -11,7 +11,7 @@
 #
 # The paper's last section plans to carry the Transformer over to other inputs than text, images among them. Later the encoder read images as it reads sentences,
 # cut into squares (Dosovitskiy et al., 2021, who called it the Vision Transformer, ViT). At the end of this notebook you will have built it from the layers of [03](03_stacks.ipynb) and trained it
-# and a small convolutional network on handwritten digits. You will know what each loses when the pixels are shuffled, and how a language model of [21](21_language.ipynb) draws digits. Reading takes about 25 minutes, running it about a minute.
+# and a small convolutional network on handwritten digits. You will know what each loses when the pixels are shuffled, and how a language model of [21](21_language.ipynb) draws digits. Reading takes about 30 minutes, running it about a minute.
 
 # %% tags=["active-ipynb"]
 # import sys

@@ -12,7 +12,7 @@
 # The paper's model reads one sequence and writes another. One year later its two halves were used alone: the decoder as GPT, which goes on with a
 # text, and the encoder as BERT, which fills the gaps of a text. This notebook builds both from the layers of [03](03_stacks.ipynb), draws words from the first, and has it answer as a small chat bot. At
 # the end you will know how prompt and answer become one sequence, which tokens count in the loss, what a temperature does, and what a cache saves. Reading takes about
-# 30 minutes, running it half a minute.
+# 35 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys

@@ -11,7 +11,7 @@
 #
 # The paper begins with what it replaces (Section 1): networks that read a sentence word by word and carry along what they
 # have read. At the end of this notebook you will have built one that turns one sequence into another, first through a single vector, then with attention,
-# and will have seen why attention was invented. Reading takes about 30 minutes, running half a minute.
+# and will have seen why attention was invented. Reading takes about 25 minutes, running half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys

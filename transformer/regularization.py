@@ -12,7 +12,7 @@
 # A large model can learn its training sentences by heart. Section 5.4 of the paper names two measures against that: *dropout*
 # disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
 # exactly they act, what tensor2tensor and torch do differently, what smoothing does to a model's probabilities, and what can be said, and
-# what not, on the paper's finding that it makes perplexity worse and BLEU better. Reading takes about 20 minutes, running it some ten seconds.
+# what not, on the paper's finding that it makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
 
 # %% tags=["active-ipynb"]
 # import sys

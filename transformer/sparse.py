@@ -10,7 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/22_sparse.ipynb)
 #
 # The paper's last section plans an attention that looks at neighbours only, so that inputs may be much longer. [Notebook 09](09_complexity.ipynb) has its first form. Later readers added what neighbours alone cannot do: gaps, a
-# few tokens that see everything (Longformer, Beltagy et al., 2020), and blocks drawn at random (BigBird, Zaheer et al., 2020). This notebook builds all of them as one function that attends. At the end you will know what each part is for, why it needs no kernel of its own (a program for one operation) on a CPU, how a model takes it, and whether a model can learn how far to look. Reading takes about 25 minutes, running it half a minute.
+# few tokens that see everything (Longformer, Beltagy et al., 2020), and blocks drawn at random (BigBird, Zaheer et al., 2020). This notebook builds all of them as one function that attends. At the end you will know what each part is for, why it needs no kernel of its own (a program for one operation) on a CPU, how a model takes it, and whether a model can learn how far to look. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
