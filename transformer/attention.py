@@ -90,10 +90,7 @@ from transformer.checks import check_heads, check_mask
 # print(f"answer {answer:.2f} pages, and {by_hand:.2f} by hand")
 
 # %% [markdown]
-# By hand: the scores are $2\cdot 3 = 6$, $2\cdot 1 = 2$ and $0$. The first book's weight is
-# $e^6 / (e^6 + e^2 + e^0) = 0.98$, the others' $0.018$ and $0.002$, and the answer
-# $0.98 \cdot 100 + 0.018 \cdot 40 \approx 98.7$. Weights change smoothly with the numbers, so
-# a gradient can improve labels and interests.
+# The two ways agree. Weights change smoothly with the numbers, so a gradient can improve labels and interests.
 
 # %% [markdown]
 # ## One sentence with every number
@@ -126,7 +123,7 @@ from transformer.checks import check_heads, check_mask
 # Follow "his". Its vector is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
 # dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $286$, $1$, $1$ and $16.9$, add up to $305$,
 # which makes the weights $0.94$, $0.00$, $0.00$ and $0.06$. The output is
-# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$, unrounded $(1.94, 5.79)$. "His" looks at Tom, and Tom looks at "feeds".
+# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
 #
 # ## The parts, one by one
 #
@@ -139,8 +136,7 @@ from transformer.checks import check_heads, check_mask
 # **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
 # $\sqrt{d_k}$, where $d_k$ is the width of a key. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
-# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product: the scores are the
-# same, and in 16-bit numbers (fp16), which end at 65,504, a product of large vectors does not overflow first.
+# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, so that in 16-bit numbers (fp16), which end at 65,504, large scores do not overflow first.
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -259,7 +255,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score has a matrix for each, and starts almost even because torch's first weights are small.
+# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score starts almost even, because torch's first weights are small.
 # In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
 
 # %% [markdown]
@@ -350,7 +346,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # %% [markdown]
 # The "±" is the standard deviation over the starts. Three things come apart.
 # - *Weights that depend on the content*: a sum with fixed weights stays near $0.75$.
-# - *The same rule for every place*: the network on the whole input learns most of the task, but with more weights and more tasks it still has a larger error, and it has no place for a fifth pair.
+# - *The same rule for every place*: the network on the whole input has a larger error in spite of more weights and more tasks, and no place for a fifth pair.
 # - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. It is nearly as good with the names and the length of its training, and much worse beyond them.
 #
 # Attention is a look-up in a table that the input brings along.
@@ -402,7 +398,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #           f"{row['dead']:.0%} of rows dead")
 
 # %% [markdown]
-# Without the scale, the smallest gradients at the scores go first, and at $d_k = 256$ 30% of all rows are dead. At $q$ the largest gradients are *larger* than with the scale. The gradient at $q$ is a sum of keys, and the scale divides that sum, too. So without it a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing; a mean would hide both.
+# Without the scale, the smallest gradients at the scores go first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ is a sum of keys, which the scale divides, too: without it a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing. A mean would hide both.
 #
 # Does it hurt learning? The look-up is trained at three widths with four scores, each at two learning rates, of which the better is shown. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
@@ -438,8 +434,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider; at $d_k = 16$ it is better than the scaled one, if anything. A smaller start mends it without any division, so on this task the division buys nothing that a start with small scores does not buy as well. Whether it does more in
-# long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
+# The plain product gets worse as keys get wider; at $d_k = 16$ it is better than the scaled one, if anything. A smaller start mends it without any division, so on this task the division buys nothing more. Whether it does in long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -484,7 +479,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # Something could: the vectors themselves. Is that enough? Six kinds of token
 # stand in random order, each with a random number beside it, and each has to fetch the number of another kind: partners (0 and 1,
 # 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). Three
-# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$. (The values are the numbers themselves. $W_V$ lets a word give away something else than what it is found by.)
+# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$. (The values are the numbers; $W_V$ lets a word give away something else than what it is found by.)
 
 # %% tags=["active-ipynb"]
 # class Fetch(nn.Module):
@@ -765,9 +760,9 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # Last, the model that comes with the package, trained to translate English to German ([14](14_training.ipynb),
 # [16](16_translation.ipynb)). Head 3 of its encoder's first layer links "its" to its owner; [notebook 19](19_visualization.ipynb) finds it on one set
 # of sentences and scores it on others. In the two sentences "cat" and "old school" change places.
-# The model is built of the package's class, so the package's own `record_attention` is used.
 
 # %% tags=["active-ipynb"]
+# # the model is made of the package's class, not of the one above
 # from transformer.attention import record_attention as record_package
 #
 # model, tokenizer = load()
@@ -788,7 +783,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # print("its looks at:", found)
 
 # %% [markdown]
-# In both sentences the row of "its" has most of its weight on the owner, although another noun stands between. But the owner is also the first noun, so these two pictures cannot tell a head that finds owners from one that finds first nouns. Notebook 19 counts, beside such guesses.
+# In both, "its" gives most of its weight to the owner, although another noun stands between. But the owner is also the first noun. Notebook 19 counts, and sets the head beside such guesses.
 #
 # ## Exercises
 #
@@ -842,8 +837,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # Taking the same number from all scores divides all powers by the same number, so the weights stay.
 # </details>
 #
-# **3.** Let each position see itself and the $r - 1$ before it, and no padding. (Section 4 of the paper proposes
-# a window too, centred on the position.)
+# **3.** Let each position see itself and the $r - 1$ before it, and no padding.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.attention import check_window_mask
@@ -892,10 +886,9 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     return torch.cat(outputs, dim=-1) @ W_O
 # ```
 #
-# A loop over heads says what happens; `split_heads` does the same in one product.
+# `split_heads` does the same in one product.
 # </details>
 #
 # ## Next
 #
-# [05 Position-wise networks](05_feed_forward.ipynb) works on each position by itself, between two rounds of attention. To try changes of your own, clone the repository and install it
-# with `pip install -e .`.
+# [05 Position-wise networks](05_feed_forward.ipynb) works on each position by itself, between two rounds of attention.

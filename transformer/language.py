@@ -96,7 +96,7 @@ class OneStack(nn.Module):
 # %% [markdown]
 # What makes the two different is who may look where. In a model that goes on with a text (Radford et al., 2018) no token may see a later one, which is the mask of
 # Section 3.2.3: otherwise the model could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
-# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018). Which of the first two translates better, [decoders.md](../data/runs/decoders.md) asks.
+# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018). Which of the first two translates better is not measured yet; [decoders.md](../data/runs/decoders.md) has the plan.
 #
 # A batch holds prompts of unequal lengths. If padding stood at their ends, as it does elsewhere in this book, the answers would begin at different columns. So it goes to the beginning.
 
@@ -127,13 +127,14 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 # names = ["pad", "a", "b", "c", "answer", "answer"]
 # masks = {"goes on": language_mask(real, 6)[0, 0],
 #          "sees its prompt": language_mask(real, 6, prefix=True)[0, 0],
-#          "fills gaps": real.new_ones(6, 6) & torch.tensor([False] + 5 * [True])}
-# panels = [(name, mask.float(), names, names) for name, mask in masks.items()]
+#          "fills gaps": real.new_ones(6, 6) & torch.tensor(5 * [True] + [False])}
+# texts = [names, names, ["a", "b", "c", "d", "e", "pad"]]
+# panels = [(*mask, text, text) for mask, text in zip(masks.items(), texts)]
 # plotting.heatmaps(panels, labels=("key", "query", "1: may look"), largest=1.0,
 #                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The pictures show the first row of the batch: its prompt has three tokens, so its first column is padding, which nobody sees. In the middle picture the three tokens of the prompt see each other; the answer still
+# The pictures show the first row of the batch: its prompt has three tokens, so its first column is padding, which nobody sees, and whose own row may look nowhere: attention then gives zeros ([04](04_attention.ipynb)), which nobody reads. In the middle picture the three tokens of the prompt see each other; the answer still
 # sees only what stands before it.
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
@@ -195,8 +196,7 @@ class CausalStack(OneStack):
 # ## Which tokens count
 #
 # A chat alternates. Let each turn end with the end mark, and each answer of the model begin with the begin mark; these are the marks that the tokenizer of [notebook 10](10_data.ipynb) has
-# anyway. The model should learn to say answers, and need not learn to say questions. So the loss counts a token if it stands between a begin mark and the
-# next end mark. For a sentence pair that is the translation, for a text that begins with the begin mark it is everything.
+# anyway. The model should learn to say answers, and need not learn to say questions. So the loss counts a token if it stands behind a begin mark, up to and including the next end mark, for the model has to learn to stop, too. For a sentence pair that is the translation, for a text that begins with the begin mark it is everything.
 
 
 # %%
@@ -390,7 +390,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #     draw = Sampler(**settings, generator=torch.Generator().manual_seed(2))
 #     words = ["".join(letters[i - 3] for i in row if i > 2)
 #              for row in generate(speller, begin, 20, draw)]
-#     known = sum(word in train_words for word in words)
+#     known = sum(word in train_words[150:] for word in words)  # not those held out
 #     print(f"{str(settings) if settings else 'as it is':22} {known:2} known: "
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
@@ -416,7 +416,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 # %% [markdown]
 # ## How well does it predict?
 #
-# A language model is judged by the probability $P$ that it gives to texts that it has not seen; [notebook 13](13_regularization.ipynb) does so for translations, with the perplexity. In bits a character, $-\log_2 P / n$ for $n$ characters, the figure has a second meaning: a
+# A language model is judged by the probability $P$ that it gives to texts that it has not seen; [notebook 13](13_regularization.ipynb) does so for translations, with the perplexity. In bits a character, $-\log_2 P / n$ for $n$ characters (the end mark of a word is one here), the figure has a second meaning: a
 # program that packs the text by the model's probabilities (an arithmetic coder) would need so many bits a character. So models and compressors can be put side by side.
 #
 # A long text does not fit into the positions, and is read in windows that overlap by half.
@@ -464,8 +464,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # %% [markdown]
 # Many of the others are forms of words that the model has learned from, so the figure says little about new stems.
 #
-# What does a long text cost? `python -m transformer.experiments.characters` measures it on scientific articles. An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it
-# in the training articles; xz packs the test articles behind the training articles. The experiment also has a Transformer and an LSTM of 0.8 million parameters each. The next cell prints the
+# How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles. An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams; xz packs the test articles behind the training articles. The experiment also has a Transformer and an LSTM of 0.8 million parameters each. The next cell prints the
 # rows that its record has so far ([characters.md](../data/runs/characters.md)).
 
 # %% tags=["active-ipynb"]
@@ -605,7 +604,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 # model. The turns have marks, and the loss counts the model's own turns only, as above. Dialogues to learn from say how one answers. And the program keeps the turns: each answer
 # is written after all of them, so that a question can refer back.
 #
-# The marks are types of the vocabulary that no text is ever encoded to. Whoever types `</s>` gets the letters, and so cannot speak in the model's place.
+# The marks are entries of the vocabulary that encoding a text never gives. Who writes `</s>` gets four ordinary characters, and so cannot speak in the model's place.
 
 
 # %%
@@ -673,7 +672,7 @@ class Chat:
 # An answer depends on all turns before it, so that an earlier sentence can mislead the bot about a later one: the last two lines show whether it did. On
 # the command line an empty line begins a new chat.
 #
-# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the encoder-decoder that comes with the package, which has one direction to learn. The next cell also has 20 sentences translated itself, and expects as many to be exact as the card promises, within chance: its share less three standard errors, at the least.
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the encoder-decoder that comes with the package, which has one direction to learn. The next cell also lets the bot translate 20 sentences, and checks that the exact ones are at most three standard errors fewer than the card's share promises.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
@@ -701,8 +700,7 @@ class Chat:
 # assert right >= least
 
 # %% [markdown]
-# The bot learns two directions and the questions besides, and the two were trained for different numbers of updates. Shares near 90% of 1,000 sentences have a margin of about two points;
-# what a difference beyond it comes from, these two runs do not separate ([chat.md](../data/runs/chat.md) tells how the bot was trained).
+# The bot learns two directions and the questions besides, and more updates than the encoder-decoder. A share near 90% of 1,000 sentences has a margin of about two points, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
 # The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
 
@@ -738,7 +736,8 @@ def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
 # ids = torch.tensor([tokenizer.encode(examples[0].source)])
 # read, gold = hide(ids, chat_model.config, share=0.3)
 # for name, row in (("was", ids), ("read", read), ("asked", gold)):
-#     words = [tokenizer.decode([i]).strip() if i > 2 else "_" for i in row[0].tolist()]
+#     mark = "[hidden]" if name == "read" else ""
+#     words = [tokenizer.decode([i]).strip() if i > 2 else mark for i in row[0].tolist()]
 #     print(f"{name:6}", " ".join(f"{word:12.12}" for word in words[:7]))
 # assert torch.equal(gold != 0, gold == ids)
 
@@ -825,7 +824,7 @@ class MaskedModel(OneStack):
 
 # %% [markdown]
 # **It uses both sides.** Here such a model learns the words of above. Then each letter of the held-out words is hidden in turn, and the model says what it was: once with the rest of the
-# word as it is, once with random letters before the gap, once with random letters after it.
+# word as it is, once with random letters before the gap, once with random letters after it. (Wrong letters also mislead, so the loss is more than that of what they hid.)
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
@@ -849,14 +848,15 @@ class MaskedModel(OneStack):
 #         best = filler(read)[range(len(row)), place].argmax(dim=-1)
 #     found[name] = (best == gold[row, place]).float().mean().item()
 #     print(f"random letters: {name:7} {found[name]:.0%} of {len(row)} gaps filled right")
+# common = gold[row, place].bincount().max().item() / len(row)
+# print(f"the commonest letter, {common:.0%} of them, would be the best blind guess")
 # assert found["none"] > max(found["before"], found["after"])
 
 # %% [markdown]
 # ## Why does BERT stop at 512?
 #
-# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. Its authors write that longer texts cost
-# out of proportion, because the work of attention grows with the square of their length, which [notebook 09](09_complexity.ipynb) measures. Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
-# positions on sequences of 20 tokens that repeat five random ones four times: a token to come equals the one five places before it. Then it reads sequences twice as long.
+# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. Its authors write that longer texts cost out of proportion ([notebook 09](09_complexity.ipynb)). Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
+# positions on sequences of 20 tokens that repeat five random ones four times: a token to come equals the one five places before it. Then it reads sequences twice as long. (The first five tokens cannot be known and are left out. A random one of the five would be right in about a quarter of cases.)
 
 # %% tags=["active-ipynb"]
 # chance = random.Random(1)
@@ -891,8 +891,7 @@ class MaskedModel(OneStack):
 # ax.axvline(20.5, color="grey", linestyle=":");
 
 # %% [markdown]
-# Up to the 20 tokens of training each model is nearly always right, and beyond them each is wrong at many places. Rotary positions lose the least here: for them the distance to the token that is needed is the same everywhere. That they lose something, too, may
-# come from keys farther away than any in training, which we have not separated; nor do we know why the sinusoids are right again at the last two tokens. This is one seed of one task; longer texts are usually reached by
+# Up to the 20 tokens of training each model is nearly always right, and beyond them each is wrong at many places. Rotary positions lose the least here, and hold for a few tokens more: for them the distance to the token that is needed is the same everywhere. Why they lose something, too, and why the sinusoids are right again at the last two tokens, we do not know. This is one seed of one task; longer texts are usually reached by
 # training on some of them (Press et al., 2022, measure how the kinds of positions differ).
 #
 # ## Exercises
@@ -975,5 +974,4 @@ class MaskedModel(OneStack):
 #
 # ## Next
 #
-# Attention over all tokens costs $O(n^2)$ in training. What was done about that, for documents of thousands of words, is mostly a matter of
-# masks. [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
+# Attention over all tokens costs $O(n^2)$ in training. What was done about that, for documents of thousands of words, is mostly a matter of masks: [22 Sparse attention](22_sparse.ipynb). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.

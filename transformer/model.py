@@ -222,7 +222,8 @@ def initialize(model: nn.Module):
 # it, and `output` makes logits of the decoder's vectors. The target is given as a whole, and all next tokens are predicted
 # in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
 # $t + 1$. No row would score the first token, so the target that goes in begins with a start mark: the paper calls it *shifted right*.
-#
+
+# %% [markdown]
 # The class extends `EncoderDecoder`, as the models of 01 and 02 do. From it come `mask` (True where a source token is real), the
 # `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse what is no batch of pairs.
 

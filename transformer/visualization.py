@@ -32,10 +32,8 @@ from transformer.gold import determiners, references
 from transformer.maps import KINDS, all_maps
 
 
-# %% [markdown]
-# The next cell holds what only the pictures and checks below need.
-
 # %% tags=["active-ipynb"]
+# # what only pictures and checks need: not part of the module
 # import functools
 #
 # from transformer import Transformer, load, plotting, translate
@@ -186,13 +184,13 @@ def pasted(head, rows, vectors):
 # %% [markdown] tags=["question-31"]
 # ## Which word does "its" refer to?
 #
-# The noun that "its" refers to is called its *antecedent*. For every "its" we take all nouns that it might refer to,
-# the candidates, and see which one gets the largest weight: in the encoder (from "its" to the noun), in the decoder
+# The noun that "its" refers to is called its *antecedent*. For every "its" the candidates are all nouns of the sentence but the one that is owned (persons and plurals too, so that chance is an easy rival), and we see which one gets the largest weight: in the encoder (from "its" to the noun), in the decoder
 # (from the step that writes *ihren* to the German noun), or across (from that step to the English noun). "His" and "her"
 # are left out, because English has decided there already. The paper's Figure 4 shows two such heads. We compare with four
 # guesses: any candidate, the nearest before the pronoun, the first of the sentence, and the *likeliest owner*, the
 # candidate that in training is most often the antecedent where it could be.
-#
+
+# %% [markdown]
 # In this grammar the antecedent is always the subject of the clause that "its" stands in. Real English leaves more open.
 
 # %%
@@ -312,8 +310,7 @@ def agreement_hits(maps, examples):
 # The likeliest owner is right more often than the head: a table of words is enough here. But what the model uses is the
 # head. Head 1.3 carries the stem and not the ending. Without it the model writes *sein* nearly everywhere, which is still right
 # in about half of the sentences. Head 2.1 carries the ending and not the stem. Head 2.4 of the *decoder*, which found the
-# German noun in 77%, carries neither: such a score does not show that a head is used. Of all others one matters, decoder 2.1;
-# without it both parts suffer, and what it does we have not studied.
+# German noun in 77%, carries neither: such a score does not show that a head is used. Of all others one matters, decoder 2.1 (both parts suffer), and what it does we have not studied.
 #
 # What else depends on the two? The next cell draws which German words come right in 500 test sentences, by class, and
 # translates three of them, untouched and without head 2.1:
@@ -328,7 +325,7 @@ def agreement_hits(maps, examples):
 #     print(*sentences, sep="\n    2.1 silent: ")
 
 # %% [markdown]
-# The sentences keep their words and their order and lose their agreement: *das Orchester* becomes *die Orchester*.
+# The sentences keep their words and their order and lose their agreement: *das Orchester* becomes *die Orchester*. Head 1.3 matters to possessives alone, and less than above, for this class also holds *mein* or *unser*.
 #
 # ## Turn each head: does the German follow?
 #
@@ -545,8 +542,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 # ## Across many words (Figure 3)
 #
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
-# decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose
-# parts stand at least three words apart, and see where the step that writes the second part looks. Two guesses stand
+# decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose parts stand at least three words apart (two of the 46 are reflexive: *mich ... beeilen*), and see where the step that writes the second part looks. Two guesses stand
 # beside it: the second word, where German main clauses have their verb, and any earlier word.
 
 # %%
@@ -653,10 +649,6 @@ def norm_weighted(weights, v, W_O):
 # tables = {"weight on marks": weights, "the same, norm-weighted": normed}
 # heads.table({name: torch.stack([on_marks(shares) for shares in layers])
 #              for name, layers in tables.items()}, across=2, largest=0.5)
-# most = weights[0][:, 2].argmax(dim=-1)  # where head 1.3 looks most
-# idle = words & torch.tensor([[piece != "its" for piece in row] for row in pieces])
-# resting = marks.gather(1, most)[idle].float().mean()
-# print(f"head 1.3: {resting:.0%} of the words other than its look most at a mark")
 
 # %% [markdown]
 # Marks are 17% of the tokens and receive up to 38% of a head's weight. Places that draw weight in
@@ -707,7 +699,7 @@ def shuffled(maps):
 #         table = head_similarity(some, "encoder", centred=kind == "correlation")
 #         print(f"{kind}, {side}: mean of two heads {table[apart].mean():.2f}")
 #         if "shuffled" not in kind:
-#             panels.append((f"{kind}, {side}", table.clamp(min=0), names, names))
+#             panels.append((f"{kind}, {side}", table, names, names))
 # plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
 #                   labels=("layer.head", "layer.head"));
 
@@ -740,20 +732,21 @@ def shuffled(maps):
 # everyday, pieces = load("tatoeba")
 # owners = {
 #     "ihr": "cat mouse cow bee city church bank school family company newspaper army",
-#     "sein": "dog bird horse fish country village house child team bear lion hotel"}
+#     "sein": "dog bird horse fish country village house child elephant bear lion hotel"}
 # frames = ("The {} has lost its money.", "The {} needs its own garden.",
 #           "The {} is famous for its size.")
 # for stem, nouns in owners.items():
 #     texts = [frame.format(noun) for noun in nouns.split() for frame in frames]
 #     german = translate(everyday, pieces, texts)
+#     articles = ("Die",) if stem == "ihr" else ("Der", "Das")
+#     assert all(text.startswith(articles) for text in german)
 #     print(*german[:3], sep="\n")
 #     for form in ("sein", "ihr"):
 #         count = sum(f" {form}" in text.lower() for text in german)
 #         print(f"    a form of {form} in {count} of {len(texts)}; {stem} would be right")
 
 # %% [markdown]
-# It writes a form of *sein* every time: right for half of the owners, by no merit of its own. The next cell says how rare "its" is in
-# its training, and that *sein* goes with it twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
+# It writes a form of *sein* every time: right for half of the owners, by no merit of its own. The next cell says in how many of 161,852 training pairs "its" stands, and that *sein* goes with it twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
 #
 # Which English word a German word comes from, it did learn. One cross-attention head is chosen on twelve sentences of our
 # own, aligned by hand, and scored on twelve others:
@@ -777,8 +770,7 @@ def shuffled(maps):
 # assert error < guess
 
 # %% [markdown]
-# *Aus* looks more at "before" than at "off". Multi30k's figure is that of a larger model
-# ([notebook 16](16_translation.ipynb)), of which `python -m transformer.experiments.attention` left a record, with the cost of silencing each head:
+# *Zieht ... aus* translates "takes off", yet *aus* looks more at "before". Multi30k's figure is that of [notebook 16](16_translation.ipynb)'s model. `python -m transformer.experiments.attention` also recorded what silencing each of its heads costs:
 
 # %% tags=["active-ipynb"]
 # lost = under(real, "bleu_lost_without_head")

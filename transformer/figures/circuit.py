@@ -53,8 +53,8 @@ def silent(record):
           f"ending in {least['ending']:.1%}")
     print("with encoder 1.3 silent the model writes sein in",
           percent(named["encoder 1.3"], "sein"))
-    tables = {f"{name} right, this head silent": table(record, "silent", name, turn="owner")
-              for name in ("stem", "ending")}
+    tables = {f"encoder: {name} right, this head silent":
+              table(record, "silent", name, turn="owner") for name in ("stem", "ending")}
     return heads.table(tables, across=2, largest=1.0)
 
 

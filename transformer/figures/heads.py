@@ -14,8 +14,9 @@ def one_a_panel(maps, places, size=4.0, title=""):
         columns, rows = m.labels(kind)
         name = f"{kind}, layer {n + 1}, head {i + 1}"
         panels.append((name, getattr(m, kind)[n, i], columns, rows))
+    rows = "looks" if places[0][0] == "encoder" else "produced"
     axes = plotting.heatmaps(panels, across=2, width=size, height=size, largest=1.0,
-                             labels=("looked at", "looks"))
+                             labels=("looked at", rows))
     if title:
         axes[0].figure.suptitle(title)
     return axes
