@@ -870,8 +870,8 @@ class MaskedModel(OneStack):
 #
 # learned_from = [repeated(20) for _ in range(4000)]
 # longer = pad([target for _, target in [repeated(40) for _ in range(200)]], 0)
-# settings = TrainingConfig(updates=300, batch_tokens=840, warmup=50, factor=0.6,
-#                           save_every=300, epsilon_ls=0.0)
+# settings = TrainingConfig(updates=400, batch_tokens=840, warmup=50, factor=0.6,
+#                           save_every=400, epsilon_ls=0.0)
 # right = {}
 # for positions in ("learned", "sinusoidal", "rotary"):
 #     c = LanguageConfig(23, d_model=64, d_ff=128, N=1, h=4, P_drop=0.0,
