@@ -699,13 +699,13 @@ def shuffled(maps):
 #         table = head_similarity(some, "encoder", centred=kind == "correlation")
 #         print(f"{kind}, {side}: mean of two heads {table[apart].mean():.2f}")
 #         if "shuffled" not in kind:
-#             panels.append((f"{kind}, {side}", table, names, names))
+#             panels.append((f"{kind}, {side}", table.clamp(min=0), names, names))
 # plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
 #                   labels=("layer.head", "layer.head"));
 
 # %% [markdown]
 # By the cosine, training drives the heads apart. But it does so with shuffled rows as well, where nothing is left
-# but how sharp the heads are. By the correlation untrained heads have little in common, and trained ones more.
+# but how sharp the heads are. By the correlation untrained heads have little in common (three slightly negative ones are drawn as 0), and trained ones more.
 #
 # So: partly. No two heads correlate by more than 0.52, and two have a task that no other head
 # of the encoder does, as silencing showed. But a filter weighs fixed offsets, and a head finds its word wherever
