@@ -9,10 +9,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/13_regularization.ipynb)
 #
-# A large model can learn its training sentences by heart. Section 5.4 of the paper names two measures against that: *dropout*
+# A large model can learn its training sentences by heart. Section 5.4 of the paper announces three measures against that and describes two: *dropout*
 # disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
-# exactly they act, what tensor2tensor and torch do differently, what smoothing does to a model's probabilities, and what can be said, and
-# what not, on the paper's finding that it makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
+# exactly they act, what tensor2tensor and torch do differently, what smoothing does to a model's probabilities, and what can be said of the paper's finding that smoothing makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -50,8 +49,7 @@ from torch import nn
 #
 # The paper judges its models by two numbers, and regularization changes them in different ways, so both come first.
 #
-# **Perplexity** asks how surprised the model is by a human translation. Let $p_t$ be the probability that it gives to the right token $t$
-# when it has read the source and all right tokens before. The mean of $-\ln p_t$ over all $n$ tokens is the cross-entropy (in *nats*, [notebook
+# **Perplexity** asks how surprised the model is by a human translation. Let $p_t$ be the probability that it gives to the right token number $t$ after reading the source and the right tokens before that one. The mean of $-\ln p_t$ over all $n$ tokens is the cross-entropy (in *nats*, [notebook
 # 06](06_embeddings.ipynb)), and
 #
 # $$\mathrm{perplexity} = \exp\Big(-\frac{1}{n}\sum_{t=1}^{n} \ln p_t\Big) .$$
@@ -226,19 +224,19 @@ def smoothed_without_padding(
 #     return smoothed_targets(gold, V, epsilon * V / (V - 1))
 #
 # gold = torch.tensor(3)
-# rows = torch.stack([smoothed_targets(gold, 5, 0.0), smoothed_targets(gold, 5, 0.3),
-#                     tensor2tensor_targets(gold, 5, 0.3),
-#                     smoothed_without_padding(gold, 5, 0.3)])
+# rows = torch.stack([smoothed_targets(gold, 4, 0.0), smoothed_targets(gold, 4, 0.12),
+#                     tensor2tensor_targets(gold, 4, 0.12),
+#                     smoothed_without_padding(gold, 4, 0.12)])
 # names = ["no smoothing", "ε / V (here)", "ε / (V - 1)", "ε / (V - 2)"]
-# plotting.heatmap(rows, range(5), names, "gold (3) gets 0.76 or 0.70 (ε = 0.3, V = 5)",
+# plotting.heatmap(rows, range(4), names, "what each type gets (ε = 0.12, V = 4, gold 3)",
 #                  values=True, largest=1.0, labels=("type (0 is padding)", "form"))
 # assert torch.allclose(rows.sum(dim=1), torch.ones(4))
-# assert torch.allclose(rows[2], torch.tensor([0.075] * 3 + [0.7, 0.075]))
+# assert torch.allclose(rows[2], torch.tensor([0.04] * 3 + [0.88]))
 # print("each row adds up to 1; Szegedy's with ε V / (V - 1) is tensor2tensor's")
 
 # %% [markdown]
-# With five types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
-# Torch's `cross_entropy` follows Szegedy, so the loss is one call. Padding is left out, and "mean" is a mean over real tokens.
+# With four types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
+# Torch's `cross_entropy` follows Szegedy, so the loss is one call. Places that hold padding are not counted; "mean" is over the real tokens.
 
 # %%
 def label_smoothing_loss(
@@ -324,8 +322,7 @@ def lowest_loss(V: int, epsilon: float) -> float:
 
 
 # %% [markdown]
-# Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$?
-# Dots mark the lowest points:
+# Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest points; tensor2tensor subtracts its own:
 
 # %%
 def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
@@ -410,35 +407,41 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # ## In the paper perplexity gets worse and BLEU better
 #
 # Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. The paper gives
-# one number a row and no spread. [Notebook 17](17_variations.ipynb) has three seeds of the same rows in small, and
+# one number a row and no spread. In [notebook 17](17_variations.ipynb)'s three seeds in small, perplexity rises with $\epsilon$ as well, and BLEU differs by less than the seeds do;
 # [notebook 16](16_translation.ipynb) finds a *better* perplexity with smoothing, on a small corpus that is seen many times.
 
 # %% [markdown]
 # Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
 # beam search (notebook 15: it compares several whole sentences) can then take. In that case beam search should gain more with smoothing than without.
 # Here are two models of Multi30k, one of each, scored on validation with a beam of 1 (always the likeliest word) and of 4. For a beam of 4 the score depends
-# on a *length penalty*, which makes up for the search's liking for short outputs, so the cell takes the best one, and beside it none at all:
+# on a *length penalty*, which makes up for the search's liking for short outputs, so the cell takes the best one:
 
 # %% tags=["active-ipynb"]
+# def without_brevity(row):
+#     """BLEU without its factor for short outputs, by their words."""
+#     return row["validation.bleu"] / math.exp(min(0, 1 - 1 / row["validation.length"]))
+#
+#
 # gains = {}
 # for name in ("multi30k-alpha", "multi30k-no-smoothing-alpha"):
 #     rows = read_rows(name)
-#     one = next(row["validation.bleu"] for row in rows if row["beam"] == 1)
-#     four = max(row["validation.bleu"] for row in rows if row["beam"] == 4)
-#     plain = next(row["validation.bleu"] for row in rows
-#                  if (row["beam"], row["alpha"]) == (4, 0.0))
-#     epsilon = rows[0]["training.epsilon_ls"]
-#     gains[epsilon] = four - one, plain - one
-#     print(f"ε = {epsilon}: beam 1 {one:.2f} BLEU, beam 4 {four:.2f}: {four - one:+.2f}"
-#           f" ({plain - one:+.2f} without a length penalty)")
-# assert all(a > b for a, b in zip(gains[0.0], gains[0.1]))
-# print("beam search gains more without smoothing than with it")
+#     one = next(row for row in rows if row["beam"] == 1)
+#     four = max((row for row in rows if row["beam"] == 4),
+#                key=lambda row: row["validation.bleu"])
+#     gain = four["validation.bleu"] - one["validation.bleu"]
+#     left = without_brevity(four) - without_brevity(one)
+#     epsilon = one["training.epsilon_ls"]
+#     gains[epsilon] = gain
+#     print(f"ε = {epsilon}: beam 1 {one['validation.bleu']:.2f} BLEU, length "
+#           f"{one['validation.length']:.3f} of the references'; beam 4 {gain:+.2f}, "
+#           f"without the factor for short outputs {left:+.2f}")
+# assert gains[0.0] > gains[0.1]
+# print("beam search does not gain more with smoothing")
 
 # %% [markdown]
-# The record says the reverse: with the best length penalty, a beam of 4 gains 0.8 BLEU for the smoothed model and 1.6 for the other. With no penalty it loses 0.25 for
-# the smoothed model and gains 0.34 for the other. And the smoothed model is ahead already with a beam of 1. So beam
+# The record does not show that: a beam of 4 gains 0.8 BLEU for the smoothed model and 1.6 for the other. Much of that is length. BLEU has a factor for outputs shorter than the references, and with a beam of 1 the other model's are shorter. Without it the gains are 0.5 and 0.7. And the smoothed model is ahead already with a beam of 1. So beam
 # search is not where this model's advantage comes from. It is one run of each, trained in different precisions (bf16 and fp32), so a difference of some tenths may be
-# chance. Why smoothing helps BLEU, we do not know.
+# chance. If smoothing helps BLEU, we do not know why.
 
 # %% [markdown]
 # ## Exercises
@@ -468,7 +471,7 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 #     return kept / (1 - P_drop)
 # ```
 #
-# Because the division happens in training, evaluation needs no correction. (The original paper instead multiplied the weights by
+# Because the division happens in training, evaluation needs no correction. (Srivastava et al. instead multiplied the weights by
 # $1 - P_{drop}$ in evaluation.)
 # </details>
 #
