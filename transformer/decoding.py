@@ -317,7 +317,7 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
 #
 # $$\mathrm{score}(Y) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$$
 #
-# The next section shows what it is for. The best $n$ finished hypotheses are kept beside the beam.
+# The next section shows what it is for. The best finished ones, as many as are asked for, are kept beside the beam.
 
 
 # %%
@@ -495,8 +495,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 #     print("        ", tokenizer.decode(best.tokens))
 
 # %% [markdown]
-# Without a penalty, the likeliest output that the search finds breaks off after three words. The model gives this end a small probability
-# ($\log P = -7.0$), but the 28 tokens of the whole sentence cost more together ($-9.6$). The penalty of 0.6 lets the whole sentence win,
+# Without a penalty, the likeliest output that the search finds breaks off after three words. The model gives this output a small probability ($\log P = -7.0$), but the 28 tokens of the whole sentence cost more together ($-9.6$). The penalty of 0.6 lets the whole sentence win,
 # although its end is wrong (the theatre is missing).
 #
 # How strong is $\alpha = 0.6$? With one more token, $lp$ grows by this part of itself:
@@ -508,19 +507,18 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 
 # %% tags=["active-ipynb"]
 # lengths = range(4, 41)
-# growth = {f"GNMT, α = {a}": [a / (5 + n) for n in lengths] for a in (0.6, 1.0, 1.4)}
+# growth = {f"GNMT, α = {a}": [a / (5 + n) for n in lengths] for a in (0.6, 1.0, 1.3)}
 # growth["fairseq's default"] = [1 / n for n in lengths]
-# title = "at 13 tokens fairseq's default is as strong as α = 1.4"
+# title = "at 16 tokens fairseq's default is as strong as α = 1.3"
 # plotting.lines(lengths, growth, "tokens |Y|", "growth of the penalty per token", title)
-# for n in (13, 28):
+# for n in (16, 28):
 #     print(f"at {n} tokens fairseq's default equals α = {(5 + n) / n:.2f}")
-# ratio = length_penalty(13.001, 18 / 13) / length_penalty(13, 18 / 13)
-# assert abs((ratio - 1) / 0.001 - 1 / 13) < 1e-5
+# ratio = length_penalty(16.001, 21 / 16) / length_penalty(16, 21 / 16)
+# assert abs((ratio - 1) / 0.001 - 1 / 16) < 1e-5
 # print("and the penalties' ratios agree with this derivative")
 
 # %% [markdown]
-# Captions of Multi30k have about 13 tokens, and [notebook 16](16_translation.ipynb) finds $\alpha = 1.6$ best on its validation
-# set: near fairseq's default, if far from the paper's 0.6.
+# Captions of Multi30k have 13 words, about 16 tokens, and [notebook 16](16_translation.ipynb) finds $\alpha = 1.6$ best on its validation set: nearer to fairseq's default than to the paper's 0.6.
 #
 # What do beams and penalties do to scores? The next cell translates 200 sentences of the bundled corpus's *hard* test set: longer ones than in
 # training, and combinations of words and constructions that training never shows. BLEU is the score of [notebook 13](13_regularization.ipynb), and has a
@@ -540,7 +538,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 
 # %% [markdown]
 # Without penalty the beam of 4 writes 6% too few words, for which BLEU takes off points, and ends below greedy search. With $\alpha = 4$ the longest
-# outputs win, whatever they say. Between these, little changes.
+# outputs win, whatever they say. With 0.6 and 1.4 the beam is about as good as greedy search.
 #
 # ## And on real sentences?
 #
@@ -561,8 +559,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # print("a wider beam finds likelier outputs")
 
 # %% [markdown]
-# Is likelier also better? A record answers for 2,000 sentences that this model was not trained on and that chose nothing else
-# (`python -m transformer.experiments.alpha`):
+# Is likelier also better? A record answers for 2,000 validation sentences (`python -m transformer.experiments.alpha`):
 
 # %% tags=["active-ipynb"]
 # rows = {(row["beam"], row["alpha"]): row for row in read_rows("tatoeba-alpha")}
@@ -571,7 +568,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # curves = {f"α = {alpha}": [greedily, *(rows[beam, alpha]["validation.bleu"]
 #                                      for beam in beams[1:])] for alpha in (0.0, 0.6)}
 # ax = plotting.lines(beams, curves, "beam", "validation BLEU",
-#                     "Few beginnings gain most", "x", markers=True)
+#                     "wider than 8 the beam gains nothing", "x", markers=True)
 # ax.set_xticks(beams, beams)
 # for beam in beams:
 #     row = rows[beam, 0.0]
@@ -581,12 +578,11 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # %% [markdown]
 # Most is gained by the first few beginnings that are kept alive. Wider beams go on finding likelier outputs, but these are shorter, and from a
 # beam of 8 on BLEU gains nothing from them, with a penalty or without. Koehn and Knowles (2017) found in larger systems that wide
-# beams can even lower the score. So likelier is not better, and beam and $\alpha$ are chosen on validation data, as the paper did.
+# beams can even lower the score. So likelier is not always better, and beam and $\alpha$ are chosen on validation data, as the paper did.
 #
 # ## Averaging checkpoints
 #
-# Each batch asks for something else, so the weights at the end of a training depend on which batches came last. The mean of
-# several checkpoints depends on them less. The paper averages the last 5 (base) or 20 (big).
+# Each batch asks for something else, so the weights at the end of a training depend on which batches came last. The mean of several checkpoints' weights depends on them less. The paper averages the last 5 (base) or 20 (big).
 
 
 # %%
@@ -648,15 +644,14 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # right = {f"update {path.stem.lstrip('0')}": share_right(tensors)
 #          for path, tensors in zip(paths, checkpoints)}
 # right["their mean"] = share_right(average)
-# title = "the mean of the weights answers better than any of them"
+# title = "the mean of the weights gets more rows right than any of them"
 # plotting.bars(right, "", "share of rows right", title, ax=plotting.new_axes(6.5, 3))
 # by_hand = sum(tensors["embedding.weight"] for tensors in checkpoints) / 5
 # assert torch.allclose(average["embedding.weight"], by_hand, rtol=0, atol=1e-6)
 # print("the mean was taken parameter by parameter")
 
 # %% [markdown]
-# The five models are only ten updates apart, and their mean is a better model than each of them. On Multi30k averaging brings between one and two points of BLEU
-# (the three seeds of [notebook 16](16_translation.ipynb)).
+# The five are only ten updates apart, and their mean gets more rows right than each: six of 300 more than the best, which alone proves little. On Multi30k averaging brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## BLEU
@@ -738,8 +733,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # the parts of compounds: *Adresse* is right there, in spite of *Email*.
 
 # %% [markdown]
-# The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the
-# output, and they fit only a reference whose quotes were changed as well. Popel scored a published
+# The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the output alone, and so need a reference whose quotes were replaced as well. Popel scored a published
 # model on newstest2014 both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)):
 # 27.52 with sacreBLEU, 29.02 with the script and such a reference. A fit over many checkpoints by NVIDIA gives 0.978 times the
 # script's score minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
@@ -749,8 +743,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # ## Is a difference real?
 #
 # Two searches differ by some tenths of a point on 200 sentences. Would another 200 say the same? The *bootstrap* (Koehn, 2004) draws
-# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an
-# interval for the score. To compare two systems, both are scored on the *same* draws, and the interval is taken of the difference
+# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an interval for the score (the number before it is the mean of the draws). To compare two systems, both are scored on the *same* draws, and the interval is taken of the difference
 # (*paired* bootstrap).
 
 # %% tags=["active-ipynb"]

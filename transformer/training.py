@@ -193,7 +193,7 @@ class TrainingConfig:
 
 # %% [markdown]
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first.** Plans for files of one's own use it (`transformer.planning`), because their runs are short; every other recipe here follows the paper.
+# minute if that comes first.** Plans for files of one's own use it (`transformer.planning`), because their runs are short, and so do the everyday model and some later experiments; the other recipes for translation follow the paper.
 
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
@@ -304,7 +304,7 @@ def update_weights(
 # %% [markdown]
 # ## Validation
 #
-# Whether the model learns more than to recite its training shows on held-out sentences. We measure the mean cross-entropy of a target
+# Held-out sentences show whether the model learns more than to recite its training. We measure the mean cross-entropy of a target
 # token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
 # %%
@@ -560,8 +560,7 @@ def train(
 
 # %% [markdown]
 # Both losses become tiny, even on sentences outside training, and nothing in them warns that one model is useless. The model without the mask learned
-# to answer with the next word of the target, and when it writes by itself there is no next word. Nothing keeps such a model from using its source
-# as well, and with sentences of five words some seeds did. With eight words this one did not.
+# to answer with the next word of the target, and when it writes by itself there is no next word. Nothing keeps such a model from using its source as well. This one did not.
 #
 # Is it the same with sentences? Here is the run on the bundled corpus again, with the same settings and without the mask. *chrF* (Popović,
 # 2015; 100 is best) counts runs of characters that also stand in the reference, which is fairer than BLEU to a model that
@@ -597,7 +596,7 @@ def train(
 # assert scores["with the mask"] > scores["without the mask"] + 3
 
 # %% [markdown]
-# Again the model without the mask has by far the lower loss on held-out sentences, and its own translations are worthless: all hundred
+# Here the model without the mask even has by far the lower loss on held-out sentences, and its own translations are worthless again: all hundred
 # are empty, because it writes marks in place of words (id 1 begins a sentence, id 2 ends it). The model with the mask does not translate yet either, after 240 updates, but it has begun to write German.
 # [Notebook 16](16_translation.ipynb) shows what a longer training makes of it.
 #
@@ -626,8 +625,7 @@ def train(
 #
 # `python -m transformer.experiments.starting` trained small models on the bundled corpus for 600 updates, three seeds each. With two
 # layers the training takes up its source. With four, the peak rate and everything else the same, the held-out loss falls as
-# well, if not as far, and the source stays almost unused. What was expected, and when a difference counts, was
-# [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md).
+# well, if not as far, and the source stays almost unused. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (for one stack alone, after the first four runs).
 
 # %% tags=["active-ipynb"]
 # from transformer.experiments.records import read_rows
@@ -651,17 +649,16 @@ def train(
 # the same vector at every position. Attention cannot tell equal vectors apart, so cross-attention spreads evenly.
 
 # %% [markdown]
-# Which setting decides? One was changed at a time, beside two centres: "ignores" (N = 4) and "uses" (N = 2). Each row of the table is such a
-# change: how many of its runs started, how far their use lies from the centre's, and $p$, the chance of so large a difference if the change did
+# Which setting decides? Two settings, "ignores" (N = 4) and "uses" (N = 2), are the *centres*. Each row of the table changes one thing in one of them: how many of its runs started, how far their use lies from the centre's, and $p$, the chance of so large a difference if the change did
 # nothing, enlarged by Holm's correction because many changes are tested at once. A change *decides* where $p$ is under 0.05 and
-# all three seeds start in place of none, or the reverse; where only $p$ is, it *contributes*. (*Peak* is the largest learning rate. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
+# all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. (*Peak* is the largest learning rate. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
 # *embeddings / 2* with smaller embeddings.)
 
 # %% tags=["active-ipynb"]
 # starting.print_differences(found, "ignores")
 # print()
 # starting.print_differences(found, "uses")
-# longer = [row["log.use"][-1] for row in found if row["row"] == "updates x 4"]
+# longer = [row["use"] for row in found if row["row"] == "updates x 4"]
 # print("\n\"ignores\" after 2,400 updates: use",
 #       ", ".join(f"{use:.2f}" for use in longer))
 
@@ -671,11 +668,10 @@ def train(
 # does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
 # weights tried. With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
 # or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here
-# a post-norm encoder is too deep for its learning rate; four times the updates hardly help.
+# a post-norm encoder is too deep for its learning rate; with four times the updates one of three starts, late.
 
 # %% [markdown]
-# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were
-# fixed before the runs: "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
+# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (the update 240 after the first): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
 # "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under
 # a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
 # that do:
@@ -684,14 +680,14 @@ def train(
 # starting.print_signs(found)
 
 # %% [markdown]
-# None of the signs passes: "collapsed" misses too many of the runs that do not start, most of which had collapsed before update 60,
+# None of the signs passes: "collapsed" misses 7 of the 39 runs that do not start (5 had collapsed before update 60),
 # and "even" also holds in many that start; "vanished" was found in one run. The variance itself, at update 240, is lower in each run that does not start than in any that does, but
 # this was noticed afterwards. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.
 
 # %% [markdown]
 # **What to do** about such a model: measure the use within the first few hundred updates, and do not wait for BLEU. If it stays near 0, put the norms
-# first, lower the learning rate of the encoder, or take fewer layers there.
+# first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises
@@ -749,7 +745,7 @@ def train(
 #     return gradient
 # ```
 #
-# A plain mean of the gradients would let a token in a short batch count for more than one in a long batch. Well-known libraries had this mistake until 2024.
+# A plain mean of the gradients would let a token in a short batch count for more than one in a long batch.
 # </details>
 #
 # **3.** A run with `patience` stops after so many validations in a row that were not better than the best before. From the list of validation losses, say

@@ -365,7 +365,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # sentences want a larger $\alpha$ for the same strength:
 
 # %% tags=["active-ipynb"]
-# lengths = {"Multi30k": 13, "newstest2014": 28}
+# lengths = {"Multi30k": 16, "newstest2014": 28}
 # outputs = tokenizer.encode_all([target for _, target in test])
 # lengths["this test set"] = round(np.mean([len(ids) + 1 for ids in outputs]))
 # for name, n in lengths.items():
@@ -375,7 +375,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #     print(f"validation, beam {beam}, α = {alpha}: BLEU {score:.2f}")
 
 # %% [markdown]
-# At a caption's 13 tokens fairseq's default is like $\alpha = 1.4$, so there is nothing odd about 1.6. What *your* model wants, the last lines say, coarsely: five trials on 200 validation
+# At a caption's 16 tokens fairseq's default is like $\alpha = 1.3$, so there is nothing odd about 1.6. What *your* model wants, the last lines say, coarsely: five trials on 200 validation
 # sentences. Here is the record of Multi30k's first seed, on all 1,014:
 
 # %% tags=["active-ipynb"]
