@@ -12,7 +12,7 @@
 # A model computes with vectors, and a text consists of words, here *tokens* from a fixed vocabulary. At the bottom of the model each
 # token becomes a vector, and at the top each vector becomes a probability for every entry of the vocabulary. Section 3.4 does both, for
 # both languages, with one matrix. At the end you will have this matrix, know what sharing it saves and what the factor
-# $\sqrt{d_{model}}$ changes in a small model, and have seen what a trained matrix has put side by side. Reading takes about 20 minutes,
+# $\sqrt{d_{model}}$ changes in a small model, and have seen which rows of a trained matrix are alike. Reading takes about 20 minutes,
 # running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -70,7 +70,7 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. Source and target can share it
 # because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
-# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. An id that no type has is refused with one sentence, which `outside_vocabulary` makes.
+# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. For an id outside the vocabulary `outside_vocabulary` words the error. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
 
 # %%
 class Embedding(nn.Module):
@@ -158,7 +158,7 @@ class Projection(nn.Module):
 #
 # So much for the sizes at the start. Does a model *learn* better with the factor? We train a very small one: a single encoder layer of
 # notebooks 03 to 05 that has to write twelve random tokens backwards, for which it must know both which tokens there are
-# and where they stand. It is trained with and without the factor, with one matrix for input and output and with a matrix for each, three seeds each.
+# and where they stand. It is trained with and without the factor, with one matrix for input and output and with a matrix for each, three seeds each. (The loss is explained below; guessing among 100 types costs $\log 100 = 4.6$.)
 
 # %% tags=["active-ipynb"]
 # class Backwards(nn.Module):
@@ -202,7 +202,8 @@ class Projection(nn.Module):
 #         print(f"{name:25} loss at the end, by seed: {ends} nats")
 # curves = {name: runs.mean(dim=0)[::5] for name, runs in losses.items()}
 # title = "without the factor this small model learns as well"
-# plotting.lines(range(0, 300, 5), curves, "step", "loss (nats a token)", title);
+# plotting.lines(range(0, 300, 5), curves, "step", "loss (nats a token), mean of 3 seeds",
+#                title);
 
 # %% tags=["active-ipynb"]
 # end = {name: runs[:, -20:].mean().item() for name, runs in losses.items()}
@@ -211,9 +212,7 @@ class Projection(nn.Module):
 
 # %% [markdown]
 # All four learn it, and here the models without the factor even end lower. So for this model and this task the factor is not needed.
-# One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a
-# small start within some hundred steps. In a whole translator the start can matter: [notebook 14](14_training.ipynb) halves the embeddings before training, and a model of two
-# layers then uses its source less after 600 updates. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
+# One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a small start within some hundred steps. Why the factor even costs steps here, we do not know. In a whole translator the start can matter: [notebook 14](14_training.ipynb) halves the shared matrix, and with it the logits, before training, and a model of two layers then uses its source less after 600 updates. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -250,8 +249,7 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 #
 # The loss of a prediction is $-\log p$ of the right token (*cross-entropy*; with the natural logarithm its unit is the
 # *nat*). A model that knows nothing should answer $1/V$ for every type, which is a loss of $\log V$. How far from this is
-# the start, with rows of variance $1/d_{model}$, and with rows of variance 1 (the default of torch's `nn.Embedding`)? Random vectors of variance 1
-# stand for what the decoder hands over. The right tokens of a target are called `gold` in this book.
+# the start, with rows of variance $1/d_{model}$, and with rows of variance 1 (the default of torch's `nn.Embedding`)? Random vectors of variance 1 stand for what the decoder hands over (real ones lean towards the token just read: [notebook 08](08_model.ipynb)). The right tokens of a target are called `gold` in this book.
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(500, 512)
@@ -328,14 +326,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 
 # %% [markdown]
 # The columns are the 20 rows of $E$, and the colour is the size of each row's gradient. Source and target reach only the rows of
-# tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the rows of the right tokens (11 to 13) are
-# pulled towards $x$, and all others are pushed away a little. So the row of a word that is missing from this batch changes,
+# tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the rows of the right tokens (11 to 13) are pulled towards the vectors $x$ that should predict them, and all others are pushed away a little. So the row of a word that is missing from this batch changes,
 # too. A separate output matrix would learn the same, but with tying this row is also the word's input vector.
 
 # %% [markdown]
-# ## What stands side by side in a trained matrix?
+# ## Which rows of a trained matrix are alike?
 #
-# The model that comes with the package has one matrix for English and German. Here are sixty English nouns that it knows
+# The small model that comes with the package, trained on sentences of a made-up grammar, has one matrix for English and German. Here are sixty English nouns that it knows
 # as single tokens, sorted by the *grammatical gender of their German translation*, which English does not have. The colours are cosines:
 # inner products of two rows that were first scaled to length 1, so that only their directions count. Every second noun is named.
 
@@ -371,7 +368,8 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # living = {*names[:10], *names[20:30], *names[40:45]}  # persons and animals
 # kind = [name in living for name in names]
 # alike = sum(kind[i] == kind[j] for i, j in enumerate(nearest))
-# print(f"both are living, or both are things: {alike} of 60 (chance in a gender: 31)")
+# print(f"both are living, or both are things: {alike} of 60 "
+#       "(by chance within a gender: 31)")
 # for name in ("cat", "dog", "house"):
 #     near = cosines[names.index(name)].topk(4).indices.tolist()
 #     print(f"nearest to {name}:", ", ".join(names[i] for i in near))
@@ -386,7 +384,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # meaning shows as well: the nearest to a person or an animal is mostly a person or an animal, and the nearest to a thing a thing.
 #
 # One row of the picture is like no other: "hat". These three letters are also a German word (*has*), and because both languages share
-# one vocabulary, both words share a row. Its nearest rows in the whole matrix are German verbs of the same kind (*have*, *can*, *became*).
+# one vocabulary, both words share a row, and the German one is ten times as frequent here. Its nearest rows in the whole matrix are German auxiliaries (*have*, *can*, *was*, *were*).
 #
 # Does sharing one matrix bring a word and its translation together?
 
@@ -503,7 +501,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 #     return cosines.topk(k).indices.tolist()
 # ```
 #
-# Without the division by the lengths, long rows would be near to everything.
+# Without the division by the lengths, long rows would come first too often.
 # </details>
 
 # %% [markdown]

@@ -76,7 +76,7 @@ class FeedForward(nn.Module):
 # %% tags=["active-ipynb"]
 # absolute = FeedForward(d_model=1, d_ff=2)
 # weights = {
-#     "W_1.weight": torch.tensor([[1.0], [-1.0]]),
+#     "W_1.weight": torch.tensor([[1.0], [-1.0]]),  # transposed, as nn.Linear has it
 #     "W_1.bias": torch.zeros(2),
 #     "W_2.weight": torch.tensor([[1.0, 1.0]]),
 #     "W_2.bias": torch.zeros(1),
@@ -154,11 +154,10 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # for part in (MultiHeadAttention(512, 8), FeedForward(512, 2048)):
 #     counts[type(part).__name__] = sum(p.numel() for p in part.parameters())
 # share = counts["FeedForward"] / sum(counts.values())
-# print(counts, f"the network has {share:.1%} of the layer's")
+# print(f"parameters: {counts}; the network has {share:.1%} of them")
 
 # %% [markdown]
-# Two thirds of an encoder layer's parameters (its LayerNorms aside) stand in the position-wise network. A decoder layer has two
-# attentions, so there it is half.
+# (LayerNorms aside.) A decoder layer has two attentions, so there it is half.
 
 # %% [markdown]
 # ## What $d_{ff}$ does
@@ -174,7 +173,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # errors = {d_ff: toys.fit(small, line, wave) for d_ff, small in networks.items()}
 # curves = {"wave": wave}
 # for d_ff, small in networks.items():
-#     kinks = small.W_1.bias / small.W_1.weight[:, 0]  # where a unit switches
+#     kinks = -small.W_1.bias / small.W_1.weight[:, 0]  # where a unit switches
 #     name = f"d_ff = {d_ff}, {(kinks.abs() < 2).sum()} kinks inside"
 #     curves[name] = small(line).detach()
 # title = "more hidden units, more kinks, a closer fit"
@@ -233,8 +232,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
 
 # %% [markdown]
-# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, but
-# here neither one attention nor two get much below that. With the network most starts find the second part, an absolute value as in the first example.
+# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, but here one attention stays above that, and a second gains little (0.14 to 0.17). With the network most starts find the second part, an absolute value as in the first example.
 
 # %% [markdown]
 # ## What do the units of a trained model answer to?
@@ -249,7 +247,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # networks = {f"{half}, layer {n}": layer.feed_forward for half in ("encoder", "decoder")
 #             for n, layer in enumerate(getattr(model, half).layers, 1)}
 # words, on, hooks = [], {}, []
-# for name in list(networks)[:2]:  # the encoder's
+# for name in list(networks)[:2]:  # the encoder's; the decoder's are needed below
 #     rows = on[name] = []  # of each sentence (tokens, d_ff): is W_1 x + b_1 above zero?
 #     hooks.append(networks[name].W_1.register_forward_hook(
 #         lambda module, given, output, rows=rows: rows.append(output[0] > 0)))
@@ -272,29 +270,28 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #                     "most units are on for less than a tenth of all words");
 
 # %% [markdown]
-# With random weights a unit is on for about half of all words, because its sum is as often below zero as above. After training a word switches on about one unit in twenty. In large trained
-# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? We list what the five units with the
-# narrowest choice of words answered to most often, and after them a unit from the middle of that order, all among those that are on at least 30 times (`es` and `s` are pieces of words):
+# With random weights a unit is on for about half of all words, because its sum is as often below zero as above. After training a word switches on one unit in 15 to 20. In large trained
+# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle, with the times that they are on (`es` and `s` are pieces of words):
 
 # %% tags=["active-ipynb"]
 # def favourites(units, least=30):
-#     """[(share of the commonest word, unit, its three commonest words)], best first."""
+#     """[(share of the commonest word, unit, times on, the three commonest)]"""
 #     found = []
 #     for unit in range(units.shape[1]):
 #         counts = Counter(word for word, active in zip(words, units[:, unit]) if active)
 #         if counts.total() >= least:
 #             top = counts.most_common(3)
-#             found.append((top[0][1] / counts.total(), unit, top))
+#             found.append((top[0][1] / counts.total(), unit, counts.total(), top))
 #     return sorted(found, reverse=True)
 #
 # for name, units in on.items():
 #     print(name)
 #     found = favourites(units)
-#     for _, unit, top in [*found[:5], found[len(found) // 2]]:
-#         print(f"  unit {unit:3}:", "  ".join(f"'{word}' {n}" for word, n in top))
+#     for _, unit, on_for, top in [*found[:5], found[len(found) // 2]]:
+#         print(f"  unit {unit:3} ({on_for}):", *(f"'{word}' {n} " for word, n in top))
 
 # %% [markdown]
-# The narrowest units answer to articles, to "to" and "by", or to the full stop: to words that the grammar of a sentence hangs on. Of the units from the middle,
+# The narrowest units answer to articles, to "to" and "by", or to the full stop. (Only frequent words can lead such a list.) Of the units from the middle,
 # that of layer 2 answers mostly to adverbs, and that of layer 1 to a mixture for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
 # column of $W_1$ in equation 2, and something to add to the vector where the pattern is found, its row of $W_2$.
 #

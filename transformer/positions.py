@@ -56,8 +56,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # There is no difference but rounding: "dog" gets the same vector, whether it bites or is bitten. The position-wise network of
 # [notebook 05](05_feed_forward.ipynb) cannot help, because it sees one position at a time. A recurrent network reads in
-# order and a convolution works on neighbours, but a Transformer has to be told the positions. (This holds for attention without a mask. A
-# causal mask breaks the symmetry a little: the first word sees one word, the third sees three.)
+# order and a convolution works on neighbours, but a Transformer has to be told the positions. (This holds for attention without a mask. A causal mask breaks the symmetry: the first word sees one word, the third sees three.)
 
 # %% [markdown]
 # ## A clock with many hands
@@ -96,7 +95,7 @@ def frequencies(d_model: int) -> Tensor:
 # Neighbouring positions differ in the fast hands on the left, far ones also in the slow hands on the right.
 #
 # One full turn of a hand takes $2\pi / \omega_i$ positions, its wavelength. The paper says that the wavelengths form a
-# geometric progression from $2\pi$ to $10000 \cdot 2\pi$. (The comment above the loop is for the project's tests, which then compare this output with theirs.)
+# geometric progression from $2\pi$ to $10000 \cdot 2\pi$.
 
 # %%
 def wavelengths(d_model: int) -> Tensor:
@@ -173,8 +172,7 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 # ## A shift is a rotation
 #
 # The authors chose this pattern because they expected that a model could easily learn to look at the word three places
-# back, say. For every fixed $k$, $PE_{pos+k}$ is the same linear map of $PE_{pos}$, wherever $pos$ is. This follows from the
-# addition theorems: for each frequency the map is a rotation by $k\omega$:
+# back, say. For every fixed $k$, $PE_{pos+k}$ is the same linear map of $PE_{pos}$, wherever $pos$ is. This follows from the addition theorems: for each frequency the map is a rotation by $k\omega$ (the minus stands below because the sine comes first):
 #
 # $$\begin{pmatrix} \sin((pos+k)\,\omega) \\ \cos((pos+k)\,\omega) \end{pmatrix} =
 # \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
@@ -209,19 +207,18 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 # %% [markdown]
 # How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
-# $(W_Q x_p) \cdot (W_K x_j)$. Suppose training has made $W_Q$ pick some frequencies, and $W_K$ the same frequencies, turned by $M_3$. On these the score is
+# $(W_Q x_p) \cdot (W_K x_j)$. Suppose training has made $W_Q$ pick some frequencies, and $W_K$ the same frequencies, turned by $M_3$. With these components alone the score is
 #
 # $$PE_p \cdot (M_3\, PE_j) = PE_p \cdot PE_{j+3},$$
 #
-# and an inner product of two encodings is largest where they are equal, at $j = p - 3$ (the next section shows both). Such a head looks three words back, anywhere in the
-# sentence. It has room for half as many frequencies as it is wide, because each has a sine and a cosine: a head of the base model is 64 wide and can hold 32 of the 256.
+# and an inner product of two encodings is largest where they are equal, at $j = p - 3$ (the next section shows it). Such a head scores the word three places back highest, anywhere in the sentence. It has room for half as many frequencies as it is wide, because each has a sine and a cosine: a head of the base model is 64 wide and can hold 32 of the 256.
 
 # %% [markdown]
 # ## Nearness
 #
 # Sine and cosine have a second property that suits attention, whose scores are inner products: because $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
 # the inner product of two encodings depends on the distance of their positions only. It is $PE_p \cdot PE_j = \sum_i \cos((p - j)\,\omega_i)$, which is largest at distance 0.
-# Beside it stands the product with the key's side turned by $M_3$.
+# The right picture adds the product with the key turned by $M_3$.
 
 # %% tags=["active-ipynb"]
 # encodings = table[:101]
@@ -245,11 +242,10 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 # %% [markdown]
 # On the left each diagonal has one colour. The solid curve on the right is a part of its row 50. The peak is at
-# distance 0, with the value $d_{model}/2 = 256$, and the curve falls off in the same way on both sides. So these products tell near from far, but not
+# distance 0, with the value $d_{model}/2 = 256$, and the curve falls off in the same way on both sides, to 158 at a distance of 20. So these products tell near from far, but not
 # before from after. With $M_3$ in between (dashed) the peak is three words back.
 #
-# In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose two matrices are equal would look at
-# a place and its neighbours on both sides, and one whose matrices differ by a rotation would look to one side. What a trained head does has to be measured
+# In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose matrices pick the same hands, fast and slow, would look at a place and its neighbours on both sides, and one whose matrices differ by a rotation would look to one side. What a trained head does has to be measured
 # ([notebook 19](19_visualization.ipynb)).
 
 # %% [markdown]
@@ -305,8 +301,9 @@ class SinusoidalPositions(nn.Module):
 # there, back = positions(words), positions(words.flip(1))
 # after_there, after_back = heads(there, there, there), heads(back, back, back)
 # assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
-# assert torch.equal(positions(words[:, 2:], start=2), there[:, 2:])
-# print("with positions the order matters, and a word alone gets the row of its place")
+# assert torch.equal(positions(words[:, 2:], start=2), there[:, 2:])  # word by word
+# gap = (after_there[0, 0] - after_back[0, 2]).abs().max()
+# print(f"dog as the first word or the last: outputs differ by {gap:.2f}")
 
 # %% [markdown]
 # ## Learned positions
@@ -344,17 +341,18 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # Sentences of 20 words give a gradient to the first 20 rows only, so rows past the longest sentence of training are never
 # trained and stay random. The sines are defined everywhere. Whether a model makes good use of sines at positions that it has not met in training is
-# another question, which the paper leaves open; [notebook 17](17_variations.ipynb) makes a first, mild test of it.
+# another question, which the paper leaves open. [Notebook 17](17_variations.ipynb) makes a mild test of it, and in [21](21_language.ipynb), on one small task, they do worst.
 
 # %% [markdown]
 # ## Turning queries and keys
 #
 # Vectors that are added to embeddings have to pass through $W_Q$ and $W_K$ before they reach a score. Rotary positions (Su et
 # al., 2021), which most language models use today, act on the scores directly. Inside attention they turn each query and each
-# key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$. If two hands
+# key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$, with $d_k$ for $d_{model}$. (Values are not turned.) If two hands
 # are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by $(p - j)\,\omega$. An inner product depends only on lengths and on such angles, so
 # the score depends on the content of query and key, and on how far one stands before or after the other.
-#
+
+# %% [markdown]
 # **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`.
 
 # %%
