@@ -651,7 +651,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print("the mean was taken parameter by parameter")
 
 # %% [markdown]
-# The five are only ten updates apart, and their mean gets more rows right than each: six of 300 more than the best, which alone proves little. On Multi30k averaging brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
+# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k averaging brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## BLEU
