@@ -86,9 +86,9 @@ class Convolution(nn.Module):
 
     Windows have k positions. causal: the window ends at its own position; otherwise it
     is centred, and k must be odd. With a `Cache`, x holds only new positions (causal
-    only). Weights start with variance 3 (1 - P_drop) / (k d_in), so that numbers of
-    variance 1 have it again after the gate `glu` below. (Gehring et al., 2017, have 4,
-    which is right as long as the gates stay near 1/2.)
+    only). Weights start with variance 3 (1 - P_drop) / (k d_in), so that inputs of
+    variance 1 give outputs of variance 1 after `glu` below, whose gate squared is 1/3
+    on average. (Gehring et al., 2017, have 4, as if every gate were 1/2.)
     """
 
     def __init__(self, d_in: int, d_out: int, k: int, causal: bool,
@@ -122,7 +122,7 @@ class Convolution(nn.Module):
 
 # %% [markdown]
 # Can training find the detector? The task is to say whether *not good* occurs in a random sentence of the same nine words. Eight detectors with random weights
-# slide over the sentence, and the largest value of each goes into a weighted sum, whose sign is the answer. Windows of one word stand beside windows of two:
+# slide over the sentence, and the largest value of each goes into a weighted sum, whose sign is the answer. We compare windows of one word with windows of two:
 
 # %% tags=["active-ipynb"]
 # def sentences(count):
@@ -159,7 +159,7 @@ class Convolution(nn.Module):
 # print(f"new sentences told apart: windows of one word {alone:.0%}, of two {pairs:.0%}")
 
 # %% [markdown]
-# The detector that counts most has found the two words and their order by itself. Windows of one word can at best tell that both words are there, but not that they are neighbours.
+# The detector that counts most has found the two words and their order by itself. Windows of one word can at best tell that both words are there (which is right in 78%), but not that they are neighbours.
 # A second layer sees windows of windows, and so longer phrases.
 
 # %% [markdown]
@@ -221,7 +221,7 @@ def dependence(layer: Callable, x: Tensor) -> Tensor:
 # $\sqrt{1/2}$.
 
 # %%
-HALF = math.sqrt(0.5)
+ROOT_HALF = math.sqrt(0.5)
 
 
 class GatedBlock(nn.Module):
@@ -243,7 +243,7 @@ class GatedBlock(nn.Module):
         return glu(self.convolution(x, cache))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return (x + self.gated(x, real)) * HALF
+        return (x + self.gated(x, real)) * ROOT_HALF
 
 
 # %% [markdown]
@@ -260,9 +260,9 @@ class GatedBlock(nn.Module):
 #     norms = dependence(nn.Sequential(*blocks[:depth]), x)[16]
 #     rows.append(norms / norms.max())
 # fields = [int((row > 0).sum()) for row in rows]
-# labels = [f"block {depth}: sees {field}" for depth, field in zip(range(1, 9), fields)]
+# labels = [f"{depth} blocks: {field} words" for depth, field in zip(range(1, 9), fields)]
 # plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels,
-#                  "Gradient of the middle word (largest = 1), fourth root",
+#                  "Gradient of the middle word (each row's largest = 1), fourth root",
 #                  labels=("distance in words", ""))
 # assert fields == [2 * depth + 1 for depth in range(1, 9)]
 
@@ -285,10 +285,10 @@ class GatedBlock(nn.Module):
 # print(f"eight times the blocks, {mean[3] / mean[0]:.1f} times as far (root of 8: 2.8)")
 
 # %% [markdown]
-# The field grows with the number of blocks, but the distance at which a word really looks grows about like the square root of that number. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen, whatever the weights.
+# The field grows with the number of blocks, but the distance at which a word really looks about like its square root. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen.
 #
-# **For a word to see another, $n$ places away, takes about $n / (k-1)$ causal blocks** on top of each other, and twice as many centred ones.
-# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field doubles with each block. (Table 1's path of $\log_k n$ needs such gaps, see [09](09_complexity.ipynb).)
+# **To see a word $n$ places away, about $n / (k-1)$ causal blocks must stand on top of each other**, or twice as many centred ones.
+# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field doubles with each block. (The paper's Table 1 counts $\log_k n$ layers from one end to the other; that needs such gaps, see [09](09_complexity.ipynb).)
 # The paper's point (Section 2, Table 1) is that in self-attention one layer is enough, however far apart two words are.
 
 # %% [markdown]
@@ -365,7 +365,7 @@ class ConvolutionalEncoder(nn.Module):
         z = x
         for block in self.blocks:
             z = block(z, real)
-        return torch.cat([z, (z + x) * HALF], dim=-1)
+        return torch.cat([z, (z + x) * ROOT_HALF], dim=-1)
 
 
 # %% [markdown]
@@ -373,8 +373,8 @@ class ConvolutionalEncoder(nn.Module):
 #
 # Each block of the decoder is causal and has attention of its own, so the source is consulted $N$ times for each word. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$. The score is its dot product with the key, which is large where both point the same way.
 #
-# **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our vectors start larger. **Left out** are
-# ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its positions for each side; our first weights are a little smaller.
+# **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our word vectors start larger than theirs. **Left out** are
+# ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its separate position vectors for source and target; our first weights are a little smaller.
 
 # %%
 class DotProductScore(nn.Module):
@@ -389,12 +389,12 @@ class DotProductScore(nn.Module):
         self.W = nn.Linear(d_model, d_model)
 
     def forward(self, h: Tensor, g: Tensor, keys: Tensor) -> Tensor:
-        q = (self.W(h) + g) * HALF
+        q = (self.W(h) + g) * ROOT_HALF
         return q @ keys.transpose(1, 2) / math.sqrt(q.shape[-1])
 
 
 # %% [markdown]
-# A layer adds what it found to its $h$, and this sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
+# A layer adds the context to its $h$, and the sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
 
 # %%
 class ConvolutionalDecoderLayer(nn.Module):
@@ -414,7 +414,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         keys, values = memory.chunk(2, dim=-1)
         h = self.block.gated(x, cache=own)
         context = blend(self.score(h, g, keys), values, mask)
-        return (x + (h + context) * HALF) * HALF
+        return (x + (h + context) * ROOT_HALF) * ROOT_HALF
 
 
 # %%
@@ -479,8 +479,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 
 
 # %% [markdown]
-# Padding must change nothing, and writing word by word must equal training, where all positions go through at once. Each output may depend on the whole source. Of the
-# target it may depend on seven words only, itself and six before it, because there are three blocks with $k = 3$.
+# Padding must change nothing, and writing word by word must equal training, where all positions go through at once. Each output may depend on the whole source. Of the target it may depend on seven words only, the one just read and the six before it, because each of the three blocks adds two.
 
 # %% tags=["active-ipynb"]
 # model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3))
@@ -501,8 +500,8 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # )
 # assert (of_source > 0).all()
 # assert torch.equal(of_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)
-# print("padding changes nothing, word by word equals all at once; an output depends on"
-#       "\nthe whole source, on itself and six words before it, and on no later word")
+# print("padding changes nothing, word by word equals all at once; an output depends on\n"
+#       "the whole source, the word just read and six before it, and on no later one")
 
 # %% [markdown]
 # ## It learns
@@ -560,7 +559,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # print("most weight on the right digit, by layer:", *(f"{hit:.0%}" for hit in hits))
 
 # %% [markdown]
-# All three layers look at the right digit nearly always; at the end mark there is nothing left to fetch. The Transformer keeps
+# All three layers look at the right digit nearly always; at the end mark there is nothing left to fetch, but the weights must add up to 1 all the same. The Transformer keeps
 # this idea, as each of its decoder layers has its own attention to the source, and puts attention in place of the windows too.
 
 # %% [markdown]
@@ -653,6 +652,5 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## Next
 #
-# The chain of states is gone, but a distance still costs layers. From here on there is only attention, and
-# [03 Stacks](03_stacks.ipynb) begins with the layers that hold it. In Colab the next notebook imports this module from the
+# The chain of states is gone, but a distance still costs layers. The Transformer has only attention instead, and [03 Stacks](03_stacks.ipynb) begins with the layers that hold it. In Colab the next notebook imports this module from the
 # installed package. To try changes of your own, clone the repository and install it with `pip install -e .`.

@@ -112,7 +112,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
 # %% [markdown]
 # Everyday sentences and captions rarely pass 20 words. The news on which the paper tests has 23 words on average and sentences of 60 and
-# more. The bundled corpus stops at 20 because its grammar does.
+# more. The bundled training sentences stop at 20 English words on purpose: a harder test set has longer ones.
 #
 # ## Noise
 #
@@ -143,10 +143,9 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #           f"ratio over 2 where both have 5 words or more {row['long over 2']:.2%}")
 
 # %% [markdown]
-# The ratio finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
-# a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. The corpora here were
-# cleaned by those who published them, so that fewer than one pair in a hundred goes beyond a factor of two. Europarl, whose sentences were paired by a program, has most of
-# them. The paper does not say whether it filtered; this package takes every corpus as it is published. The second exercise writes such a filter.
+# A limit of 2 finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
+# a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. In the corpora here fewer than one pair in a hundred goes beyond a factor of two. Europarl, whose sentences were paired by a program, has most of
+# them. The paper does not say whether it filtered; this package filters none of them. The second exercise writes such a filter.
 
 # %% [markdown]
 # ## Splits that do not leak
@@ -404,14 +403,14 @@ class Tokenizer(BytePairs):
 #     some += [float("nan")] * (len(sizes) - len(some))  # nothing left to merge
 # title = "the first few thousand types shorten sentences most"
 # plotting.lines(sizes, curves, "types in the vocabulary, V", "tokens a word", title,
-#                log="x", markers=True)
+#                log="x", markers=True).set_xticks(sizes, sizes)
 # for row in vocabularies:
 #     if row["V"] in (8000, 32_000):
 #         print(f"{row['corpus']:9} V = {row['V']:6,}: {row['tokens']:.1f} tokens "
 #               f"for the {row['words']:.1f} words of a validation sentence")
 
 # %% [markdown]
-# All curves fall steeply at first. From about 8,000 types on captions and everyday sentences have little left to gain, while Europarl, which has
+# All curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl, which has
 # the most unseen words in the table above, goes on falling: with 32,000 types nearly every word is one token. The curve of the bundled corpus ends where nothing is left to merge. The recipes of this book take
 # 3,500 types for the bundled corpus, 6,000 for Multi30k and 8,000 for Tatoeba; we have not measured how BLEU depends on V.
 #
@@ -521,9 +520,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # A batch has at most `batch_tokens` places a side: the number of its sentences times the longest sentence of either side.
 
 # %% [markdown]
-# A pair has two lengths. Pairs are ordered by the longer side, and those that agree in it by the difference of the two sides: upwards if
-# the longer side is an odd number, downwards if it is even. So the order does not jump back where the longer side grows by one, and neighbours are similar on
-# both sides everywhere. Batches are cut from this order, each filled up before the next begins; its last pair is the longest.
+# A pair has two lengths. Pairs are ordered by the longer side, and within one length by the difference, in alternating direction: (1, 5) ... (5, 5) ... (5, 1), then (6, 1) ... (6, 6) ... (1, 6), then (1, 7) and so on. So neighbours are similar on both sides. Batches are cut from this order, each filled up before the next begins; the last pair of a batch is its longest.
 
 # %%
 def similar_order(
@@ -639,7 +636,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #                   labels=("place in the sentence", "sentence"));
 
 # %% [markdown]
-# How much padding is there in four ways of making batches, the first three of which make equally many?
+# How much padding is there in four ways of making batches, the first three of which make equally many, of about 107 sentences? (More than in the picture, so that at random more is padding.)
 
 # %% tags=["active-ipynb"]
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T
@@ -697,7 +694,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #     return symbols
 # ```
 #
-# The order matters: a later merge may need what an earlier one has made, and may find it taken by another.
+# The order matters: a later merge may need a symbol that an earlier one makes, or one that an earlier one has used up.
 # </details>
 #
 # **2.** Filter a corpus by length. Keep a pair of sentences if neither side is empty, neither has more than `most` words (cut at

@@ -99,15 +99,13 @@ from transformer.frame import (
 # Each word it writes is what it reads next, until it writes the end mark `</s>`. In training the true target is known, and the decoder
 # reads that instead of its own words (*teacher forcing*).
 #
-# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in the networks that are built here, no exact shortcut is known: the steps happen one after
-# the other**, and more processors do not help. That is the paper's complaint, and notebook [09](09_complexity.ipynb) measures it. A linear step can be
+# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in the networks that are built here, the steps are computed one after the other**, and within a sentence more processors do not help. (To iterate towards all states at once is possible, at a price: Lim et al., 2024.) That is the paper's complaint, and notebook [09](09_complexity.ipynb) measures it. A linear step can be
 # regrouped so that $n$ positions take about $\log_2 n$ rounds (exercise 3); later models make use of that.
 
 # %% [markdown]
 # ## One step
 #
-# The simplest $f$ is a layer of a network, $\tanh(W x + U h)$. In practice two others are used, both with **gates**: numbers
-# between 0 and 1 that say how much passes.
+# The simplest $f$ is a layer of a network, $\tanh(W x + U h)$. It rewrites the whole state at every step. In practice two others are used, with **gates**: numbers between 0 and 1 that say how much passes, so that a part of the state can stay as it is.
 
 # %% [markdown]
 # The *gated recurrent unit* (GRU; Cho et al., 2014; here in torch's form, see exercise 1) has a reset gate $r$, which says how much of the old state enters a proposal $n$ for the new one, and an
@@ -137,7 +135,7 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor,
 
 # %% [markdown]
 # The older *long short-term memory* (LSTM; Hochreiter and Schmidhuber, 1997) keeps two vectors: a cell $c$, and the state $h$
-# that it shows to others. The input gate $i$ scales the new content, a tanh as in the GRU, the output gate $o$ what is shown and, since Gers et al. (2000), the forget gate $f$ what the cell holds. The gates are computed as the GRU's are,
+# that it shows to others. The new content is a tanh, as in the GRU. Three gates scale: $i$ (input) the new content, $o$ (output) what is shown, and $f$ (forget; Gers et al., 2000) what the cell holds. The gates are computed as the GRU's are,
 # $i, f, o = \sigma(W_{i,f,o}\, x + U_{i,f,o}\, h)$:
 #
 # $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
@@ -175,10 +173,8 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor,
 # ## Vanishing and exploding gradients: where do they go?
 #
 # Training asks how the last state would have changed, had the first word been a little different. The answer, a list of rates of change called
-# the **gradient**, travels back through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = W h_{t-1} + x_t$, whose
-# $W$ makes every vector $g$ times as long. After $t$ steps the gradient is $g^t$ times as long:
-# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. The gradient does not get lost at some place; it is multiplied away, or up, a little at each step.
-# With $f = \tanh$ each step multiplies by the slope of tanh too, which is at most 1.
+# the **gradient**, travels back through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = U h_{t-1} + x_t$, whose $U$ makes every vector $g$ times as long. After $t$ steps the gradient is $g^t$ times as long:
+# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. The gradient is multiplied away, or up, a little at each step. Near 0 it no longer tells training what to keep of the first word; too large, it throws the weights about. With $f = \tanh$ each step multiplies by the slope of tanh too, which is at most 1.
 
 # %%
 def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
@@ -192,6 +188,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
     y = layer(x)
     last = (y[0] if isinstance(y, tuple) else y)[:, -1]
     gradient = torch.autograd.grad((last * torch.randn_like(last)).sum(), x)[0]
+    gradient = gradient.double()  # in fp32 squares may come out as 0
     return gradient.norm(dim=-1).mean(dim=0).flip(0)
 
 
@@ -211,7 +208,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # open_gates = nn.LSTM(d, d, batch_first=True)
 # open_gates.bias_ih_l0.data[d:2 * d] = 4.0  # the forget gate is near 1: keep it all
 # kinds = {
-#     "h = W h + x": {f"g = {g}": toys.LinearRecurrence(d, g) for g in (0.9, 1.0, 1.1)},
+#     "h = U h + x": {f"g = {g}": toys.LinearRecurrence(d, g) for g in (0.9, 1.0, 1.1)},
 #     "tanh": {"torch's start": nn.RNN(d, d, batch_first=True)}
 #     | {f"rotation times {g}": tanh_layer(g) for g in (1.0, 1.5, 2.0)},
 #     "gates, and an average": {"GRU": nn.GRU(d, d, batch_first=True),
@@ -233,7 +230,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # for (kind, name), value in far.items():
 #     print(f"{kind:21} {name:24} {value:8.1g} at distance 99")
 # for g in (0.9, 1.0, 1.1):
-#     assert abs(far["h = W h + x", f"g = {g}"] / g**99 - 1) < 1e-3
+#     assert abs(far["h = U h + x", f"g = {g}"] / g**99 - 1) < 1e-3
 # assert far["tanh", "torch's start"] < 1e-9
 # assert 1e-3 < far["tanh", "rotation times 1.5"] < 1 < far["tanh", "rotation times 2.0"]
 # gates = "gates, and an average"
@@ -242,12 +239,12 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #       "\nlasts or explodes, as its first weights are scaled")
 
 # %% [markdown]
-# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps and 0 after 99;
+# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps and hardly anything after 99;
 # with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So it is the weights that decide, and training moves them.
 #
-# Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no $f$: its cell was passed on whole and only added to.
+# Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no forget gate: its cell was passed on whole and only added to.
 #
-# Exploding is cured by *clipping*: a gradient that is too long is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
+# Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
 # %% [markdown]
 # ## The frame
@@ -397,7 +394,7 @@ def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
 #
 # The decoder's first state is computed from the memory's first vector. In the bottleneck model that is the one vector. With
 # attention it is the joined state of the first word, whose backward half has read the whole sentence.
-# After the recurrent layers, state and context meet in one more layer.
+# After the recurrent layers, state and context meet in one more layer. (Without attention the one vector is the context at every step.)
 #
 # **Deviation: Bahdanau's decoder looks before each step, ours after it** (as in Luong et al., 2015). So torch's layer
 # can run over the whole target in one call, and attention does all its positions at once.
@@ -445,7 +442,7 @@ class RecurrentDecoder(nn.Module):
 # %% [markdown]
 # ## The model
 #
-# Both halves stand in the frame. The two versions differ in how many vectors the memory holds and, with
+# Now both halves are put into the frame. The two versions differ in how many vectors the memory holds and, with
 # attention, in the parameters of the score. The preset `tiny` is a ready-made choice of sizes.
 
 # %%
@@ -494,7 +491,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #           f"logits {tuple(logits.shape)}  {count:,} parameters")
 
 # %% [markdown]
-# Padding must change nothing, the decoder must not see later words, and writing token by token (the frame's `start` and `step`) must equal training, where all go through at once:
+# Padding must change nothing, the decoder must not see later words, and writing token by token (the model's `start` and `step`) must equal training, where all go through at once:
 
 # %% tags=["active-ipynb"]
 # source, target = source[:3], target[:3]
@@ -517,7 +514,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #
 # The task is to say a row of two to ten digits backwards, so every digit of the input is needed. The models train on 64 new rows a step; the short loop stands in
 # `transformer/toys.py`. The exam is harder than training: now the model reads its own words, and one mistake spoils the row.
-# How much does one vector carry, and does that depend on its width, or on how long it trains?
+# How much does one vector carry, and does that depend on the model's width, or on how long it trains?
 
 # %% tags=["active-ipynb"]
 # models = {}
@@ -544,9 +541,8 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory,
-# and one of the same width carries more after more training. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow with a wider vector. With attention each digit stays where it is,
-# and only the place to look at must be learned. How much one vector could carry in the end, such short runs do not tell. Notebook [16](16_translation.ipynb) asks the question of real sentences.
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half after so short a training.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow in a model twice as wide. With attention each digit stays where it is,
+# and only the place to look at must be learned. How much it could carry in the end, they do not tell. Notebook [16](16_translation.ipynb) asks the question of real sentences.
 #
 # Where does the model with attention look?
 
@@ -569,8 +565,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
 
 # %% [markdown]
-# Rows are the digits it writes, from top to bottom, and columns the digits it reads. The model was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is
-# nothing left to fetch. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
+# Rows are the digits it writes, from top to bottom, and columns the digits it reads. The model was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is nothing left to fetch, but the weights must add up to 1 all the same. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
 # French and English.
 
 # %% [markdown]
@@ -630,7 +625,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # The padding must be left out of the sum as well. For large scores `exp` would overflow; `softmax` subtracts the largest score first.
 # </details>
 #
-# **3** (harder)**.** All states of $h_t = W h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions. After the first round position $t$ holds $x_t + W x_{t-1}$,
+# **3** (harder)**.** All states of $h_t = U h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions. After the first round position $t$ holds $x_t + W x_{t-1}$,
 # after the second a sum of four, and so on.
 
 # %% tags=["active-ipynb"]

@@ -73,7 +73,8 @@ SEED = 2017
 
 def draw_batches(vocab_size: int, tokens: int, count: int, device: torch.device,
                  spread: float = 0.18) -> list[Batch]:
-    """Batches of about so many real target tokens: random ids, 25 to 35 a sentence.
+    """Batches of about so many real target tokens: random ids, on average 25 to 35 a
+    sentence.
 
     spread: how far a sentence's length may lie from its batch's average, as a part of
     that; 0.18 makes about 15% padding, less where a batch has few sentences.
@@ -114,7 +115,7 @@ def real_tokens(batch: Batch) -> int:
 # print(f"padding in all batches: {padding:.0%}")
 
 # %% [markdown]
-# A stopwatch waits for the GPU on both sides, because a GPU works on while Python goes ahead. Each round begins with the next system, so that nobody
+# A stopwatch waits for the GPU before and after, because a GPU works on while Python goes ahead. Each round begins with the next system, so that nobody
 # is first, or last, in every round.
 
 # %%
@@ -169,10 +170,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #   attention weights and hidden units, a norm after each stack). It has no cache, so to write one more token it computes all earlier ones
 #   again. It takes part twice: with torch's Adam as it comes, and *tuned*, with the fused one.
 # - **Marian** as Hugging Face has it, the model behind a thousand translators on its hub, with caches and tied embeddings.
-# - **CTranslate2**, made for serving translations on CPUs, in fp32 and with weights in 8 bits, which round more. It does not train.
+# - **CTranslate2**, made for serving translations on CPUs, in fp32 (in `transformer bench` also with weights in 8 bits, which round more). It does not train.
 
 # %% [markdown]
-# Here is a small contest of 20 updates a round. Its clock counts the processor's seconds, which leaves out those in which it worked for others. ("highest"
+# Here is a small contest of 20 updates a round among the first four; Marian and CTranslate2 come with the record below. Its clock counts the processor's seconds, which leaves out those in which it worked for others. ("highest"
 # is torch's name for its usual fp32 products.)
 
 # %% tags=["active-ipynb"]
@@ -191,17 +192,16 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% [markdown]
 # ## What does each lever give?
 #
-# The package pulls four *levers*: batches of **similar lengths** (here equal ones, without padding: the best that sorting can give, [10](10_data.ipynb)); the
-# **loss in chunks**, which never holds the whole table of logits, and **attention** by torch's kernel (both [11](11_hardware.ipynb)); and
-# **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it
-# gives to the whole. The last row adds bf16 to all four. `over_all` is a row's speed as a part of that with all levers, `over_none` how many times it is that with none.
+# The package pulls five *levers*: batches of **similar lengths** (here equal ones, without padding: the best that sorting can give, [10](10_data.ipynb)); the
+# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel, and **dropout** from fewer random bits (all three [11](11_hardware.ipynb)); and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it
+# gives to the whole. The last row adds bf16 to all five. `over_all` is a row's speed divided by that with all levers, `over_none` by that with none.
 
 # %% tags=["active-ipynb"]
 # levers = measure_levers(small, 200, 20, 3, cpu, time.process_time)
 # print(table("levers", levers))
 # plotting.bars({row["lever"].replace(" ", "\n"): row["over_all"] for row in levers},
 #               "", "speed, where 1 is all levers",
-#               "what is lost where one lever is left out",
+#               "speed with all levers, and with one left out",
 #               ax=plotting.new_axes(7.5, 3.5))
 # assert [row["lever"] for row in levers][:2] == ["none", "all"]
 
@@ -237,7 +237,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #       f"ten updates, {apart['fast'][-10:].max():.0e} in the last ten")
 
 # %% [markdown]
-# (Distances under $10^{-7}$ are drawn at $10^{-7}$.) Both distances grow by powers of ten. This training magnifies any
+# (Equal losses are drawn at $10^{-7}$; one step of fp32 is $5 \cdot 10^{-7}$ at first.) Both distances grow by powers of ten. This training magnifies any
 # difference, however small, so it makes no sense to ask whether the fast way's last loss *equals* the plain one's. (In double precision the two ways stay together to
 # seven digits over fifty gentle updates; that is among the tests.) What can be asked is whether the fast way is as good on average. `transformer bench learning` takes most of an hour: a
 # small model learns the bundled corpus in four ways with six seeds, on the same batches with the same entries dropped, and all are scored on the same validation sentences.
@@ -252,12 +252,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #           f"seed by seed, {statistics.mean(gaps):+.3f} ± {error:.3f} (standard error)")
 
 # %% [markdown]
-# Seed by seed, the fast way in fp32 and in bf16 lies on both sides of plain. At "medium" (explained below) it is worse by about two standard errors. When three ways are compared with
+# In fp32 and in bf16 no difference of the fast way from plain is seen; it lies on both sides. At "medium" (explained below; the record does not say whether it was bf16 there) it is worse by about two standard errors. When three ways are compared with
 # plain, one may get that far by chance, so six seeds do not settle it.
 #
 # ## How fast could it be?
 #
-# Almost all the work is matrix products, so their rate is a ceiling. There is more than one way to multiply on a CPU. These are torch's on the shapes
+# Almost all FLOPs are those of matrix products, so their rate is a ceiling. There is more than one way to multiply on a CPU. These are torch's on the shapes
 # of a small model's forward and backward pass, with the relative error that each makes. "medium" and "packed" are the second library of [notebook 11](11_hardware.ipynb), the latter with weights laid out beforehand.
 # `fp32_class` is True where the error is one of fp32.
 
@@ -269,8 +269,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # print("fp32 is exact to six digits, bf16 to two or three")
 
 # %% [markdown]
-# Whether bf16 is a bargain depends on its rate, since its error is some ten thousand times as large. Whether "medium" is another fp32 or a bf16 in disguise depends on
-# the CPU, and its error tells (in the saved run it is the second, and on the machine of the record below the first). The package never sets it for you, and so the comparisons below use "highest" on both sides.
+# The error of bf16 is some ten thousand times as large, so only a much higher rate makes it a bargain. "medium" is another fp32 on some CPUs and bf16 on others, and its error tells (on the machine of the record below it was fp32). The package never sets it for you, and so the comparisons below use "highest" on both sides.
 #
 # ## Your model in CTranslate2
 #
@@ -296,7 +295,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% [markdown]
 # ## The recorded comparison
 #
-# The whole comparison takes hours, so it is a command, `transformer bench` (or parts of it, such as `transformer bench T1 --rounds 4`). T1 trains the paper's base model with 8,000 types, T2 a smaller one ($N = 3$, $d_{model} = 256$) and "small" that of the Multi30k recipe. T3 and T4 decode with T1's
+# The whole comparison takes hours, so it is a command, `transformer bench` (or parts of it, such as `transformer bench T1 --rounds 4`). T1 trains the paper's base model with 8,000 types, T2 a smaller one ($N = 3$, $d_{model} = 256$) and "small" one of the Multi30k recipe's sizes, but with 10,000 types. T3 and T4 decode with T1's
 # model, whose weights are random, to fifty tokens a sentence: greedily and with a beam of 4.
 #
 # **The record is of older code than the package's**: a round of training was a single update there, "tuned" and "8 bits" did not take part, and the levers were pulled one after the other.
@@ -333,8 +332,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% [markdown]
 # Each dot is a round, the stroke and the number are the median.
 #
-# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this.)
-# - With `--precision medium`, another fp32 on the record's machine, the package is faster still (the last line). Whether it then learns as well, the six seeds above left open.
+# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: a factor of 1.16 for the smallest, in the table below.)
+# - At "medium", another fp32 on the record's machine, the package is faster still (the last line), torch's module slower.
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
 # - From **CTranslate2** the rounds do not clearly differ: they lie on both sides of 1.
 
@@ -346,10 +345,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #     print(shown(name, part(name)))
 
 # %% [markdown]
-# In the first table each row keeps the levers of the rows above it ("dropout" was a faster dropout, which gained nothing and is not in the package). Similar lengths and the loss in chunks gave most, and
+# In the first table each row keeps the levers of the rows above it ("dropout" gained nothing there; the run above says what it gives now). Similar lengths and the loss in chunks gave most, and
 # bf16 made this larger model, on larger batches, faster. The batches'
 # padding of 16% explains a factor of 1.2 of the 1.48 for similar lengths; where the rest comes from we do not know. Training the base model takes two thirds of the memory
 # that torch's module takes. Over 8,192 positions torch's kernel for attention ("kernel") takes 0.2 GiB where the formula of notebook 04 ("naive") takes 6.2.
+#
+# So it was worth it: in the record training is 1.3 to 2.5 times as fast as with torch's module (base at 66% of the best fp32 rate, "packed"), and in fp32 six seeds show no loss of quality.
 
 # %% [markdown]
 # ## Exercises
