@@ -62,8 +62,7 @@ from transformer.recurrence import gru_step
 # %% [markdown]
 # ## What the table says
 #
-# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 says how three prices grow. $O(n^2 d)$ ("big O") means: at most
-# some constant times $n^2 d$ once $n$ is large. The constant is left open.
+# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 says how three prices grow. $O(n^2 d)$ ("big O") means: at most some constant times $n^2 d$ once $n$ is large. The constant is left open, and the table leaves the O out.
 #
 # | layer | operations | steps that must wait | longest path |
 # |---|---|---|---|
@@ -153,7 +152,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
 # ## Every row becomes a layer
 #
 # The attention of notebook 04 takes any function that attends: its own, which writes the full table of weights; torch's kernel (a single operation,
-# called "fused" below); or the blocks. A convolution with gaps between its inputs, for longer strides through the sequence, is called *dilated*. It is the
+# called "fused" below); or the blocks. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
 # same convolution on every second position, or every third, and so on: `Dilated` takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 
@@ -311,14 +310,12 @@ def longest_chain(y: Tensor) -> int:
 # print(f"each further position adds {a_step} operations to the GRU's chain, else none")
 
 # %% [markdown]
-# **$O(1)$ and $O(n)$, as in the table.** How long a flat chain is depends on the program. The GRU's grows in
-# any program: its next step needs the last result inside a $\tanh$ and a $\sigma$. (A linear recurrence such as $h_t = W h_{t-1} + x_t$ can be regrouped into about
+# **$O(1)$ and $O(n)$, as in the table.** How long a flat chain is depends on the program. The GRU's grows, because its next step needs the last result inside a $\tanh$ and a $\sigma$. (A linear recurrence such as $h_t = U h_{t-1} + x_t$ can be regrouped into about
 # $\log n$ rounds, see [01](01_recurrence.ipynb).)
 #
 # ## The longest path
 #
-# Layers are stacked until the gradient of the last output at the first input is no longer exactly zero. A recurrent layer joins both
-# ends at once, but inside it the signal walks. To count this walk, all positions take one GRU step together, each
+# Layers are stacked until the gradient of the last output at the first input is no longer exactly zero. One recurrent layer joins both ends, by $n$ steps inside it. To count them, all positions take one GRU step together, each
 # from the state that its left neighbour had a round before.
 
 # %%
@@ -400,7 +397,7 @@ def recurrent_round(gru: nn.GRU) -> Callable:
 #
 # $$\underbrace{8 n d^2}_{W_Q, W_K, W_V, W_O} + \underbrace{4 n^2 d}_{QK^\top \text{ and } AV}$$
 #
-# and the table counts the second part. A GRU has six matrices: $12 n d^2$. The gated block makes $2d$ numbers from
+# and the table counts the second part ($A$: the weights). A GRU has six matrices: $12 n d^2$. The gated block makes $2d$ numbers from
 # $kd$: $4 k n d^2$.
 
 # %%
@@ -443,8 +440,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # mark_sizes(ax, [meet])
 
 # %% [markdown]
-# The paper's argument is that $n$ is usually smaller than $d$, and then self-attention is cheaper than recurrence. With all constants, both meet
-# **exactly at $n = d$**. (An LSTM has eight matrices and meets attention at $2d$.) The English sentences on which the paper tests have
+# The paper's argument is that $n$ is usually smaller than $d$, and then self-attention is cheaper than recurrence. With all constants, both meet **exactly at $n = d$**. At $k = 3$ the convolutions lie on the GRU's line: $2k = 6$ matrices. (An LSTM has eight matrices and meets attention at $2d$.) The English sentences on which the paper tests have
 # 23 words on average ([10](10_data.ipynb)), and $d$ was 512. Below 96 positions, $3r$, restricted attention costs more than the full table, because its windows overlap.
 #
 # Section 4 has one more rival, the *separable* convolution. Each of the $d$ numbers is convolved with $k$ weights of its own, then one matrix mixes them: $2knd + 2nd^2$. Even with $k = n$, says the paper, its complexity is that of self-attention with the network after it. With all constants:
@@ -602,30 +598,25 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# With fresh tables the system takes half of the time from 1,024 positions on, and with reused ones next to nothing. That explains a factor of two, but
-# not the slope: from 1,024 on the exponent is the same with both. The 2.60 rests on one doubling, which took ten times as
-# long in the first record (1.8 to 18 s) and four times as long when measured again. What slowed that run down we do not know.
+# With fresh tables the system takes half of the time from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
 
 # %% [markdown] tags=["question-14"]
-# ## Why can't a recurrent network use the GPU as well?
+# ## Why does a recurrent network leave a GPU idle?
 #
 # **Because it reads its weights again at every step.** The product of a matrix with one vector uses each weight once: two FLOPs for each number read. With
 # $m$ vectors at once, each weight read serves all of them. Self-attention multiplies $W_Q$ with all $n$ vectors in one
 # product. A recurrent layer has a single state to multiply its matrix with, waits for the next state, and reads the whole matrix again. A batch is the way
-# out: $B$ sequences take each step together. What does this make of a processor's speed, and do two threads help?
+# out: $B$ sequences take each step together. What does this make of a processor's speed?
 
 # %% tags=["active-ipynb"]
-# def gflops(m, threads):
+# def gflops(m):
 #     """Billions of FLOPs a second of a GRU's matrix with m vectors: the best of many."""
-#     torch.set_num_threads(threads)
 #     U, states = torch.randn(3 * 512, 512), torch.randn(m, 512)
 #     best = min(timeit.repeat(lambda: states @ U.T, number=1, repeat=200))
-#     torch.set_num_threads(1)
 #     return 2 * U.numel() * m / best / 1e9
 #
 # together = [1, 4, 16, 64]
-# rates = {name: [gflops(m, threads) for m in together]
-#          for name, threads in (("1 thread", 1), ("2 threads", 2))}
+# rates = {"GRU's matrix": [gflops(m) for m in together]}
 # layers = {kind: make_layer(kind, 512) for kind in KINDS[1:3]}
 # times = [turns(layers, torch.randn(B, 32, 512), seconds=0.6) for B in together]
 # curves = {kind: [32 * B / median(took[kind]) for B, took in zip(together, times)]
@@ -637,11 +628,11 @@ class ReusedTables:
 #                "a batch helps recurrence most", "xy", right, markers=True)
 # for name, values in (rates | curves).items():
 #     print(f"{name}: {values[-1] / values[0]:.1f} times as fast at the right end")
-# assert max(rates["1 thread"][2:]) > 1.2 * rates["1 thread"][0]
+# assert max(rates["GRU's matrix"][2:]) > 1.2 * rates["GRU's matrix"][0]
 # assert curves["recurrent"][-1] > 1.3 * curves["recurrent"][0]
 
 # %% [markdown]
-# Left: the more vectors share a weight that is read, the faster the processor multiplies, and only with many of them are two threads faster than one. Right (one thread, $n = 32$): so a batch helps the recurrent layer more than attention. (Half
+# Left (one thread): the more vectors share a weight that is read, the faster the processor multiplies. Right ($n = 32$): so a batch helps the recurrent layer more than attention. (Half
 # of a GRU's work needs only the inputs, and is done for all positions at once.)
 #
 # A GPU has thousands of processors, so it needs far more work at once to be busy. That is the paper's complaint in Section 1: long
@@ -651,8 +642,7 @@ class ReusedTables:
 # %% [markdown] tags=["question-26"]
 # ## Why does BERT stop at 512, and what does O(n²) cost in practice?
 #
-# BERT's positions are a learned table of 512 rows ([07](07_positions.ipynb)), so token 513 has none. It was
-# not made longer because of the cost: nine tenths of BERT's training steps even used 128 tokens (Devlin et al., 2019). Here are the training time a token of one layer, from the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
+# BERT's positions are a learned table of 512 rows ([07](07_positions.ipynb)), so token 513 has none. The likely reason is the cost: nine tenths of BERT's training steps even used 128 tokens (Devlin et al., 2019). Here are the training time a token of one layer, from the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
 # layers, 12 heads, $n^2$ pairs and 32 sequences.
 
 # %% tags=["active-ipynb"]
@@ -664,11 +654,10 @@ class ReusedTables:
 #     print(f"{n:7,}{full:29.0f}{fused:8.0f}{near:12.0f}{kept:19.1f} GiB")
 
 # %% [markdown]
-# Up to 512 a token costs about the same at any length; then each doubling makes *every* token dearer. And **memory ends**: at 512 these weights still fit into
-# a GPU of that time (16 GB), at 2,048 into none.
+# Up to 512 a token costs about the same at any length; then each doubling makes *every* token of both full forms dearer. And **memory ends**: at 512 these weights still fit into
+# a GPU of that time (16 GB), at 2,048 into none of them.
 #
-# How far does a machine really go? `python -m transformer.experiments.limits` tried it: one layer with $d = 512$ trained on longer and longer
-# sequences, in a process that may take 4 GiB, until memory was refused or one pass took more than ten seconds.
+# How far does a machine really go? `python -m transformer.experiments.limits` tried it: one layer with $d = 512$ trained on sequences of doubled length, in a process that may take 4 GiB, until memory was refused (then lengths between were tried) or a pass, the last that counts, took more than ten seconds.
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("limits"):
@@ -746,7 +735,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 #       + ", ".join(f"{value:.3f} ({name})" for name, value in four.items()))
 
 # %% [markdown]
-# The four largest weights do nearly the work of all, and the nearest four do not. But to know the largest, all scores have to
+# The four largest weights, a third of a source's, do nearly the work of all, and the nearest four do not. But to know the largest, all scores have to
 # be computed. **Pruning afterwards saves at most the product with $V$**, half of the $4n^2d$, and has to find the largest for it.
 #
 # To save more, a method must choose before it scores. One way is to sort (the Reformer; Kitaev et al., 2020): vectors that point the same way
@@ -777,8 +766,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 
 
 # %% [markdown]
-# For a test, each of 4,096 queries is nearly the key of a partner somewhere in the sequence, and wants the partner's number (always answering 0 has an
-# error of 1). A query and its partner's key may get different numbers in one sorting. So it is tried up to 16 times with new
+# For a test, each of 4,096 queries is nearly the key of a partner somewhere in the sequence, and wants the partner's value (always answering 0 has an error of 1). A query and its partner's key may get different directions in one sorting. So it is tried up to 16 times with new
 # directions, and each query keeps the answer of the try whose keys fitted it best. Beside it, `local_attention` looks at as many neighbours:
 
 # %% tags=["active-ipynb"]
@@ -810,8 +798,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #       f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}")
 
 # %% [markdown]
-# The nearest keys are of no use, and with enough tries sorting finds nearly every partner. The price: a model must learn to let what
-# belongs together point the same way.
+# The nearest keys are of no use. With 16 tries (37% of the scores, and two thirds as many products with directions) sorting finds nearly every partner. Besides, a model must learn to let what belongs together point the same way.
 #
 # ## Can one see what it does?
 #
@@ -824,12 +811,12 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #
 # What held: linear rows are linear, only recurrence waits, and the paths of attention and recurrence are exact. Footnotes:
 #
-# 1. *Self-attention's exponent*: by count below 2 while the projections weigh; by the clock it depends on memory, and once was above.
+# 1. *Self-attention's exponent*: by count below 2 while the projections weigh; by the clock 1.9, in one record 2.6 for reasons we do not know.
 # 2. *The crossing with recurrence*: at $n = d$ by count; for one sequence later by the clock, because steps that wait cost more than their FLOPs.
 # 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers.
 # 4. *The restricted path*: about $2n/r$ with the paper's $r$, since a layer carries a signal half a window far. The O drops the 2.
 # 5. *Memory*: not in the table, and the first to end.
-# 6. *Convolution beside recurrence*: $k$ times dearer, says Section 4. Our block has $2k$ matrices and a GRU six, so at $k = 3$ they are equal.
+# 6. *Convolution beside recurrence*: $k$ times dearer, says Section 4 (not ours at $k = 3$, see above).
 
 # %% [markdown]
 # ## Exercises
@@ -888,7 +875,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #     return total
 # ```
 #
-# The pairs add up to $n(n+1)/2$: half of the full table, which a causal mask computes and throws away.
+# The pairs add up to $n(n+1)/2$: half of the full table; with a causal mask the other half is computed and thrown away.
 # </details>
 #
 # **3.** Write attention of one head in which $i$ sees $j$ where $|i - j| \le r$, without a table of $n \times n$ scores.

@@ -99,11 +99,11 @@ def choose_device(name: str = "auto") -> torch.device:
 #     print(f"{str(kind):15s}", numbers, " next after 1:", 1 + torch.finfo(kind).eps)
 
 # %% [markdown]
-# fp16 loses the two smallest numbers. bf16 keeps all four, but its next number after 1 is 1.0078, and there is none between the two.
+# fp16 loses the two smallest numbers. bf16 keeps all four, but its next number after 1 is 1.0078.
 #
 # So training takes bf16 where the GPU has it. Otherwise it takes fp16 with *loss scaling*: the loss is multiplied by a large number, so that
 # gradients do not vanish, and the gradient is divided by it again before the update. The weights themselves stay in fp32 either
-# way, and only products are done in short numbers ("autocast"). A CPU stays with fp32 unless you ask for bf16.
+# way, and only products are done in short numbers ("autocast"). A CPU and Apple's GPU stay with fp32 unless you ask.
 
 # %%
 PRECISIONS = {  # what products multiply; "medium" is explained below
@@ -310,7 +310,7 @@ def wait_for(device: torch.device) -> None:
 # %% [markdown]
 # Not every product is as fast. The numbers must also be fetched from memory: a matrix of $n \times n$ times one of $n \times m$ takes $2n^2m$ FLOPs, and
 # reads or writes $n^2 + 2nm$ numbers. The FLOPs for each number (or each byte) are called *arithmetic intensity*. Training multiplies weights with all tokens of a batch at once (large $m$);
-# writing a translation multiplies the same weights with one token (small $m$). One matrix, times more and more vectors:
+# writing a translation multiplies the same weights with one token (small $m$). One matrix, times more and more vectors, on one thread:
 
 # %% tags=["active-ipynb"]
 # n, threads = 2048, torch.get_num_threads()
@@ -368,7 +368,7 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU would need many months, or years. The lines for GPUs are forecasts from their data sheets: the page shown here was run on a CPU. For eight P100
+# A CPU needs months, a slower one years. The lines for GPUs are forecasts from their data sheets: the page shown here was run on a CPU. For eight P100
 # 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this is no proof, as our third was guessed from such runs. The FLOPs in its
 # Table 2, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
 # the share of the hardware's rate that went into products is:
@@ -530,8 +530,7 @@ def peak_memory(device: torch.device) -> float:
 # %% [markdown]
 # ## Several processes
 #
-# The paper's eight GPUs each held a copy of the model, worked on a part of the batch, and added up the gradients before each
-# update. All processes start from the same weights and make the same updates, so the copies never differ. The cell starts two
+# Several GPUs usually each hold a copy of the model, work on a part of the batch, and add up the gradients before each update. All processes start from the same weights and make the same updates, so the copies never differ. The cell starts two
 # processes on this computer, which train a small network in this way (`toys.work_together`: the gradients are added up by `all_reduce`), and then
 # a single one that does the whole batch.
 
@@ -555,6 +554,8 @@ def peak_memory(device: torch.device) -> float:
 #     share = times["exchanging"] / sum(times.values())
 #     said = ", ".join(f"{ms:.1f} ms {part}" for part, ms in times.items())
 #     print(f"batch of {batch:5,}, an update: {said} ({share:.0%} of it)")
+#     one, = trained_by(1, batch)
+#     print(f"                one process: {one['computing']:.1f} ms computing")
 
 # %% [markdown]
 # What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So in a large batch the exchange is a smaller part of the time. The process that is ready first

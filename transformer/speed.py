@@ -333,7 +333,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # Each dot is a round, the stroke and the number are the median.
 #
 # - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: a factor of 1.16 for the smallest, in the table below.)
-# - At "medium", another fp32 on the record's machine, the package is faster still (the last line), torch's module slower.
+# - At "medium", there another fp32, the package is faster still (the last line), torch's module slower.
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
 # - From **CTranslate2** the rounds do not clearly differ: they lie on both sides of 1.
 
@@ -346,11 +346,11 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 
 # %% [markdown]
 # In the first table each row keeps the levers of the rows above it ("dropout" gained nothing there; the run above says what it gives now). Similar lengths and the loss in chunks gave most, and
-# bf16 made this larger model, on larger batches, faster. The batches'
+# bf16 made this larger model faster. The batches'
 # padding of 16% explains a factor of 1.2 of the 1.48 for similar lengths; where the rest comes from we do not know. Training the base model takes two thirds of the memory
-# that torch's module takes. Over 8,192 positions torch's kernel for attention ("kernel") takes 0.2 GiB where the formula of notebook 04 ("naive") takes 6.2.
+# that torch's module takes. Over 8,192 positions torch's kernel for attention takes 0.2 GiB where the formula of notebook 04 ("naive") takes 6.2.
 #
-# So it was worth it: in the record training is 1.3 to 2.5 times as fast as with torch's module (base at 66% of the best fp32 rate, "packed"), and in fp32 six seeds show no loss of quality.
+# So it was worth it: in the record training is 1.3 to 2.5 times as fast as with torch's module (base at 66% of the best fp32 rate, "packed"), and six seeds show no loss of quality in fp32.
 
 # %% [markdown]
 # ## Exercises
