@@ -73,10 +73,10 @@ from transformer.optimizer import adam
 #
 # A *pattern* says which pairs of a query and a key exist at all. Its parts:
 #
-# - a **window**: each position sees itself and $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**; the paper's neighbourhood has $r$ positions in all;
+# - a **window**: each position sees itself and $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**, not both;
 # - **gaps** between these neighbours, which may differ from head to head. With a gap of 4, position $i$ sees itself and $i \pm 4, i \pm 8, \ldots$, again $r$ of them on either side;
 # - **global tokens**: places that see everything and that everything sees;
-# - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others, neither itself nor the blocks next to it;
+# - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others, neither itself nor the blocks next to it ("drawn" by a formula, the same ones however long the text becomes);
 # - **causal**: of all that, only what is not later. A global token then sees its past, and is seen by what follows it.
 
 # %%
@@ -108,8 +108,8 @@ def places_of(pattern: Pattern, n: int, device=None) -> Tensor:
 def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
     """The random blocks of each block, (blocks, random_blocks); -1 where none is left.
 
-    None is the block itself or next to it, nor a later one if causal. If causal,
-    block b has the same in every n, so that a text can be written on.
+    None of them is the block itself or next to it, nor a later one if causal. Block b
+    has the same in every n if causal, so that a text can be written on.
     """
     b = torch.arange(math.ceil(n / pattern.r))
     far = (b[:, None] - b).abs() > 1
@@ -122,7 +122,7 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
 
 
 # %% [markdown]
-# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. (Random blocks are "drawn" by a formula from their places and the seed, so that a causal block sees the same ones however long the text becomes.) All that comes later computes the same numbers with less work, and is tested against it.
+# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. All that comes later computes the same numbers with less work, and is tested against it.
 
 # %%
 def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
@@ -383,7 +383,7 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 # %% [markdown] tags=["question-28"]
 # `tests/test_sparse.py` compares with `F.scaled_dot_product_attention` and with torch's `flex_attention`, which is given the same pattern.
 #
-# ## Must a banded product be slow without a kernel of its own?
+# ## Must a window be slow without a kernel of its own?
 #
 # The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is exactly the work that is needed, without a product too many. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
 
@@ -422,7 +422,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # for n in sizes:
 #     for name, times in turns(layers, torch.randn(1, n, d), seconds=0.3).items():
 #         seconds[name].append(median(times))
-# growth(sizes, seconds, "seconds of a forward pass",
+# growth(sizes, seconds, "seconds of a layer, forward",
 #        "Blocks grow with n, tables with its square", markers=True);
 
 # %% tags=["active-ipynb"]
@@ -436,8 +436,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The loop is the slowest way until the full table overtakes it. It reads all of $q$, $k$ and $v$ for each of its $2r + 1$ diagonals and computes little with what it read. Blocks compute three scores where two are needed, but as products of matrices, and are several times as fast. So on this processor a band needs no kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain only at lengths above 512. In short sequences, gaps and a global token cost up to twice the time of blocks alone, in long ones little. Longer sequences are in a record, with the memory too; there random blocks nearly double the time of blocks:
-# `python -m transformer.experiments.bands` measures up to $n = 8{,}192$ and can be run again on any machine.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal and computes little with it. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window needs no kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain only at lengths above 512. In short sequences gaps and a global token cost up to 1.6 times blocks alone, in long ones little. `python -m transformer.experiments.bands` measures up to $n = 8{,}192$. In its record blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows:
 
 # %% tags=["active-ipynb"]
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
@@ -716,7 +715,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # %% [markdown] tags=["question-34"]
 # ## Could the pattern be evolved?
 #
-# Radii, heads and widths were chosen by hand. So, Liang and Le (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. The kind of evolution here, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, a few of the most recent ones (here three) are compared, and a changed copy of the best of them is tried. What is older than the population no longer takes part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
+# Radii, heads and widths were chosen by hand. David So et al. (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. The kind of evolution here, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, three drawn from the most recent ones, the *population*, are compared, and a changed copy of the best of them is tried. Older ones no longer take part, so a candidate that was merely lucky dies out. `price` says what a candidate costs, the running time included if one likes:
 
 # %%
 def evolve(draw: Callable, change: Callable, price: Callable, population: int,
@@ -766,7 +765,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # assert curves["population 20"][-1] < curves["random search"][-1]
 
 # %% [markdown]
-# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is as good. Then evolution goes on improving where random search hardly does. Here every small step changes the price by little and shows a direction. The prices of trained networks are noisier. `python -m transformer.experiments.evolution` tries 40 small models of characters a search, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
+# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is slightly better. Then evolution goes on improving where random search hardly does. Here every small step changes the price by little and shows a direction. The prices of trained networks are noisier. `python -m transformer.experiments.evolution` tries 40 small models of characters a search, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
 
 # %% tags=["active-ipynb"]
 # runs = {"evolution": [], "random": []}
@@ -785,8 +784,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #           f"with a standard error of {error:.3f}")
 
 # %% [markdown]
-# **It could, but here drawing at random is as good**: in three searches each, evolution's winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Its trials together
-# needed fewer FLOPs (counted in $10^9$), as was expected. All six winners look better than they are: priced again, each is worse. And both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. This is small; what a search of thousands of trials with long trainings would find, it does not say.
+# **It could; that it beats drawing at random, three searches each do not show**: evolution's winners are not cheaper by more than two standard errors, neither as they were found nor priced again. To read one window with each of its trials takes 16% fewer FLOPs (in $10^9$, the last line), as was expected. Priced again, all six winners are worse, as one expects of the best of 40; the other text may have a part in it. And both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. This is small; what a search of thousands of trials with long trainings would find, it does not say.
 
 # %% [markdown]
 # ## Exercises
