@@ -67,7 +67,7 @@ from transformer.checks import check_heads, check_left_to_right
 #
 # $$h_t = e^{\Delta A}\,h_{t-1} + \frac{e^{\Delta A} - 1}{A}\,B\,x_t \;\approx\; e^{\Delta A}\,h_{t-1} + \Delta B\,x_t$$
 #
-# This is called discretisation. The approximation at the right is that of Mamba's code (Gu and Dao, 2023, write the exact form), and ours. How good is it?
+# This is *discretisation*. The approximation is that of Mamba's code (Gu and Dao, 2023, write the exact form), and ours. How good is it?
 
 # %% tags=["active-ipynb"]
 # print("  A   step   kept    written: exact   approximately")
