@@ -598,7 +598,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# With fresh tables the system takes half of the time from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
+# With fresh tables the system takes a third of the time or more from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?

@@ -159,7 +159,7 @@ class Convolution(nn.Module):
 # print(f"new sentences told apart: windows of one word {alone:.0%}, of two {pairs:.0%}")
 
 # %% [markdown]
-# The detector that counts most has found the two words and their order by itself. Windows of one word can at best tell that both words are there (which is right in 78%), but not that they are neighbours.
+# The detector that counts most has found the two words and their order by itself. Windows of one word can at best tell that both words are there (which is right in about four of five), but not that they are neighbours.
 # A second layer sees windows of windows, and so longer phrases.
 
 # %% [markdown]
