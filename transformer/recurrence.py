@@ -226,7 +226,8 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #     plotting.lines(range(100), curves, "distance in steps", "gradient, nearest = 1",
 #                    kind, log="y", ax=ax)
 #     far |= {(kind, name): curve[99].item() for name, curve in curves.items()}
-# axes[0].set_ylim(1e-12, 1e6)
+# axes[0].set_ylim(1e-12, 1e9)
+# axes[1].legend(loc="upper left", fontsize=8)
 # for (kind, name), value in far.items():
 #     print(f"{kind:21} {name:24} {value:8.1g} at distance 99")
 # for g in (0.9, 1.0, 1.1):
