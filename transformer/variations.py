@@ -445,7 +445,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # for ax, figure in zip(plotting.new_axes(4.6, 5.4, columns=2), limits):
 #     own = found[figure]
 #     reach = (own["high"] - own["low"]) / 2
-#     rows = {labels[row] + " *" * (own.loc[row, "p"] < 0.05):
+#     rows = {labels[row] + (" *" if own.loc[row, "p"] < 0.05 else ""):
 #             (own.loc[row, "difference"], reach[row], minus.loc[row, figure])
 #             for row in own.index}
 #     comparisons.differences(rows, f"{figure}, minus base", "here, 95% interval",
