@@ -268,8 +268,7 @@ def read_back(text: str, leaves) -> tuple:
 # print("transformer.evalb counts the same")
 
 # %% [markdown]
-# Over many sentences the counts are added up first, then divided. EVALB leaves out a sentence whose words differ from the gold tree's: a parser that fails on hard sentences would
-# gain by it. Ours cannot, because `read_back` always gives a tree over the words.
+# Over many sentences the counts are added up first, then divided. EVALB leaves out a sentence whose words differ from the gold tree's: a parser that fails on hard sentences would gain by it. Ours cannot: its tree is always over the words, and over the same ones (below).
 
 # %% [markdown]
 # ## From sentences to trees
@@ -324,12 +323,10 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # %% [markdown]
 # ## Counting words, and writing trees only
 #
-# A translator sees in its own output what it has translated already. This output has no words: `NN NN NN` might be any three nouns.
-# To know which word comes next, the decoder may have to count the parts of speech that it has written, and after an error every bracket
-# lies over other words. Two remedies suggest themselves; neither is in the paper.
+# A translator sees in its own output what it has translated already. This output has no words: `NN NN NN` might be any nouns. To know which word comes next, it may have to count the parts of speech that it has written, and after an error every bracket lies over other words. (On CRAFT's longest sentences only one likeliest output in five has the right number.) Two remedies suggest themselves; neither is in the paper.
 #
 # **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with three changes. It has a target vocabulary of
-# its own, in which each symbol is one token. Its decoder reads a vector for each word, not for each piece of one. And it is told how many words it has written: the sinusoids of that number, multiplied by a learned matrix, are added to each symbol that it reads.
+# its own, in which each symbol is one token. Its decoder reads a vector for each word, not for each piece of one. And it is told how many words it has written: the sinusoids of that number, times a learned matrix, are added to each symbol.
 
 # %% [markdown]
 # **Forbid the rest.** At each step of a search we know what can still become a tree. The first symbol opens a bracket. A bracket that holds
@@ -340,15 +337,15 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # %% [markdown]
 # ## A small language of our own
 #
-# Do they help? Here is a small grammar. One decision in it needs the words: a phrase with "of" belongs to the noun before it, one with
-# "with" to the verb.
+# Do they help? Here is a small grammar. One decision in it needs the words: a phrase with "of" belongs to the noun phrase before it, one with "with" to the verb.
 
 # %% tags=["active-ipynb"]
 # RULES = {
 #     "S": ["NP VP"],
 #     "NP": ["DT NN", "DT JJ NN", "NP OF-PP"],
 #     "VP": ["VB NP", "VB NP WITH-PP"],
-#     "OF-PP": ["OF NP"],
+#     "OF-PP": ["OF PLAIN-NP"],  # "the dog of a cat of a friend" has one tree
+#     "PLAIN-NP": ["DT NN", "DT JJ NN"],
 #     "WITH-PP": ["WITH NP"],
 # }
 # LEXICON = {
@@ -365,10 +362,10 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 #         return Tree(label, [chance.choice(LEXICON[label].split())])
 #     rule = RULES[label][0] if depth > deepest else chance.choice(RULES[label])
 #     parts = [grow(part, chance, deepest, depth + 1) for part in rule.split()]
-#     return Tree(label.split("-")[-1], parts)  # OF-PP and WITH-PP become PP
+#     return Tree(label.split("-")[-1], parts)  # OF-PP becomes PP, and so on
 
 # %% tags=["active-ipynb"]
-# def pairs_of(grown):
+# def pairs_of(grown):  # (sentence, tree as text), as a treebank is read
 #     return [(" ".join(tree.leaves()), tree.pformat(margin=1000)) for tree in grown]
 #
 # def linear(pairs):
@@ -384,13 +381,12 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # grown = [grow("S", chance, deepest=4) for _ in range(500)]
 # deeper = [pair for pair in pairs_of(grown) if height(pair) > known][:100]
 # examples = linear(pairs)
-# symbols = sum(len(text.split()) for _, text in examples) // len(pairs)
+# mean = sum(len(text.split()) for _, text in examples) // len(pairs)
 # print(*examples[0], sep="\n")
-# print(f"{len(pairs):,} sentences; symbols in a tree, mean: {symbols}")
+# print(f"{len(pairs):,} sentences; symbols in a tree, mean: {mean}")
 
 # %% [markdown]
-# Two models of the same size learn it for equally long: notebook 08's Transformer, and a `TreeTransformer` with all three changes,
-# called "counting" below.
+# Two models of nearly the same size learn it for equally long: notebook 08's Transformer, and a `TreeTransformer` with all three changes, called "counting" below. (Here every word and symbol is one token anyway, so it is mainly the count that differs.)
 
 # %% tags=["active-ipynb"]
 # settings = TrainingConfig(updates=1000, batch_tokens=500, warmup=200, factor=0.15,
@@ -424,8 +420,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # %% [markdown]
 # (One run each.) New sentences whose trees are no higher than those of training are easy for all. On deeper ones all fail, and neither
 # remedy helps much: the constraint makes every output a tree, but not the right one. "of a quiet friend", or "with the letter of a
-# friend", never stood in training; the models seem to have learned which patterns there are, and not the rules that make them. (Deeper sentences are longer, too, so that their
-# last words have numbers that were rare in training.)
+# friend", never stood in training; the models seem to have learned which patterns there are, and not the rules that make them. (Many are longer than any of training, too, so that the count reaches numbers that the model never saw.)
 #
 # An easy sentence, parsed by the first model:
 
@@ -546,17 +541,16 @@ def closing_looks(model, tokenizer, pairs):
 # labels = [symbols[place] for place in rows]
 # left, right = plotting.new_axes(7, 3.8, columns=2)
 # plotting.heatmap(own_weights[0, own, rows], ["<s>", *symbols[:-1]], labels,
-#                  f"self-attention, head {own + 1}: seldom in the frame", left,
+#                  f"self-attention, head {own + 1}", left,
 #                  largest=1.0, labels=("read", "written"))
 # openings = [opening + 1 for _, opening, _ in closings(symbols)]
 # left.plot(openings, range(len(rows)), "s", markersize=9, fillstyle="none", color="C1")
 # plotting.heatmap(cross_weights[0, reads, rows], [*sentence.split(), "</s>"], labels,
-#                  f'cross-attention, head {reads + 1}: "of" and "with"', right,
+#                  f"cross-attention, head {reads + 1}", right,
 #                  largest=1.0, labels=("read", "written"));
 
 # %% [markdown]
-# On the left the first `_PP` looks at its `PP_`, but most `_NP` look at nouns, and not at their opening bracket. On the right the largest
-# weights lie on "of" and "with", wherever the bracket closes. Whether the model
+# On the left each `_PP` looks at its `PP_`, but most `_NP` look at nouns, and not at their opening bracket. On the right most rows have their largest weight on "of" or "with", wherever the bracket closes; `_VP` and `_S` do not. Whether the model
 # decides by what it looks at, a weight does not tell.
 
 # %% [markdown]
@@ -594,8 +588,7 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% [markdown]
 # Rows that begin with "here" **do not compare** with the others: other text, other labels, half as many sentences, a much smaller
-# model. "Valid" trees needed no repair. The grammar's row is still missing; on 300 validation sentences the best of six grammars had an F1
-# of 76.6 (`data/runs/parser.md`), so a rival that only counts is probably far ahead of the paper's recipe at this size.
+# model. "Valid" trees needed no repair. The grammar's row is still missing; on 300 validation sentences the best of six (its labels also name the constituent above and the next two parts) had an F1 of 76.6 (`data/runs/parser.md`), so a rival that only counts is probably far ahead.
 #
 # Choosing by repairs gains ten points over the likeliest of 21. So wide a beam may be a poor search, though: at the end of that model's training
 # its greedy F1 on 200 validation sentences was 57 to 59.
@@ -632,8 +625,7 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # ## The commands
 #
-# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores at most, and one
-# of parsing. The last line makes all other rows, and goes on where it was stopped:
+# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores at most, and one of parsing. The last line trains eleven more parsers, which takes days on a CPU, and goes on where it was stopped:
 #
 # ```
 # transformer train --corpus treebank_craft
@@ -642,7 +634,7 @@ def closing_looks(model, tokenizer, pairs):
 # python -m transformer.experiments.parser --folder runs/parser
 # ```
 #
-# The paper's rate falls only with the root of the step. With 0.3 of it from update 29,378 on, greedy F1 on 200 validation sentences rose from about 52 to about 58 (one run).
+# The paper's rate falls only with the root of the step. With 0.3 of it from update 29,378 on (with these commands 30,000), greedy F1 on 200 validation sentences rose from about 52 to about 58 (one run).
 
 # %% [markdown]
 # With a GPU, the paper's depth, width and vocabulary; the rest of this command is ours, and untried:
@@ -663,7 +655,7 @@ def closing_looks(model, tokenizer, pairs):
 #         "(S (NP (NP (NNS Mice)) (SBAR (WHNP (WDT that)) (S (VP (VBP lack) "
 #         "(NP (DT this) (NN gene) (NN sleep)) (ADVP (ADVP (RBR longer)) (PP (IN than) "
 #         "(NP (PRP$ their) (NNS siblings)))))))) (. .))",
-#     "one repair: parts of speech stand one word too early":
+#     "one repair: at both ends, a word is left out":
 #         "(CAPTION (S (NP (NN A)) (PP (IN man) (NP (DT in) (JJ a) (NN yellow) "
 #         "(NN raincoat))) (VP (VBZ repairs) (NP (NN his))) (. bicycle)) (XX .))",
 # }
@@ -673,7 +665,7 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # In the first, "sleep" is taken for a noun, so the clause (`SBAR`) runs on to the end, and the sentence has no verb of its own. No repair
 # was needed: valid does not mean right. In the second a word is left out at the start: `NN IN DT JJ NN` fits "man in a yellow raincoat",
-# but stands one word to the left. The output is one short, and the repair hangs the full stop on the root, as `XX`.
+# but stands one word to the left. A second `NN` puts `VBZ` right again; then "his" has no `PRP$`, so that the output is one short, and the repair hangs the full stop on the root, as `XX`.
 
 # %% [markdown]
 # What differs from the paper: **a byte-pair vocabulary of 8,000 types** (theirs has 16,000), **free treebanks**, **a smaller model** (without a GPU),

@@ -102,8 +102,8 @@ def why_not() -> str | None:
 #
 # ## What the loop expects
 #
-# `encode_pairs`, `train` and `translate` expect an object with two methods, `encode_all` and `decode`, the ids of three marks
-# (`pad_id`, `bos_id`, `eos_id`), and a `vocab_size`, which the embedding matrix needs. To be saved beside a model it also needs
+# `encode_pairs` and `translate` expect an object with two methods, `encode_all` and `decode`, the ids of three marks
+# (`pad_id`, `bos_id`, `eos_id`), and a `vocab_size`, which the embedding matrix needs; `train` sees only ids. To be saved beside a model it also needs
 # `save(path)`. The two classes below have all of these, and `encode` for a single text.
 
 # %% [markdown]
@@ -196,10 +196,8 @@ def load_words(path: str | Path) -> Words:
 # %% [markdown]
 # ## Pieces
 #
-# SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but
-# it finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
-# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes, so a letter
-# that training never showed is unknown. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
+# SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but its *unigram* model finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
+# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest 0.05% of letters are left out, here "C", and are unknown, as is every letter that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
 
@@ -312,7 +310,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # print(len(pairs), "pairs,", len(different), "different words")
 
 # %% [markdown]
-# Here are two sentences in each vocabulary. `_` is a space alone; the space that belongs to a longer piece is not shown. The words "cat" and "Katze" occur in training, but too seldom to be
+# Here are two sentences in each vocabulary, which is for both languages together. `_` is a space alone; the space that belongs to a longer piece is not shown. The words "cat", "saw" and "Katze" occur in training, but too seldom to be
 # among the 1,000 words; "kangaroo" does not occur.
 
 # %% tags=["active-ipynb"]
@@ -342,8 +340,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # %% [markdown]
 # Whole words have the shortest rows and by far the most unknown tokens; byte pairs have the longest rows, and nothing is unknown to them.
 #
-# **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks two rules: byte pairs lose
-# nothing, and of held-out sentences the others lose only what is unknown to them. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
+# **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks three rules: byte pairs lose nothing, of held-out sentences the others lose only what is unknown to them, and no text can spell a mark. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
 # at the beginning, turns a line break into a space, and takes the ligature ﬁ apart.)
 
 # %% tags=["active-ipynb"]
@@ -478,8 +475,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates, with one seed and few sentences, the shorter rows are ahead. Why, we have not separated: a sentence has fewer tokens to get right, and with whole words
-# `<unk>` stands for every rare one. But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
+# After so few updates, with one seed and few sentences, whole words are ahead; of the other two one has more sentences right, the other the lower loss. Why, we have not separated: a sentence of whole words has fewer tokens to get right, and `<unk>` stands for every rare one. But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
 # are not in the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercises
@@ -539,7 +535,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #     return best[-1][1]
 # ```
 #
-# Of all ways to cut the first letters only the best is kept. A beam search cannot do that, because there the next probabilities depend on all tokens before; those of pieces do not.
+# Of all ways to cut the first letters only the best is kept. In a beam search that could lose the best, because there the next probabilities depend on all tokens before; those of pieces do not.
 # </details>
 #
 # **3.** How many types does a vocabulary of whole words need, so that at most 2% of the held-out tokens are unknown? Can it be none? Replace `...` by a number; the cell
