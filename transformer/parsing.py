@@ -323,7 +323,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # %% [markdown]
 # ## Counting words, and writing trees only
 #
-# A translator sees in its own output what it has translated already. This output has no words: `NN NN NN` might be any nouns. To know which word comes next, it may have to count the parts of speech that it has written, and after an error every bracket lies over other words. (On CRAFT's longest sentences only one likeliest output in five has the right number.) Two remedies suggest themselves; neither is in the paper.
+# A translator sees in its own output what it has translated already. This output has no words: `NN NN NN` might be any nouns. To know which word comes next, it may have to count the parts of speech that it has written, and after an error every bracket lies over other words. (On CRAFT's longest sentences only one likeliest output in five has the right number.) Two remedies; neither is in the paper.
 #
 # **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with three changes. It has a target vocabulary of
 # its own, in which each symbol is one token. Its decoder reads a vector for each word, not for each piece of one. And it is told how many words it has written: the sinusoids of that number, times a learned matrix, are added to each symbol.
