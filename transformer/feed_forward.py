@@ -177,7 +177,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     name = f"d_ff = {d_ff}, {(kinks.abs() < 2).sum()} kinks inside"
 #     curves[name] = small(line).detach()
 # title = "more hidden units, more kinks, a closer fit"
-# plotting.lines(line[:, 0], curves, "x", "output", title)
+# plotting.lines(line[:, 0], curves, "x", "output", title).set_ylim(-1.3, 2)
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]

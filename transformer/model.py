@@ -28,7 +28,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.checks import check_ids, check_sides
 from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
@@ -268,7 +268,7 @@ class Transformer(EncoderDecoder):
 
     def encode(self, source: Tensor) -> Tensor:
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        mask = self.mask(check_ids(source))
+        mask = padding_mask(check_ids(source), self.config.pad_id)
         return self.encoder(self.embed(self.embedding, source), mask)
 
     def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
