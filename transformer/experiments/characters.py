@@ -217,7 +217,7 @@ def trained(model: nn.Module, s: Setting, seed: int, folder: Path) -> dict:
     return {"bits": character_bits(model, text_of("test")),
             "validation_bits": character_bits(model, held_out),
             "parameters": count_parameters(model), "updates": log[-1]["update"],
-            "characters": log[-1]["tokens"]}
+            "characters": log[-1]["tokens"], "loss": round(log[-1]["loss"], 4)}
 
 
 # (row, what it is), in the order in which they are run
