@@ -767,7 +767,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown]
 # ## Characters
 #
-# Copying and recall are made up. `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with attention and with a selective layer, at equal parameters and tokens, three seeds each, and tests it also in windows four times as long. That takes some two hours of a core and is not recorded yet; what is expected stands in
+# Copying and recall are made up. `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with attention and with a selective layer, at equal parameters and tokens, three seeds each, and tests it also in windows four times as long. That takes some two hours of a core and is not all recorded yet; what is expected stands in
 # [state_space.md](../data/runs/state_space.md).
 
 # %% [markdown]
