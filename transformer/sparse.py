@@ -73,7 +73,7 @@ from transformer.optimizer import adam
 #
 # A *pattern* says which pairs of a query and a key exist at all. Its parts:
 #
-# - a **window**: each position sees itself and $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**, not both;
+# - a **window**: each position sees itself and $r$ neighbours on either side. **Deviation: $r$ counts one side, as in 09**; the paper's counts both;
 # - **gaps** between these neighbours, which may differ from head to head. With a gap of 4, position $i$ sees itself and $i \pm 4, i \pm 8, \ldots$, again $r$ of them on either side;
 # - **global tokens**: places that see everything and that everything sees;
 # - **random blocks**: the sequence is cut into blocks of $r$, and each block sees a few others, neither itself nor the blocks next to it ("drawn" by a formula, the same ones however long the text becomes);

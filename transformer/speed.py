@@ -193,7 +193,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # ## What does each lever give?
 #
 # The package pulls five *levers*: batches of **similar lengths** (here equal ones, without padding: the best that sorting can give, [10](10_data.ipynb)); the
-# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel, and **dropout** from fewer random bits (all three [11](11_hardware.ipynb)); and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it
+# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from fewer random bits; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it
 # gives to the whole. The last row adds bf16 to all five. `over_all` is a row's speed divided by that with all levers, `over_none` by that with none.
 
 # %% tags=["active-ipynb"]

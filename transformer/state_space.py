@@ -518,7 +518,7 @@ class SelectiveLayer(StateLayer):
 # assert min(trained["attention"][1], trained["selective"][1]) > trained["fixed"][1]
 
 # %% [markdown]
-# The fixed layer is behind, but far above 41%: its gate still depends on the token. (That this is not how it copies, a record below tells.) Which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
+# The fixed layer is behind, but far above 41%: its gate still depends on the token. (Whether that is how it copies, a record below asks, of longer rows.) Which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
 # values. Of the four heads of each layer, it takes the one with the largest share on words. A row at which the model says a word is labelled by the token just read, the begin mark or the word before.
 
 # %% tags=["active-ipynb"]
@@ -616,7 +616,7 @@ class SelectiveLayer(StateLayer):
 #           f"{spread_of(rows, 'right')} right")
 
 # %% [markdown]
-# Attention copies nearly everything, as was expected, and the fixed layer, far better on the short rows above, learned nothing of the order, as was expected too. The selective layer was expected at 95% at least. At the best of its rates one training, that by which the rate was chosen, came to 82%, and two others hardly learned to copy. So both state layers were trained eight times as long, at smaller rates; and the fixed one also without its gate, all in it that depends on the token besides the networks, which are wider instead:
+# Attention copies nearly everything, as was expected, and the fixed layer, far better on the short rows above, learned hardly anything of the order, as was expected too. The selective layer was expected at 95% at least. At the best of its rates one training, that by which the rate was chosen, came to 82%, and two others hardly learned to copy. So both state layers were trained eight times as long, at smaller rates; and the fixed one also without its gate (its networks are wider instead):
 
 # %% tags=["active-ipynb"]
 # for family, rows in best_of("long copying").items():
@@ -625,7 +625,7 @@ class SelectiveLayer(StateLayer):
 #           f"beginning {spread_of(rows, 'unspread')}")
 
 # %% [markdown]
-# The selective layer copies everything with every seed, so it was not too weak. (Whether that took the updates or the smaller rate is not separated.) The fixed layer was expected below one half and has two thirds to 85%; without its gate it has no less, so the gate is not how it copies. Windows that never change, with networks between them, can do more among noise than the example above lets one think; how, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more and the fixed ones a quarter to a third.
+# The selective layer copies everything with every seed, so it was not too weak. (Whether that took the updates or the smaller rate is not separated.) The fixed layer was expected below one half and has two thirds to 85%; without its gate it has no less, so it can copy without. Windows that never change, with networks between them, can do more among noise than the example above lets one think; how, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more and the fixed ones a quarter to a third.
 
 # %% [markdown]
 # ## What it costs to go on

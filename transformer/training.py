@@ -680,7 +680,7 @@ def train(
 # starting.print_signs(found)
 
 # %% [markdown]
-# None of the signs passes: "collapsed" misses 7 of the 39 runs that do not start (5 had collapsed before update 60),
+# None of the signs passes: "collapsed" misses 7 of the 39 runs that do not start,
 # and "even" also holds in many that start; "vanished" was found in one run. The variance itself, at update 240, is lower in each run that does not start than in any that does, but
 # this was noticed afterwards. Why the encoder collapses, we do not know; nor whether larger
 # models fail for the same reason. A run that has not started after 600 updates may start later.

@@ -459,10 +459,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 
 # %% [markdown]
 # **Five perplexities differ from base's.** As in the paper, a narrow model (d_model=256), short keys (d_k=16) and more label smoothing make
-# them worse. Against the paper, no dropout makes it better. More dropout makes it much worse, in the paper hardly. **Only one BLEU differs**: intervals reach two points to either side, the paper's differences 2.1.
+# them worse. Against the paper, no dropout makes it better. More dropout makes it much worse, in the paper hardly. **Only one BLEU differs**: intervals reach two points to either side, the paper's differences at most 2.1.
 #
-# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most rows', so its own $p$ is too small and the
-# intervals are too wide. Without it more rows pass, such as h=32 (worse) and N=4 (better). These are hints: we looked afterwards.
+# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most, so its own $p$ is too small and the intervals too wide. Without it more rows pass, such as h=32 (worse) and N=4 (better). These are hints: we looked afterwards.
 #
 # Two numbers sum the table up: the rows that differ from base in the paper's direction, and Spearman's rank correlation with the paper's
 # differences (1 for the same order, about 0 for unrelated ones).
