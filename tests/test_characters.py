@@ -1,11 +1,12 @@
 """The runs of notebook 21: n-grams against a loop, xz, small trainings; dialogues."""
 
+import copy
 import math
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
-import numpy as np
 import pytest
 import torch
 
@@ -15,6 +16,7 @@ from transformer.data import Tokenizer
 from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
 from transformer.experiments.records import flatten
+from transformer.language import LanguageModel
 from transformer.pretrained import parameters_of
 
 KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"
@@ -38,13 +40,26 @@ def witten_bell(known, text, n):
 @pytest.mark.parametrize("n", [1, 2, 4, 6])
 def test_ngrams_are_witten_and_bells(n):
     expected = witten_bell(KNOWN, TEXT, n) / len(TEXT)
-    assert characters.ngram_bits(KNOWN, TEXT, n) == pytest.approx(expected)
+    ngram = characters.counted_ngram(KNOWN, n)
+    assert characters.ngram_bits(ngram, TEXT) == pytest.approx(expected)
+    assert characters.ngram_bits(ngram, TEXT) == pytest.approx(expected)  # it has not learned
+
+
+def test_an_ngram_learns_what_it_has_predicted():
+    """As if it had counted the text up to each byte."""
+    expected = 0.0
+    for place in range(len(TEXT.encode())):
+        ngram, seen = characters.counted_ngram(KNOWN, 4), TEXT.encode()
+        for before in range(place):
+            ngram.learn(seen, before)
+        expected -= math.log2(ngram.probability(seen, place))
+    found = characters.ngram_bits(characters.counted_ngram(KNOWN, 4), TEXT, learns=True)
+    assert found == pytest.approx(expected / len(TEXT))
 
 
 def test_probabilities_of_all_bytes_sum_to_one():
-    known = characters.bytes_of(KNOWN)
-    last = [characters.ngram_probabilities(known, np.array([*b"abr", byte]), 4)[-1]
-            for byte in range(256)]
+    ngram = characters.counted_ngram(KNOWN, 4)
+    last = [ngram.probability(bytes([*b"abr", byte]), 3) for byte in range(256)]
     assert sum(last) == pytest.approx(1.0)
 
 
@@ -60,7 +75,7 @@ def test_guesses_are_the_most_frequent_next_bytes():
     """Each by counting in the text, after as many bytes as were ever seen together."""
     known, ids = KNOWN.encode("utf8"), [1, *(byte + 3 for byte in b"abrzab")]
     read = b"abrzab"
-    for guessed in characters.guesser(characters.bytes_of(KNOWN), 4, most=5)(ids):
+    for guessed in characters.counted_ngram(KNOWN, 4).guess(ids, most=5):
         seen = [read[i:] for i in range(3, len(read) + 1) if read[i:] in known[:-1]]
         context = max(seen, key=len)
         after = Counter(known[i + len(context)] for i in range(len(known) - len(context))
@@ -72,27 +87,43 @@ def test_guesses_are_the_most_frequent_next_bytes():
 @pytest.mark.parametrize("lstm", [False, True])
 def test_a_small_training(lstm, monkeypatch, tmp_path):
     """It learns a text of two letters, and counts bits a character, not a byte."""
-    monkeypatch.setattr(characters, "WINDOW", 16)
-    monkeypatch.setattr(characters, "MODEL",
-                        replace(characters.MODEL, d_model=16, d_ff=16, N=1, h=2))
+    small = replace(characters.MODEL, d_model=16, d_ff=16, N=1, h=2, max_positions=16)
+    monkeypatch.setattr(characters, "READ", 32)
     monkeypatch.setattr(characters, "TRAINING",
-                        replace(characters.TRAINING, batch_tokens=34, warmup=5, precision="fp32"))
+                        replace(characters.TRAINING, warmup=5, precision="fp32"))
     monkeypatch.setattr(characters, "text_of", lambda split: "aä" * 100)
-    found = characters.run(Setting(lstm, updates=10, peak=0.02), 1, tmp_path / "run", "cpu")
+    found = characters.run(Setting(lstm, 10, 0.02, small), 1, tmp_path / "run", "cpu")
     assert found["updates"] == 10 and found["characters"] == 10 * 2 * 16
-    assert 0 < found["bits"] < 1.5 * 8
+    assert 0 < found["bits.learning"] < found["bits"] < 1.5 * 8
+    assert found["rates"][f"{found['rate.learning']:g}"] == min(found["rates"].values())
     if not lstm:
         assert found["written.same"] == 20 and found["passes.guessed"] <= found["passes"] <= 20 * 8
     again = characters.bytes_of("aä")
     assert again.tolist() == [97, 195, 164]
     model = torch.nn.Module()
     monkeypatch.setattr(characters, "bits_per_token", lambda model, ids, window: float(len(ids)))
-    assert characters.character_bits(model, "aä") == 3 * 3 / 2
+    assert characters.character_bits(model, "aä", 16) == 3 * 3 / 2
+
+
+def test_a_model_predicts_before_it_learns():
+    """With a rate of nothing it reads as one that does not learn; and a copy learns."""
+    torch.manual_seed(1)
+    model = LanguageModel(replace(characters.MODEL, d_model=16, d_ff=16, N=1, h=2))
+    known = copy.deepcopy(model.state_dict())
+    first = "What stands here stands here once. "
+    at_once, learning = (characters.learning_bits(model, first * 3, 32, rate)
+                         for rate in (0.0, 0.01))
+    assert at_once == pytest.approx(characters.character_bits(model, first * 3, 32), rel=1e-5)
+    assert learning < at_once
+    one = [bits(model, first[:32], 32) for bits in
+           (characters.character_bits, partial(characters.learning_bits, rate=0.01))]
+    assert one[0] == pytest.approx(one[1], rel=1e-5)  # a single window, predicted before
+    assert all(torch.equal(known[name], w) for name, w in model.state_dict().items())
 
 
 def test_windows_stand_behind_the_begin_mark():
     data = characters.bytes_of("x" * 600)
-    cut = characters.windows(data)
+    cut = characters.windows(data, 256)
     assert len(cut) == 2 and all(source == [] for source, _ in cut)
     assert all(target == [1] + 256 * [ord("x") + 3] for _, target in cut)
 

@@ -423,24 +423,30 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 
 
 # %%
+def overlapping_windows(ids: Tensor, window: int, config: LanguageConfig) -> tuple[Tensor, Tensor]:
+    """ids (n,) as inputs and as what they predict, each (rows, window).
+
+    The windows overlap by half, each behind the begin mark. What the window before has
+    predicted is padding in the second.
+    """
+    half = window // 2
+    over = len(ids) - window  # ids that the first window does not hold
+    missing = -over % half if over > 0 else -over  # padding that fills the last one
+    gold = F.pad(ids, (0, missing), value=config.pad_id).unfold(0, window, half).clone()
+    read = F.pad(gold[:, :-1], (1, 0), value=config.bos_id)
+    gold[1:, :window - half] = config.pad_id
+    return read, gold
+
+
 @torch.no_grad()
 def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
                    rows: int = 32) -> float:
-    """Mean of -log2 P of ids (n,), read in windows that overlap by half.
-
-    Each window begins with the begin mark; each id after the first window is predicted
-    from at least window / 2 ids before it.
-    """
+    """Mean of -log2 P of ids (n,), each after the first window predicted from at least half one."""
     model.eval()
-    c, half = model.config, window // 2
-    over = len(ids) - window  # ids that the first window does not hold
-    missing = -over % half if over > 0 else -over  # padding that fills the last one
-    gold = F.pad(ids, (0, missing), value=c.pad_id).unfold(0, window, half).clone()
-    read = F.pad(gold[:, :-1], (1, 0), value=c.bos_id)
-    gold[1:, :window - half] = c.pad_id  # predicted in the window before
+    read, gold = overlapping_windows(ids, window, model.config)
     total = 0.0
     for part, wanted in zip(read.split(rows), gold.split(rows)):
-        total += label_smoothing_loss(model(part), wanted, 0.0, c.pad_id, "sum").item()
+        total += label_smoothing_loss(model(part), wanted, 0.0, model.config.pad_id, "sum").item()
     return total / math.log(2) / len(ids)
 
 # %% tags=["active-ipynb"]

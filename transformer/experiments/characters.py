@@ -7,8 +7,10 @@ The articles of CRAFT's treebank, their sentences joined, as bytes of UTF-8; bit
 What was expected was written down before the runs, in data/runs/characters.md. No text is drawn.
 """
 
+import copy
 import lzma
-from collections.abc import Callable
+import math
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +23,17 @@ from transformer.corpora import read_corpus
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
 from transformer.fast import FAST
-from transformer.fast.training import fast_training
+from transformer.fast.training import fast_training, fused_adam
 from transformer.files import data_folder
-from transformer.language import LanguageConfig, LanguageModel, bits_per_token, generate_ahead
+from transformer.language import (
+    LanguageConfig,
+    LanguageModel,
+    bits_per_token,
+    generate_ahead,
+    overlapping_windows,
+)
 from transformer.optimizer import peak_rate
+from transformer.regularization import label_smoothing_loss
 from transformer.runs import Experiment, average_last
 from transformer.training import TrainingConfig, train
 from transformer.weights import count_parameters
@@ -34,8 +43,11 @@ WINDOW = 256  # bytes read at once, and at most this many known before each
 COMMAND = "python -m transformer.experiments.characters"
 MODEL = LanguageConfig(MARKS + BYTES, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0,
                        max_positions=WINDOW)
+WIDE = replace(MODEL, d_model=192, d_ff=768, h=6, P_drop=0.2, max_positions=2 * WINDOW)
 UNITS = 224  # of each of the LSTM's two layers
 WARMUP = 100
+READ = 8 * WINDOW  # bytes an update
+RATES, CHOOSING = (0.0003, 0.001, 0.003), 120_000  # of what learns as it reads; on so much text
 TRAINING = TrainingConfig(batch_tokens=8 * (WINDOW + 1), warmup=WARMUP, clip=1.0, falling=True,
                           epsilon_ls=0.0, keep=1, save_minutes=2.0, precision="medium")
 
@@ -52,72 +64,72 @@ def bytes_of(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf8"), dtype=np.uint8).astype(np.int64)
 
 
-def windows(data: np.ndarray, window: int | None = None) -> list[tuple[list, list]]:
+def windows(data: np.ndarray, window: int) -> list[tuple[list, list]]:
     """A text's bytes as pairs for `train`: no source, and a window behind the begin mark."""
-    window = window or WINDOW
     cut = range(0, len(data) - window + 1, window)
     return [([], [MODEL.bos_id, *(data[i:i + window] + MARKS).tolist()]) for i in cut]
 
 
 # What counts, and what compresses
 
-def ngram_probabilities(known: np.ndarray, data: np.ndarray, n: int) -> np.ndarray:
-    """P of each byte of data after the n - 1 before it, from counts in known (Witten and Bell).
+class NGram:
+    """What came after each context of at most n - 1 bytes.
 
-    Each order is mixed with the next lower one: (count + types P_lower) / (total + types), where
-    types is the number of different bytes seen after the context.
+    `after` maps a context to how often each byte came next.
     """
-    p = np.full(len(data), 1 / BYTES)
-    for k in range(n):  # bytes of context
-        seen, counts = np.unique(joined(known, k), return_counts=True)
-        contexts, first = np.unique(seen >> 8, return_index=True)
-        totals, types = np.add.reduceat(counts, first), np.diff([*first, len(seen)])
-        asked = joined(data, k)
-        count = looked_up(seen, counts, asked)
-        total, kinds = (looked_up(contexts, found, asked >> 8) for found in (totals, types))
-        mixed = (count + kinds * p[k:]) / np.maximum(total + kinds, 1)
-        p[k:] = np.where(total > 0, mixed, p[k:])
-    return p
 
+    def __init__(self, n: int):
+        self.n, self.after = n, defaultdict(Counter)
 
-def joined(data: np.ndarray, k: int) -> np.ndarray:
-    """Each byte with the k before it as one number, (n - k,); k is at most 6."""
-    return sum(data[i:len(data) - k + i] << 8 * (k - i) for i in range(k + 1))
+    def contexts(self, data: bytes, place: int) -> list[bytes]:
+        """What stands before a place in data: nothing, a byte, ... n - 1 bytes."""
+        return [data[place - k:place] for k in range(min(self.n, place + 1))]
 
+    def learn(self, data: bytes, place: int) -> None:
+        """Count the byte at a place in data."""
+        for context in self.contexts(data, place):
+            self.after[context][data[place]] += 1
 
-def looked_up(keys: np.ndarray, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """The value of each key asked for, 0 where it is none; keys are sorted."""
-    places = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[places] == asked, values[places], 0)
+    def probability(self, data: bytes, place: int) -> float:
+        """P of the byte at a place in data after those before it (Witten and Bell).
 
+        Each order is mixed with the next lower one: (count + types P_lower) / (total + types),
+        where types is the number of different bytes seen after the context.
+        """
+        p = 1 / BYTES
+        for context in self.contexts(data, place):
+            if (seen := self.after.get(context)) is None:
+                break
+            p = (seen[data[place]] + len(seen) * p) / (seen.total() + len(seen))
+        return p
 
-def ngram_bits(known: str, text: str, n: int) -> float:
-    """Bits a character of a text by an n-gram of bytes."""
-    p = ngram_probabilities(bytes_of(known), bytes_of(text), n)
-    return float(-np.log2(p).sum() / len(text))
-
-
-def guesser(known: np.ndarray, n: int, most: int = 4) -> Callable:
-    """guess(ids) of `generate_ahead`: the bytes that came most often after the n - 1 before them
-    in known, or after fewer where these never came."""
-    tables = {}
-    for k in range(n):
-        seen, counts = np.unique(joined(known, k), return_counts=True)
-        seen = seen[np.argsort(counts, kind="stable")]  # the most frequent last
-        tables[k] = dict(zip((seen >> 8).tolist(), (seen & 255).tolist()))
-
-    def guess(ids: list[int]) -> list[int]:
-        read = bytes(i - MARKS for i in ids[1 - n:] if i >= MARKS)
-
-        def before(k):
-            return int.from_bytes(read[len(read) - k:], "big")
-
+    def guess(self, ids: list[int], most: int = 4) -> list[int]:
+        """For `generate_ahead`: the bytes that came most often after the longest known context."""
+        read = bytes(i - MARKS for i in ids[1 - self.n:] if i >= MARKS)
         for _ in range(most):
-            k = max(k for k in range(min(n, len(read) + 1)) if before(k) in tables[k])
-            read += bytes([tables[k][before(k)]])
+            context = next(known for known in reversed(self.contexts(read, len(read)))
+                           if known in self.after)
+            read += bytes([max(self.after[context], key=self.after[context].get)])
         return [byte + MARKS for byte in read[-most:]]
 
-    return guess
+
+def counted_ngram(text: str, n: int) -> NGram:
+    """An n-gram that has counted a text."""
+    ngram, data = NGram(n), text.encode("utf8")
+    for place in range(len(data)):
+        ngram.learn(data, place)
+    return ngram
+
+
+def ngram_bits(ngram: NGram, text: str, learns: bool = False) -> float:
+    """Bits a character of a text by an n-gram; where it learns, it counts each byte that it has
+    predicted."""
+    data, total = text.encode("utf8"), 0.0
+    for place in range(len(data)):
+        total -= math.log2(ngram.probability(data, place))
+        if learns:
+            ngram.learn(data, place)
+    return total / len(text)
 
 
 def xz_bits(known: str, text: str) -> float:
@@ -131,8 +143,12 @@ def xz_bits(known: str, text: str) -> float:
 def counted(folder: Path, device: str) -> list[dict]:
     """The rows of xz and of n-grams."""
     known, test = text_of("train"), text_of("test")
-    rows = [{"row": f"{n}-gram", "bits": ngram_bits(known, test, n)} for n in range(1, 7)]
-    return [*rows, {"row": "xz", "bits": xz_bits(known, test)}]
+    rows = []
+    for n in range(1, 7):
+        ngram = counted_ngram(known, n)
+        rows.append({"row": f"{n}-gram", "bits": ngram_bits(ngram, test),
+                     "bits.learning": ngram_bits(ngram, test, learns=True)})
+    return [*rows, {"row": "xz", "bits.learning": xz_bits(known, test)}]
 
 
 # Models
@@ -165,30 +181,55 @@ class Setting:
     lstm: bool = False
     updates: int = 2000
     peak: float = 0.003  # the largest learning rate
+    model: LanguageConfig = MODEL
 
 
 def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment of the loop."""
-    factor = s.peak / peak_rate(MODEL.d_model, WARMUP)
+    window, factor = s.model.max_positions, s.peak / peak_rate(s.model.d_model, WARMUP)
     training = replace(TRAINING, seed=seed, updates=s.updates, factor=factor,
-                       save_every=s.updates // 5)
-    return Experiment(CORPUS, model=MODEL, training=training)
+                       batch_tokens=READ // window * (window + 1), save_every=s.updates // 5)
+    return Experiment(CORPUS, model=s.model, training=training)
 
 
-def character_bits(model: nn.Module, text: str, window: int | None = None) -> float:
+def character_bits(model: nn.Module, text: str, window: int) -> float:
     """Bits a character of a text by a model of its bytes."""
     data = bytes_of(text)
-    bits = bits_per_token(model, torch.from_numpy(data + MARKS), window or WINDOW)
-    return bits * len(data) / len(text)
+    return bits_per_token(model, torch.from_numpy(data + MARKS), window) * len(data) / len(text)
+
+
+def learning_bits(model: nn.Module, text: str, window: int, rate: float) -> float:
+    """Bits a character by a copy of a model that learns as it reads: half a window is predicted
+    from what stands before it, then learned from once, by Adam with a rate that stays."""
+    model, c = copy.deepcopy(model).eval(), model.config
+    optimizer, total = fused_adam(model), 0.0
+    optimizer.param_groups[0]["lr"] = rate
+    ids = torch.from_numpy(bytes_of(text) + MARKS)
+    for row, gold in zip(*overlapping_windows(ids, window, c)):
+        loss = label_smoothing_loss(model(row[None]), gold[None], 0.0, c.pad_id, "sum")
+        total += loss.item()
+        optimizer.zero_grad()
+        (loss / (gold != c.pad_id).sum()).backward()
+        optimizer.step()
+    return total / math.log(2) / len(text)
+
+
+def learned_as_read(model: nn.Module, window: int) -> dict:
+    """Bits on test by a model that learns as it reads, with the best rate on validation."""
+    held_out = text_of("validation")[:CHOOSING]
+    found = {rate: learning_bits(model, held_out, window, rate) for rate in RATES}
+    best = min(found, key=found.get)
+    return {"rates": {f"{rate:g}": bits for rate, bits in found.items()}, "rate.learning": best,
+            "bits.learning": learning_bits(model, text_of("test"), window, best)}
 
 
 def written_ahead(model: LanguageModel, count: int = 20) -> dict:
     """Passes with a 6-gram's guesses and without, where the model goes on with half a window of
     each of several places in the test text for as long again; and in how many it writes the same.
     """
-    guess, data = guesser(bytes_of(text_of("train")), 6), bytes_of(text_of("test")) + MARKS
+    guess, data = counted_ngram(text_of("train"), 6).guess, bytes_of(text_of("test")) + MARKS
     passes = np.zeros(2, dtype=int)
-    same, half = 0, WINDOW // 2
+    same, half = 0, model.config.max_positions // 2
     for start in range(0, len(data) - half, len(data) // count):
         prompt = [MODEL.bos_id, *data[start:start + half - 1].tolist()]
         texts, took = zip(*(generate_ahead(model, prompt, half, ahead)
@@ -201,21 +242,22 @@ def written_ahead(model: LanguageModel, count: int = 20) -> dict:
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     """Train a setting with a seed, or go on with it; its bits, and passes that guesses save."""
     torch.manual_seed(seed)
-    model = LSTM(MODEL) if s.lstm else LanguageModel(MODEL, FAST)
-    found = trained(model, s, seed, folder)
-    return found if s.lstm else {**found, **written_ahead(model)}
+    model = LSTM(s.model) if s.lstm else LanguageModel(s.model, FAST)
+    found = trained(model, s, seed, folder) | learned_as_read(model, s.model.max_positions)
+    return found if s.lstm else found | written_ahead(model)
 
 
 def trained(model: nn.Module, s: Setting, seed: int, folder: Path) -> dict:
     """Train a model as a setting says, or go on with it; its bits."""
-    e, held_out = experiment_of(s, seed), text_of("validation")
-    log = train(model, windows(bytes_of(text_of("train"))), e.training, folder,
-                lambda model: {"validation_bits": character_bits(model, held_out[:50_000])},
+    e, window, held_out = experiment_of(s, seed), s.model.max_positions, text_of("validation")
+    watched = "".join(held_out[i:i + 2000] for i in range(0, len(held_out), 16_000))
+    log = train(model, windows(bytes_of(text_of("train")), window), e.training, folder,
+                lambda model: {"validation_bits": character_bits(model, watched, window)},
                 resume=(folder / "checkpoint.safetensors").is_file(),
-                **fast_training(e.training, MODEL))
+                **fast_training(e.training, s.model))
     average_last(model, folder, 1)
-    return {"bits": character_bits(model, text_of("test")),
-            "validation_bits": character_bits(model, held_out),
+    return {"bits": character_bits(model, text_of("test"), window),
+            "validation_bits": character_bits(model, held_out, window),
             "parameters": count_parameters(model), "updates": log[-1]["update"],
             "characters": log[-1]["tokens"], "loss": round(log[-1]["loss"], 4)}
 
@@ -226,6 +268,7 @@ ROWS = [
     ("LSTM, short", Setting(lstm=True)),
     ("Transformer", Setting(updates=20_000)),
     ("LSTM", Setting(lstm=True, updates=20_000)),
+    ("Transformer, dropout", Setting(updates=8000, model=WIDE)),
 ]
 
 

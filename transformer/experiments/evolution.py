@@ -101,13 +101,13 @@ def trained_bits(candidate: Candidate, seed: int, split: str) -> float:
                        batch_tokens=ROWS * (MODEL.max_positions + 1),
                        factor=RATE / peak_rate(SIZES.d_model, WARMUP))
     train(model, text_windows(), training, **fast_training(training, model.config))
-    return character_bits(model, text_of(split)[:READ])
+    return character_bits(model, text_of(split)[:READ], MODEL.max_positions)
 
 
 @cache
 def text_windows() -> list:
     """The training text, cut once."""
-    return windows(bytes_of(text_of("train")))
+    return windows(bytes_of(text_of("train")), MODEL.max_positions)
 
 
 def price(bits: float, candidate: Candidate) -> float:
