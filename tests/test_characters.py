@@ -40,7 +40,7 @@ def witten_bell(known, text, n):
 @pytest.mark.parametrize("n", [1, 2, 4, 6])
 def test_ngrams_are_witten_and_bells(n):
     expected = witten_bell(KNOWN, TEXT, n) / len(TEXT)
-    ngram = characters.counted_ngram(KNOWN, n)
+    ngram = characters.NGram(n).read(KNOWN.encode())
     assert characters.ngram_bits(ngram, TEXT) == pytest.approx(expected)
     assert characters.ngram_bits(ngram, TEXT) == pytest.approx(expected)  # it has not learned
 
@@ -49,16 +49,16 @@ def test_an_ngram_learns_what_it_has_predicted():
     """As if it had counted the text up to each byte."""
     expected = 0.0
     for place in range(len(TEXT.encode())):
-        ngram, seen = characters.counted_ngram(KNOWN, 4), TEXT.encode()
+        ngram, seen = characters.NGram(4).read(KNOWN.encode()), TEXT.encode()
         for before in range(place):
             ngram.learn(seen, before)
         expected -= math.log2(ngram.probability(seen, place))
-    found = characters.ngram_bits(characters.counted_ngram(KNOWN, 4), TEXT, learns=True)
+    found = characters.ngram_bits(characters.NGram(4).read(KNOWN.encode()), TEXT, learns=True)
     assert found == pytest.approx(expected / len(TEXT))
 
 
 def test_probabilities_of_all_bytes_sum_to_one():
-    ngram = characters.counted_ngram(KNOWN, 4)
+    ngram = characters.NGram(4).read(KNOWN.encode())
     last = [ngram.probability(bytes([*b"abr", byte]), 3) for byte in range(256)]
     assert sum(last) == pytest.approx(1.0)
 
@@ -75,7 +75,8 @@ def test_guesses_are_the_most_frequent_next_bytes():
     """Each by counting in the text, after as many bytes as were ever seen together."""
     known, ids = KNOWN.encode("utf8"), [1, *(byte + 3 for byte in b"abrzab")]
     read = b"abrzab"
-    for guessed in characters.counted_ngram(KNOWN, 4).guess(ids, most=5):
+    ngram = characters.NGram(4).read(tuple(characters.bytes_of(KNOWN) + 3))
+    for guessed in ngram.guess(ids, most=5):
         seen = [read[i:] for i in range(3, len(read) + 1) if read[i:] in known[:-1]]
         context = max(seen, key=len)
         after = Counter(known[i + len(context)] for i in range(len(known) - len(context))
@@ -142,13 +143,6 @@ def test_a_family_is_trained_and_scored(family, monkeypatch, tmp_path):
 def test_families_have_equally_many_parameters():
     counts = [parameters_of(config) for config in decoders.FAMILIES.values()]
     assert max(counts) < 1.1 * min(counts)
-
-
-def test_the_rate_is_chosen_on_validation():
-    rows = [{"family": "a", "rate": 1, "validation.bleu": 3.0, "test.bleu": 9.0},
-            {"family": "a", "rate": 2, "validation.bleu": 4.0, "test.bleu": 1.0},
-            {"family": "a", "rate": 3, "diverged": "at once"}]
-    assert decoders.chosen(rows) == {"a": 2}
 
 
 # Dialogues

@@ -70,6 +70,21 @@ def test_a_row_holds_what_is_known_the_figures_and_where_it_came_from(here, tmp_
     assert all(row["command"] == "a test" and "thread" in row["hardware"] and row["minutes"] >= 0 for row in rows)
 
 
+def test_a_sweep_goes_on_with_the_best_rate_of_each_family(here, tmp_path):
+    """On validation, not on test; of equals the first; a rate that diverged is none."""
+    validation = {("a", 1): 2.0, ("a", 2): 9.0, ("a", 3): 9.0, ("b", 1): 5.0, ("b", 2): Diverged("at once"),
+                  ("b", 3): 4.0, ("c", 1): Diverged("at once"), ("c", 2): Diverged("later"), ("c", 3): Diverged("")}
+
+    def job_of(family, rate, seed):
+        return job(f"{family}-{rate}-{seed}", validation[family, rate], family=family, rate=rate)
+
+    rows = run([job_of(family, rate, 7) for family, rate in validation], tmp_path)
+    assert runner.best_rates(rows, lambda row: row["test.bleu"]) == {"a": 2, "b": 1}
+    here.clear()
+    runner.sweep(job_of, "abc", (1, 2, 3), (7, 8, 9), lambda row: row["test.bleu"], partial(run, folder=tmp_path))
+    assert here[-4:] == ["a-2-8", "b-1-8", "a-2-9", "b-1-9"]
+
+
 def test_what_is_done_is_not_done_again(here, tmp_path):
     """Not what the folder holds, nor what only the record holds; a job given twice is done once."""
     record = tmp_path / "record.json"

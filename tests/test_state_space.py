@@ -336,12 +336,6 @@ def test_a_small_run(task, family, monkeypatch, tmp_path):
     assert ("4 pairs" if task == "recall" else "right") in row
 
 
-def test_the_rate_is_chosen_on_validation():
-    rows = [{"family": family, "rate": rate, "validation": score, "right": -rate}
-            for family, rate, score in (("a", 1, 0.2), ("a", 2, 0.9), ("a", 3, 0.9), ("b", 4, 1))]
-    assert runs.best_rate(rows, "a", lambda row: row["validation"]) == 2
-
-
 def test_families_have_equal_parameters():
     for task in ("copying", "long copying"):
         sizes = [sum(p.numel() for p in runs.memory_model(*family, 1).parameters())
@@ -355,15 +349,13 @@ def test_families_have_equal_parameters():
 @pytest.mark.parametrize("family", ["attention", "selective"])
 def test_small_readers(family, monkeypatch, tmp_path):
     """Trained on 16 bytes at once, tested on those and on four times as many."""
-    for module, name in ((characters, "MODEL"), (runs, "LONG")):
-        small = replace(getattr(module, name), d_model=16, d_ff=16, N=1, h=2)
-        monkeypatch.setattr(module, name, small)
-    monkeypatch.setattr(characters, "WINDOW", 16)
-    monkeypatch.setattr(runs, "ROOM", 64)
+    monkeypatch.setattr(runs, "LONG", replace(runs.LONG, d_model=16, d_ff=16, N=1, h=2,
+                                              max_positions=64))
+    monkeypatch.setattr(characters, "READ", 32)
     monkeypatch.setattr(characters, "TRAINING", replace(
-        characters.TRAINING, batch_tokens=34, warmup=5, precision="fp32"))
+        characters.TRAINING, warmup=5, precision="fp32"))
     monkeypatch.setattr(characters, "text_of", lambda split: "aä" * 100)
-    row = runs.character_job(family, 0.02, 1, 5).do(folder=tmp_path / "run", device="cpu")
+    row = runs.character_job(5, family, 0.02, 1).do(folder=tmp_path / "run", device="cpu")
     assert row["updates"] == 5 and 0 < row["bits"] < 12 and 0 < row["bits.long"] < 12
 
 

@@ -16,7 +16,6 @@ from statistics import fmean
 
 from transformer.corpora import languages_of
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
-from transformer.files import data_folder
 from transformer.pretrained import load
 from transformer.runs import load_run, stream_pairs
 from transformer.scores import bleu, tokenized_bleu
@@ -56,11 +55,11 @@ def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = Non
     """
     e, command = load_run(folder), "python -m transformer.experiments.alpha"
     known = {"corpus": e.corpus, "training.epsilon_ls": e.training.epsilon_ls}
-    record = record or data_folder() / "runs" / f"{e.corpus}-alpha.json"
     jobs = [Job(f"beam{beam}-alpha{alpha}", partial(measure, folder, beam, alpha),
                 {**known, "beam": beam, "alpha": alpha}, command)
             for beam, alpha in SEARCHES]
-    run_jobs(jobs, folder / "alpha", devices_for(device, workers), record)
+    run_jobs(jobs, folder / "alpha", devices_for(device, workers),
+             record or f"{e.corpus}-alpha")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import torch
 from transformer import visualization as v
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.files import data_folder
 from transformer.maps import KINDS, all_maps
 from transformer.pages import as_thousandths
 from transformer.pretrained import load
@@ -116,7 +115,7 @@ def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200,
     e = load_run(folder)
     known = {"corpus": e.corpus, "seed": e.training.seed}
     job = Job("attention", partial(measure, folder, sentences), known, command)
-    run_jobs([job], folder, ["cpu"], record or data_folder() / "runs" / "multi30k-attention.json")
+    run_jobs([job], folder, ["cpu"], record or "multi30k-attention")
 
 
 if __name__ == "__main__":

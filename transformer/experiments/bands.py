@@ -18,7 +18,6 @@ from transformer.complexity import SelfAttention, local_attention
 from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
-from transformer.files import data_folder
 from transformer.measuring import measure
 from transformer.sparse import Pattern, diagonal_attention, sparse_attention
 
@@ -62,7 +61,7 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
              "passes": PASSES}
     command = "python -m transformer.experiments.bands"
     job = Job("bands", partial(measure_all, largest, d), known, command)
-    run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "bands.json")
+    run_jobs([job], Path("runs"), [device], record or "bands")
 
 
 if __name__ == "__main__":

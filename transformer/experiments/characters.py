@@ -11,6 +11,7 @@ import copy
 import lzma
 import math
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +22,9 @@ from torch import Tensor, nn
 
 from transformer.corpora import read_corpus
 from transformer.embeddings import Embedding, Projection
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
-from transformer.files import data_folder
 from transformer.language import (
     LanguageConfig,
     LanguageModel,
@@ -73,24 +73,30 @@ def windows(data: np.ndarray, window: int) -> list[tuple[list, list]]:
 # What counts, and what compresses
 
 class NGram:
-    """What came after each context of at most n - 1 bytes.
+    """What came after each context of at most n - 1 bytes, or ids.
 
-    `after` maps a context to how often each byte came next.
+    `after` maps a context to how often each came next. What is read is bytes or a tuple.
     """
 
     def __init__(self, n: int):
         self.n, self.after = n, defaultdict(Counter)
 
-    def contexts(self, data: bytes, place: int) -> list[bytes]:
-        """What stands before a place in data: nothing, a byte, ... n - 1 bytes."""
+    def contexts(self, data: Sequence, place: int) -> list[Sequence]:
+        """What stands before a place in data: nothing, one, ... n - 1 of them."""
         return [data[place - k:place] for k in range(min(self.n, place + 1))]
 
-    def learn(self, data: bytes, place: int) -> None:
-        """Count the byte at a place in data."""
+    def learn(self, data: Sequence, place: int) -> None:
+        """Count what stands at a place."""
         for context in self.contexts(data, place):
             self.after[context][data[place]] += 1
 
-    def probability(self, data: bytes, place: int) -> float:
+    def read(self, data: Sequence) -> "NGram":
+        """Count all of data."""
+        for place in range(len(data)):
+            self.learn(data, place)
+        return self
+
+    def probability(self, data: Sequence, place: int) -> float:
         """P of the byte at a place in data after those before it (Witten and Bell).
 
         Each order is mixed with the next lower one: (count + types P_lower) / (total + types),
@@ -104,26 +110,18 @@ class NGram:
         return p
 
     def guess(self, ids: list[int], most: int = 4) -> list[int]:
-        """For `generate_ahead`: the bytes that came most often after the longest known context."""
-        read = bytes(i - MARKS for i in ids[1 - self.n:] if i >= MARKS)
+        """For `generate_ahead`: what came most often after the longest context that is known."""
+        read = tuple(ids)
         for _ in range(most):
             context = next(known for known in reversed(self.contexts(read, len(read)))
                            if known in self.after)
-            read += bytes([max(self.after[context], key=self.after[context].get)])
-        return [byte + MARKS for byte in read[-most:]]
-
-
-def counted_ngram(text: str, n: int) -> NGram:
-    """An n-gram that has counted a text."""
-    ngram, data = NGram(n), text.encode("utf8")
-    for place in range(len(data)):
-        ngram.learn(data, place)
-    return ngram
+            read += (self.after[context].most_common(1)[0][0],)
+        return list(read[-most:])
 
 
 def ngram_bits(ngram: NGram, text: str, learns: bool = False) -> float:
-    """Bits a character of a text by an n-gram; where it learns, it counts each byte that it has
-    predicted."""
+    """Bits a character of a text by an n-gram of bytes; where it learns, it counts each byte that
+    it has predicted."""
     data, total = text.encode("utf8"), 0.0
     for place in range(len(data)):
         total -= math.log2(ngram.probability(data, place))
@@ -145,7 +143,7 @@ def counted(folder: Path, device: str) -> list[dict]:
     known, test = text_of("train"), text_of("test")
     rows = []
     for n in range(1, 7):
-        ngram = counted_ngram(known, n)
+        ngram = NGram(n).read(known.encode("utf8"))
         rows.append({"row": f"{n}-gram", "bits": ngram_bits(ngram, test),
                      "bits.learning": ngram_bits(ngram, test, learns=True)})
     return [*rows, {"row": "xz", "bits.learning": xz_bits(known, test)}]
@@ -227,7 +225,8 @@ def written_ahead(model: LanguageModel, count: int = 20) -> dict:
     """Passes with a 6-gram's guesses and without, where the model goes on with half a window of
     each of several places in the test text for as long again; and in how many it writes the same.
     """
-    guess, data = counted_ngram(text_of("train"), 6).guess, bytes_of(text_of("test")) + MARKS
+    known, data = (bytes_of(text_of(split)) + MARKS for split in ("train", "test"))
+    guess = NGram(6).read(tuple(known.tolist())).guess
     passes = np.zeros(2, dtype=int)
     same, half = 0, model.config.max_positions // 2
     for start in range(0, len(data) - half, len(data) // count):
@@ -295,8 +294,7 @@ def main(seeds: tuple[int, ...] = (1,), folder: Path = Path("runs/characters"),
         minutes: stop after so many; the same command goes on
         most: only the first so many of the jobs
     """
-    record = record or data_folder() / "runs" / "characters.json"
-    run_jobs(jobs_of(seeds, most), folder, devices_for("cpu"), record, minutes)
+    run_jobs(jobs_of(seeds, most), folder, ["cpu"], record or "characters", minutes)
 
 
 if __name__ == "__main__":

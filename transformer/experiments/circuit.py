@@ -20,7 +20,6 @@ from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.files import data_folder
 from transformer.maps import KINDS, all_maps
 from transformer.pretrained import load
 
@@ -217,7 +216,7 @@ def main(record: Path | None = None) -> None:
     """
     command = "python -m transformer.experiments.circuit"
     job = Job("circuit", measure, {"seed": SEED}, command)
-    run_jobs([job], Path("runs"), ["cpu"], record or data_folder() / "runs" / "circuit.json")
+    run_jobs([job], Path("runs"), ["cpu"], record or "circuit")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import torch
 from transformer.complexity import KINDS, make_layer
 from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.files import data_folder
 from transformer.measuring import measure
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
@@ -47,7 +46,7 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
     known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES,
              "largest": largest}
     job = Job("complexity", partial(measure_all, largest, d), known, COMMAND)
-    run_jobs([job], Path("runs"), [device], record or data_folder() / "runs" / "complexity.json")
+    run_jobs([job], Path("runs"), [device], record or "complexity")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from transformer.corpora import corpus_paths, read_corpus
 from transformer.corpora.splits import fold, tatoeba_lines
 from transformer.data import WORD, Tokenizer
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.files import data_folder
 
 SEED = 2017
 TRAINED_ON = ("bundled", "multi30k", "tatoeba", "europarl")
@@ -125,7 +124,7 @@ def main(record: Path | None = None) -> None:
         record: the file of results (data/runs/corpora.json where not given)
     """
     job = Job("corpora", measure, {"seed": SEED}, "python -m transformer.experiments.corpora")
-    run_jobs([job], Path("runs"), ["cpu"], record or data_folder() / "runs" / "corpora.json")
+    run_jobs([job], Path("runs"), ["cpu"], record or "corpora")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,12 @@ from pathlib import Path
 from transformer.corpora import read_bundled
 from transformer.experiments.runner import (
     Job,
-    devices_for,
     run_command,
     run_jobs,
     settings_of,
+    sweep,
     train_and_score,
 )
-from transformer.files import data_folder
 from transformer.language import LanguageConfig
 from transformer.model import TransformerConfig
 from transformer.optimizer import peak_rate
@@ -73,16 +72,6 @@ def job_of(family: str, peak: float, seed: int) -> Job:
     return Job(name, partial(train_and_score, e, score, COMMAND), known, COMMAND)
 
 
-def chosen(rows: list[dict]) -> dict[str, float]:
-    """The rate of each family with the best BLEU on validation; a run that diverged has none."""
-    best: dict[str, dict] = {}
-    for row in rows:
-        held = best.get(row["family"], {"validation.bleu": -1.0})
-        if row.get("validation.bleu", -1.0) > held["validation.bleu"]:
-            best[row["family"]] = row
-    return {family: row["rate"] for family, row in best.items()}
-
-
 def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/decoders"),
          record: Path | None = None, minutes: float | None = None) -> None:
     """Sweep the rate of every family, then train with all seeds, on one thread.
@@ -93,12 +82,9 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/decoders"
         record: the file of results (data/runs/decoders.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record, devices = record or data_folder() / "runs" / "decoders.json", devices_for("cpu")
-    sweep = [job_of(family, peak, seeds[0]) for peak in PEAKS for family in FAMILIES]
-    rows = run_jobs(sweep, folder, devices, record, minutes)
-    best = chosen([row for row in rows if row["seed"] == seeds[0]])
-    others = [job_of(family, best[family], seed) for seed in seeds[1:] for family in best]
-    run_jobs([*sweep, *others], folder, devices, record, minutes)
+    run = partial(run_jobs, folder=folder, devices=["cpu"], record=record or "decoders",
+                  minutes=minutes)
+    sweep(job_of, FAMILIES, PEAKS, seeds, lambda row: row["validation.bleu"], run)
 
 
 if __name__ == "__main__":

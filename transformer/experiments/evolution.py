@@ -25,9 +25,9 @@ from transformer.experiments.characters import (
     text_of,
     windows,
 )
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
+from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.training import fast_training
-from transformer.files import data_folder, read_json, write_json
+from transformer.files import read_json, write_json
 from transformer.language import LanguageModel
 from transformer.model import Parts
 from transformer.optimizer import peak_rate
@@ -154,8 +154,7 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/evolution
                 {"search": kind, "seed": seed, "trials_allowed": TRIALS, "updates": UPDATES,
                  "weight": WEIGHT}, COMMAND)
             for seed in seeds for kind, population in kinds.items()]
-    run_jobs(jobs, folder, devices_for("cpu"), record or data_folder() / "runs" / "evolution.json",
-             minutes)
+    run_jobs(jobs, folder, ["cpu"], record or "evolution", minutes)
 
 
 if __name__ == "__main__":

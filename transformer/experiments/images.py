@@ -19,10 +19,9 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.corpora.digits import read_digits
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
+from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
 from transformer.fast.training import fused_adam
-from transformer.files import data_folder
 from transformer.images import (
     VIT,
     ConvolutionalClassifier,
@@ -250,10 +249,10 @@ def main(seeds: tuple[int, ...] = (1, 2, 3, 4, 5), folder: Path = Path("runs/ima
         record: the file of results (data/runs/images.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record, devices = record or data_folder() / "runs" / "images.json", devices_for("cpu")
-    sweep = sweep_jobs(seeds[0])
-    best = chosen(run_jobs(sweep, folder, devices, record, minutes), seeds[0])
-    run_jobs([*sweep, *other_jobs(best, seeds)], folder, devices, record, minutes)
+    run = partial(run_jobs, folder=folder, devices=["cpu"], record=record or "images",
+                  minutes=minutes)
+    best = chosen(run(sweep_jobs(seeds[0])), seeds[0])
+    run(other_jobs(best, seeds))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,9 @@ from transformer.experiments.characters import (
     text_of,
     windows,
 )
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
-from transformer.files import data_folder
 from transformer.language import LanguageModel
 from transformer.measuring import turns
 from transformer.model import Parts
@@ -136,8 +135,7 @@ def main(seeds: tuple[int, ...] = (1,), prices: tuple[float, ...] = PRICES,
         record: the file of results (data/runs/learned-spans.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record = record or data_folder() / "runs" / "learned-spans.json"
-    run_jobs(jobs_of(seeds, prices), folder, devices_for("cpu"), record, minutes)
+    run_jobs(jobs_of(seeds, prices), folder, ["cpu"], record or "learned-spans", minutes)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from transformer.bench.harness import in_a_process
 from transformer.complexity import ReusedTables, SelfAttention, make_layer
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
-from transformer.files import data_folder
 from transformer.measuring import turns, work
 
 SHORTEST, TURNS = 1024, 2
@@ -102,7 +101,7 @@ def main(gibibytes: float = 4, seconds: float = 10, largest: int = 8192, d: int 
     jobs = [Job("tables", partial(fresh_and_reused, d, largest), known, command)]
     jobs += [Job(f"reach {kind}", partial(reach, kind, d, gibibytes, seconds), known, command)
              for kind in TRIED]
-    run_jobs(jobs, Path("runs"), ["cpu"], record or data_folder() / "runs" / "limits.json")
+    run_jobs(jobs, Path("runs"), ["cpu"], record or "limits")
 
 
 if __name__ == "__main__":

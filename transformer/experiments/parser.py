@@ -26,18 +26,12 @@ from transformer.experiments.analysis import holm
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
 from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.rows import thin
-from transformer.experiments.runner import (
-    Job,
-    devices_for,
-    run_command,
-    run_jobs,
-    settings_of,
-)
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.experiments.spans import Labels, SpanParser
 from transformer.experiments.starting import slug
 from transformer.fast import FAST, build_fast
 from transformer.fast.training import fast_training, fused_adam
-from transformer.files import data_folder, write_file, write_json
+from transformer.files import write_file, write_json
 from transformer.parsers import score_outputs
 from transformer.parsing import gold_tree, linearize, read_back
 from transformer.recipes import RECIPES
@@ -447,9 +441,9 @@ def main(folder: Path = Path("runs/parser"), record: Path | None = None,
         minutes: stop after so many; the same command goes on
         most: do only the first so many of them
     """
-    record = record or data_folder() / "runs" / "parser.json"
+    record = record or "parser"
     try:
-        run_jobs(jobs_of(most), folder, devices_for("cpu"), record, minutes)
+        run_jobs(jobs_of(most), folder, ["cpu"], record, minutes)
     finally:
         rows = [row for row in read_rows(record) if row.get("what") != "difference"]
         if rows:

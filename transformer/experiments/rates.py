@@ -15,7 +15,6 @@ from pathlib import Path
 from transformer.experiments.questions import AT_RISK, CHOSEN, LOWER, SHORT, TRIED
 from transformer.experiments.runner import devices_for, run_command
 from transformer.experiments.table3 import base_of, choose, run_variations
-from transformer.files import data_folder
 from transformer.hardware import Precision
 from transformer.variations import PAPER, Trial
 
@@ -83,7 +82,7 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), corpus: str = "multi30k",
         folder: where the runs are kept
         record: the file of results (data/runs/table3.json where not given)
     """
-    record, devices = record or data_folder() / "runs" / "table3.json", devices_for(device, workers)
+    record, devices = record or "table3", devices_for(device, workers)
 
     def run(base: Trial, names: list[str], seeds: tuple[int, ...]) -> list[dict]:
         rows = [row for row in choose(tuple(names)) if row.name in names]

@@ -37,7 +37,12 @@ def under(row: dict, prefix: str) -> dict:
 
 # Files
 
-def write_rows(path: Path, rows: list[dict]) -> None:
+def file_of(record: Path | str) -> Path:
+    """A path as it is, or the file of a name in data/runs."""
+    return record if isinstance(record, Path) else data_folder() / "runs" / f"{record}.json"
+
+
+def write_rows(record: Path | str, rows: list[dict]) -> None:
     """Write rows into a file; columns that have the same value in all of them stand once."""
     first, same = rows[0], {}
     for name, value in first.items():
@@ -51,15 +56,15 @@ def write_rows(path: Path, rows: list[dict]) -> None:
         listed = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in own)
         lines.append(f' "rows": [\n  {listed}\n ]')
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    write_file(path, lambda temporary: temporary.write_text(text, encoding="utf8"))
+    write_file(file_of(record), lambda temporary: temporary.write_text(text, encoding="utf8"))
 
 
-def read_rows(path: Path | str) -> list[dict]:
+def read_rows(record: Path | str) -> list[dict]:
     """The rows of a file, or of the file of that name in data/runs; none where there is no file.
 
     ValueError for a file that holds something else.
     """
-    path = path if isinstance(path, Path) else data_folder() / "runs" / f"{path}.json"
+    path = file_of(record)
     if not path.is_file():
         return []
     try:

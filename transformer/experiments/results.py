@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from transformer.experiments.analysis import FIGURES, compare, learned, parser_scores, spread
-from transformer.experiments.decoders import chosen
 from transformer.experiments.images import chosen as chosen_settings
 from transformer.experiments.records import read_rows, table
-from transformer.experiments.runner import run_command
+from transformer.experiments.runner import best_rates, run_command
 from transformer.files import write_file
 from transformer.pretrained import bundled_folder
 from transformer.variations import TABLE_3
@@ -52,7 +51,7 @@ def everyday() -> pd.DataFrame:
 def decoders() -> pd.DataFrame:
     """One stack or two: a row a family, with the rate that validation chose."""
     rows = table("decoders")
-    best = chosen(rows[rows["seed"] == rows["seed"].min()].to_dict("records"))
+    best = best_rates(read_rows("decoders"), lambda row: row["validation.bleu"])
     rows = rows[rows["rate"] == rows["family"].map(best)]
     scores = spread(rows, "family", ["test.bleu", "test.exact_match", "longer.bleu"])
     cost = rows.groupby("family", sort=False)[["parameters", "rate"]].mean()

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import connection
@@ -205,7 +205,7 @@ def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
     return rows
 
 
-def keep(jobs: list[Job], folder: Path, record: Path | None) -> dict[str, list[dict]]:
+def keep(jobs: list[Job], folder: Path, record: Path | str | None) -> dict[str, list[dict]]:
     """Write the rows of finished jobs into the file record beside what it holds of others; {job's
     name: its rows}.
     """
@@ -218,9 +218,10 @@ def keep(jobs: list[Job], folder: Path, record: Path | None) -> dict[str, list[d
     return done
 
 
-def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | None = None,
+def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | str | None = None,
              minutes: float | None = None, tell: Callable = print) -> list[dict]:
-    """Do all jobs that have no rows yet, in folder or in the file record; the rows of all.
+    """Do all jobs that have no rows yet, in folder or in the file record (a path, or a name
+    in data/runs); the rows of all.
 
     The record is written after each job, and may grow meanwhile. tell(text) gets a line a job.
     Raises Interrupted after Ctrl-C or so many minutes, and ValueError at the end where a job has
@@ -249,6 +250,26 @@ def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | N
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         raise ValueError(f"without a result: {reasons}. The same command tries them again")
     return [row for rows in done.values() for row in rows]
+
+
+def best_rates(rows: list[dict], merit: Callable) -> dict[str, float]:
+    """The rate of each family in the row with the largest merit(row); of equals the first counts,
+    and none that diverged."""
+    learned = [row for row in rows if "diverged" not in row]
+    best = {row["family"]: row["rate"] for row in sorted(reversed(learned), key=merit)}
+    return {family: best[family] for family in dict.fromkeys(row["family"] for row in learned)}
+
+
+def sweep(job_of: Callable, families: Collection[str], rates: Iterable[float],
+          seeds: tuple[int, ...], merit: Callable, run: Callable) -> None:
+    """Every family with every rate and the first seed, then with its best rate and the others.
+
+    job_of(family, rate, seed) makes a Job, and run(jobs) does some and returns their rows.
+    """
+    rows = run([job_of(family, rate, seeds[0]) for rate in rates for family in families])
+    best = best_rates(rows, merit)
+    run([job_of(family, best[family], seed)
+         for seed in seeds[1:] for family in families if family in best])
 
 
 def line_of(job: Job, row: dict) -> str:

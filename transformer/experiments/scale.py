@@ -147,7 +147,7 @@ def main(pairs: tuple[int, ...] = (450_000, 4_500_000), folder: Path = Path("run
     run_jobs([*first, job_of(vocabulary, pairs[0], command)], folder, ["cpu"])
     measured = [job_of(phase, size, command) for size in pairs for phase in (prepare, iterate)]
     run_jobs([*measured, job_of(as_list, pairs[0], command)], folder, ["cpu"],
-             record or data_folder() / "runs" / "scale.json")
+             record or "scale")
 
 
 if __name__ == "__main__":

@@ -24,16 +24,10 @@ from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.analysis import beside
 from transformer.experiments.records import flatten, read_rows, write_rows
-from transformer.experiments.runner import (
-    Job,
-    devices_for,
-    run_command,
-    run_jobs,
-    settings_of,
-)
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
-from transformer.files import data_folder, write_file
+from transformer.files import write_file
 from transformer.model import TransformerConfig
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
@@ -385,9 +379,9 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"
         record: the file of results (data/runs/starting.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record = record or data_folder() / "runs" / "starting.json"
+    record = record or "starting"
     try:
-        run_jobs(jobs_of(seeds), folder, devices_for("cpu"), record, minutes)
+        run_jobs(jobs_of(seeds), folder, ["cpu"], record, minutes)
     finally:
         summarize(record)
 

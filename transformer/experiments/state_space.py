@@ -23,9 +23,8 @@ from transformer.attention import MultiHeadAttention
 from transformer.complexity import make_layer
 from transformer.experiments import characters
 from transformer.experiments.rows import times_and_bytes
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, sweep
 from transformer.fast import FAST
-from transformer.files import data_folder
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.measuring import measure
 from transformer.memory_tasks import copying, learn, recall, share_right
@@ -93,25 +92,16 @@ def memory_job(task: str, family: str, peak: float, seed: int) -> Job:
     return Job(name, partial(remember, task, family, peak, seed), known, COMMAND)
 
 
-def best_rate(rows: list[dict], family: str, merit: Callable[[dict], float]) -> float:
-    """The rate with which a family did best, the first of equals."""
-    return max((row for row in rows if row["family"] == family), key=merit)["rate"]
-
-
-def memory(seeds: tuple[int, ...], run) -> None:
+def memory(seeds: tuple[int, ...], run: Callable) -> None:
     """Sweep with the first seed, then all seeds with the best rate."""
     for task, families in FAMILIES.items():
-        rows = run([memory_job(task, family, peak, seeds[0])
-                    for peak in PEAKS[task] for family in families])
-        for family in families:
-            best = best_rate(rows, family, lambda row: row["validation"])
-            run([memory_job(task, family, best, seed) for seed in seeds[1:]])
+        sweep(partial(memory_job, task), families, PEAKS[task], seeds,
+              lambda row: row["validation"], run)
 
 
 # Characters
 
-ROOM = 4 * characters.WINDOW
-LONG = replace(characters.MODEL, max_positions=ROOM)
+LONG = replace(characters.MODEL, max_positions=4 * characters.WINDOW)
 
 
 def character_model(family: str, seed: int) -> LanguageModel:
@@ -127,12 +117,13 @@ def read_articles(family: str, s: characters.Setting, seed: int, folder: Path, d
     model = character_model(family, seed)
     found = characters.trained(model, s, seed, folder)
     test = characters.text_of("test")
-    return {**found, "bits.long": characters.character_bits(model, test, ROOM)}
+    return {**found, "bits.long": characters.character_bits(model, test, LONG.max_positions)}
 
 
-def character_job(family: str, peak: float, seed: int, updates: int) -> Job:
+def character_job(updates: int, family: str, peak: float, seed: int) -> Job:
     """A family with a rate and a seed."""
-    s = characters.Setting(updates=updates, peak=peak)
+    trained_on = replace(LONG, max_positions=LONG.max_positions // 4)
+    s = characters.Setting(updates=updates, peak=peak, model=trained_on)
     e = characters.experiment_of(s, seed)
     known = {"task": "characters", "family": family, "rate": peak,
              **settings_of(replace(e, model=LONG))}
@@ -141,15 +132,10 @@ def character_job(family: str, peak: float, seed: int, updates: int) -> Job:
     return Job(name, partial(read_articles, family, s, seed), known, command)
 
 
-def articles(seeds: tuple[int, ...], run, updates: int = 2000) -> None:
+def articles(seeds: tuple[int, ...], run: Callable, updates: int = 2000) -> None:
     """Both families: three rates with the first seed, then all seeds with the best."""
-    families, peaks = ("attention", "selective"), (0.003, 0.0015, 0.006)
-    sweep = [character_job(family, peak, seeds[0], updates)
-             for peak in peaks for family in families]
-    rows = run(sweep)
-    for family in families:
-        best = best_rate(rows, family, lambda row: -row["validation_bits"])
-        run([character_job(family, best, seed, updates) for seed in seeds[1:]])
+    sweep(partial(character_job, updates), ("attention", "selective"), (0.003, 0.0015, 0.006),
+          seeds, lambda row: -row["validation_bits"], run)
 
 
 # Seconds
@@ -188,7 +174,7 @@ def timed(largest: int, passes: int, folder: Path, device: str) -> list[dict]:
     return times_and_bytes(measure(layers_to_time(), sizes, 512, passes, 0.5), sizes)
 
 
-def seconds(run, largest: int = 4096, passes: int = 3) -> None:
+def seconds(run: Callable, largest: int = 4096, passes: int = 3) -> None:
     """Time the layers in turns, forward and in training."""
     known = {"task": "seconds", "d": 512, "h": 8, "passes": passes}
     run([Job("seconds", partial(timed, largest, passes), known, f"{COMMAND} --part seconds")])
@@ -206,13 +192,8 @@ def main(part: Literal["memory", "characters", "seconds"] = "memory",
         record: the file of results (data/runs/state_space-<part>.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record = record or data_folder() / "runs" / f"state_space-{part}.json"
-
-    def run(jobs):
-        names = {job.name for job in jobs}
-        rows = run_jobs(jobs, folder, devices_for("cpu"), record, minutes)
-        return [row for row in rows if row["name"] in names]
-
+    run = partial(run_jobs, folder=folder, devices=["cpu"], record=record or f"state_space-{part}",
+                  minutes=minutes)
     if part == "seconds":
         seconds(run)
     else:

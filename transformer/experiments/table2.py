@@ -31,7 +31,6 @@ from transformer.experiments.positions import placed
 from transformer.experiments.records import read_rows, under, write_rows
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
-from transformer.files import data_folder
 from transformer.hardware import training_flops
 from transformer.interrupt import Interrupted
 from transformer.optimizer import peak_rate
@@ -345,7 +344,7 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
         raise ValueError(f"unknown family {unknown[0]!r}: choose {', '.join(comparison.models)}")
     models = {name: comparison.models[name] for name in families or comparison.models}
     plan = Plan(replace(comparison, models=models), corpus, seeds)
-    record = record or data_folder() / "runs" / f"table2-{corpus}.json"
+    record = record or f"table2-{corpus}"
     folder = folder or Path("runs") / f"table2-{corpus}"
     try:
         run_plan(plan, folder, runner.devices_for(device, workers), record, minutes)

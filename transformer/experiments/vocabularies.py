@@ -16,15 +16,7 @@ import pandas as pd
 from transformer.data import WORD, encode_pairs
 from transformer.experiments.analysis import beside
 from transformer.experiments.records import read_rows
-from transformer.experiments.runner import (
-    Job,
-    devices_for,
-    run_command,
-    run_jobs,
-    settings_of,
-    train_and_score,
-)
-from transformer.files import data_folder
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, train_and_score
 from transformer.model import TransformerConfig
 from transformer.planning import schedule
 from transformer.pretrained import load
@@ -85,9 +77,8 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/vocabular
         record: the file of results (data/runs/vocabularies.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    record = record or data_folder() / "runs" / "vocabularies.json"
     jobs = [job_of(V, seed) for seed in seeds for V in SIZES]
-    run_jobs(jobs, folder, devices_for("cpu"), record, minutes)
+    run_jobs(jobs, folder, ["cpu"], record or "vocabularies", minutes)
 
 
 if __name__ == "__main__":
