@@ -47,7 +47,7 @@ from transformer.state import State, caches_of
 # # what only pictures, measurements and checks need: not part of the module
 # import random
 # import time
-# from collections import Counter, defaultdict
+# from collections import Counter
 # from itertools import islice
 #
 # from transformer import load, plotting
@@ -55,6 +55,7 @@ from transformer.state import State, caches_of
 # from transformer.data import Batch, pad
 # from transformer.dialogues import (
 #     PRONOUN_FIRST, PRONOUNS, TRANSLATE, WORDS, dialogues, encode_dialogue)
+# from transformer.experiments.characters import NGram
 # from transformer.experiments.records import read_rows
 # from transformer.figures.growth import growth
 # from transformer.pretrained import bundled_folder
@@ -563,20 +564,9 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #     return [sum(encode_dialogue(tokenizer, each), []) for each in turns]
 #
 #
-# counts = defaultdict(Counter)
+# table = NGram(5)
 # for ids in encoded_dialogues("train", 2000):
-#     for i in range(1, len(ids)):
-#         for k in range(1, min(i, 4) + 1):
-#             counts[tuple(ids[i - k:i])][ids[i]] += 1
-# follows = {before: after.most_common(1)[0][0] for before, after in counts.items()}
-#
-#
-# def guess(ids, most=4):
-#     ids = ids[-4:]
-#     for _ in range(most):
-#         known = (tuple(ids[-k:]) for k in (4, 3, 2, 1))
-#         ids = [*ids, next((follows[one] for one in known if one in follows), 0)]
-#     return ids[-most:]
+#     table.read(tuple(ids))
 
 # %% tags=["active-ipynb"]
 # prompts = [ids[:i + 1] for ids in encoded_dialogues("test", 60)
@@ -584,7 +574,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 # passes, seconds, same = Counter(), Counter(), True
 # for prompt in prompts:
 #     answers = []
-#     for name, ahead in (("one by one", lambda ids: []), ("guessed", guess)):
+#     for name, ahead in (("one by one", lambda ids: []), ("guessed", table.guess)):
 #         began = time.process_time()
 #         answer, took = generate_ahead(chat_model, prompt, 60, ahead)
 #         seconds[name] += time.process_time() - began
