@@ -33,11 +33,14 @@ PROGRAM = """
     model = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.2, max_positions=16)).double()
     if pause:
         model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
+    timed = dict(falling=True, minutes=0.02) if updates > 7 else {}
     config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5,
-                            save_minutes=1e-4)
+                            save_minutes=1e-4, **timed)
     with processes(torch.device("cpu")):
         print("started", flush=True)
         train(model, encoded, config, folder, resume=resume)
+        with open(f"{folder}/copy-{os.environ.get('LOCAL_RANK', 0)}", "w") as copy:
+            copy.write(sum(p.abs().sum().item() for p in model.parameters()).hex())
 """
 
 
@@ -95,6 +98,13 @@ def test_two_processes_give_the_weights_of_one(tmp_path, alone):
     assert place_of(progress) == place_of(alone[1])
     for name in tensors:
         torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
+
+
+def test_copies_stay_equal_where_the_clock_decides_the_rate(tmp_path):
+    """Each process has a clock of its own; the rate falls by the first one's."""
+    finish(start(tmp_path, "timed", 10**6, count=2))
+    one, other = ((tmp_path / "timed" / f"copy-{number}").read_text() for number in (0, 1))
+    assert one == other
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, KILL])

@@ -191,6 +191,11 @@ def test_what_killed_processes_leave_is_removed(tmp_path):
     with locked(tmp_path):
         assert not new.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    for folder in ("weights", "another"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / ".file.3.part").write_text("half")
+    with locked(tmp_path):  # another run may be writing in a folder below
+        assert [path.parent.name for path in tmp_path.glob("**/.*.part")] == ["another"]
 
 
 def test_a_run_killed_in_its_first_save_begins_anew(home, tmp_path):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from transformer.hardware import (
     estimate_seconds,
     forward_flops,
     loss_scaler,
+    peak_memory,
     training_flops,
 )
 from transformer.model import Transformer, TransformerConfig
@@ -115,6 +117,11 @@ def test_peak_memory_sees_what_was_used():
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
     before, after = map(float, printed.split())
     assert 0.01 < before < after - 0.2 and after < 100
+
+
+def test_peak_memory_where_the_system_does_not_count_it(monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda *_: "VmRSS: 5 kB")
+    assert 0.01 < peak_memory(CPU) < 100
 
 
 def test_hint_names_what_the_cpu_gains_by(monkeypatch):

@@ -23,7 +23,7 @@ def work(model):
 def planned(monkeypatch, count, *options, flops=1e10):
     """The experiment for so many pairs on a machine of this speed, whose clock is not read."""
     def seconds(self, batch_tokens, minutes):
-        return batch_tokens * work(self.model) / flops
+        return batch_tokens * self.training.accumulate * work(self.model) / flops
 
     monkeypatch.setattr(Trial, "seconds", seconds)
     monkeypatch.setattr(planning, "SAMPLE", 100)
@@ -69,6 +69,15 @@ def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
     assert rate_of(t, t.updates, 128, 0) < rate_of(t, t.warmup, 128, 0) / 100
     longer = planned(monkeypatch, 30_000, "--minutes", 3 * minutes)
     assert parameters_of(longer.model) >= parameters_of(e.model)
+
+
+def test_a_batch_in_parts_changes_no_plan(monkeypatch):
+    """Four parts an update are four times the work, and read four times as much."""
+    whole = planned(monkeypatch, 200_000, "--minutes", 120)
+    parts = planned(monkeypatch, 200_000, "--minutes", 120, "--accumulate", 4)
+    assert parts.model == whole.model
+    read = [t.updates * t.accumulate * t.batch_tokens for t in (whole.training, parts.training)]
+    assert read[1] == pytest.approx(read[0], rel=0.1)
 
 
 def test_options_count_more_than_the_plan(monkeypatch, capsys):

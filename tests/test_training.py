@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -134,6 +135,16 @@ def test_divergence_stops_before_the_step(encoded, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def resumes(encoded, tmp_path, model_of=model_of, **parts):
+    """Asserts that a run with such parts goes on as if it had not been stopped; the log of the whole one."""
+    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", **parts)
+    with pytest.raises(Interrupted):
+        train(interrupt_at_forward(model_of(), 4), encoded, BRIEF, tmp_path / "parts", **parts)
+    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, **parts)
+    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+    return whole
+
+
 def test_another_loss_and_another_optimizer(encoded, tmp_path):
     """They are what the loop uses, and their state is kept and found again."""
     def likelihood(output, x, gold):
@@ -142,14 +153,50 @@ def test_another_loss_and_another_optimizer(encoded, tmp_path):
     def momentum(model):
         return torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
 
-    parts = dict(criterion=likelihood, optimizer=momentum)
-    whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", **parts)
-    with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 4), encoded, BRIEF, tmp_path / "parts", **parts)
-    train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, **parts)
-    assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+    whole = resumes(encoded, tmp_path, criterion=likelihood, optimizer=momentum)
     plain = train(model_of(), encoded, dataclasses.replace(BRIEF, epsilon_ls=0.0), optimizer=momentum)
     assert whole[0]["loss"] == pytest.approx(plain[0]["loss"], abs=1e-6)
+
+
+def groups(model):
+    """As one often has it: matrices decay, vectors do not."""
+    sides = [[p for p in model.parameters() if (p.dim() > 1) == matrix] for matrix in (True, False)]
+    return torch.optim.AdamW([{"params": sides[0]}, {"params": sides[1], "weight_decay": 0.0}])
+
+
+def keys_first(model):
+    """Adam with W_Q and W_K, whose shapes are equal, in the other order."""
+    named = dict(model.named_parameters())
+    return adam_of([named[name.replace("W_Q", "W_?").replace("W_K", "W_Q").replace("W_?", "W_K")] for name in named])
+
+
+def adam_of(parameters):
+    return torch.optim.Adam(parameters, lr=0.0)
+
+
+@pytest.mark.parametrize("optimizer", [
+    groups, keys_first, lambda model: adam_of(list(model.parameters())[1:]),
+    lambda model: torch.optim.Adafactor(model.parameters(), lr=0.1)])
+def test_an_optimizer_of_other_order_parts_or_state_resumes(encoded, tmp_path, optimizer):
+    resumes(encoded, tmp_path, optimizer=optimizer)
+
+
+def test_a_frozen_parameter_resumes(encoded, tmp_path):
+    def frozen(seed=1):
+        model = model_of(seed=seed)
+        model.embedding.weight.requires_grad_(False)
+        return model
+
+    resumes(encoded, tmp_path, frozen)
+
+
+def test_a_model_with_buffers_is_refused(encoded):
+    model = model_of()
+    model.register_buffer("count", torch.zeros(()), persistent=False)
+    train(model, encoded, dataclasses.replace(BRIEF, updates=1))
+    model.register_buffer("mean", torch.zeros(3))
+    with pytest.raises(ValueError, match="mean is a buffer, and only parameters are saved"):
+        train(model, encoded, BRIEF)
 
 
 # Data
@@ -197,6 +244,19 @@ def test_log_and_files(encoded, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl", "weights"]
 
 
+def test_figures_of_other_libraries_are_logged(encoded, tmp_path):
+    figures = {"tensor": torch.tensor(1.5), "short": np.float32(2.5), "count": np.int64(3)}
+    train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1), tmp_path, lambda model: figures)
+    row = json.loads((tmp_path / "log.jsonl").read_text())
+    assert (row["tensor"], row["short"], row["count"]) == (1.5, 2.5, 3)
+
+
+def test_a_file_in_the_folders_place_is_named_at_once(encoded, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OSError, match="cannot write to the folder .*file"):
+        train(interrupt_at_forward(model_of(), 1), encoded, BRIEF, tmp_path / "file")
+
+
 def test_minutes_end_a_run(encoded):
     started = time.monotonic()
     config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
@@ -231,6 +291,20 @@ def test_accumulated_runs_resume_too(encoded, tmp_path):
         train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts")
     train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("save_every", [3, 100])
+def test_a_stopped_run_can_be_wound_up(encoded, tmp_path, save_every):
+    """Gone on with as many updates as it has: validated and kept as if no more had been planned."""
+    config = dataclasses.replace(BRIEF, save_every=save_every)
+    with pytest.raises(Interrupted, match="after update 5"):
+        train(interrupt_at_forward(model_of(), 5), encoded, config, tmp_path / "parts", validation)
+    config = dataclasses.replace(config, updates=5)
+    parts = train(model_of(seed=2), encoded, config, tmp_path / "parts", validation, resume=True)
+    whole = train(model_of(), encoded, config, tmp_path / "whole", validation)
+    assert [{**row, **UNTIMED} for row in parts] == [{**row, **UNTIMED} for row in whole]
+    names = [sorted(p.name for p in (tmp_path / run / "weights").iterdir()) for run in ("whole", "parts")]
+    assert names[0] == names[1]
 
 
 def test_finished_run_is_left_alone(encoded, tmp_path):
@@ -455,6 +529,15 @@ def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_w
     losses = [train(model_of(), encoded, dataclasses.replace(BRIEF, precision=precision), validate=validate)[-1]["loss"] for precision in ("fp32", "medium")]
     assert set(seen[:len(seen) // 2]) == {"highest"} and set(seen[len(seen) // 2:]) == {"medium"}
     assert losses[1] == pytest.approx(losses[0], rel=2e-2) and torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize("first, then", [("fp16", "fp32"), ("bf16", "fp16")])
+def test_a_run_goes_on_in_another_precision(encoded, tmp_path, first, then):
+    """As where "auto" meets another GPU: the scale of fp16 is left, or begun."""
+    with pytest.raises(Interrupted):
+        train(interrupt_at_forward(model_of(), 4), encoded, dataclasses.replace(BRIEF, precision=first), tmp_path)
+    log = train(model_of(), encoded, dataclasses.replace(BRIEF, precision=then), tmp_path, resume=True)
+    assert log[-1]["update"] == 7 and math.isfinite(log[-1]["loss"])
 
 
 def test_fp16_resumes_with_its_scale(encoded, tmp_path):

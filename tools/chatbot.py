@@ -7,7 +7,9 @@ It takes about an hour of one CPU core of its own; stopped, the same command goe
 """
 
 import random
+from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import bundle
@@ -21,7 +23,6 @@ from transformer.dialogues import (
     TRANSLATE,
     WORDS,
     asked,
-    conversations,
     dialogues,
     encode_dialogue,
     pronoun_questions,
@@ -45,6 +46,15 @@ TRAINING = TrainingConfig(updates=16_000, batch_tokens=800, warmup=WARMUP, clip=
                           factor=PEAK / peak_rate(MODEL.d_model, WARMUP), save_every=400,
                           save_minutes=2.0, keep=2, precision="medium")
 ROUNDS = 2  # of the training sentences, each with questions of its own
+
+
+def conversations(examples: list, seed: int) -> Iterator[list[tuple[str, str]]]:
+    """All dialogues in a chance order, one to three of them one after another."""
+    all_of_them, chance = list(dialogues(examples, seed)), random.Random(seed)
+    chance.shuffle(all_of_them)
+    waiting = iter(all_of_them)
+    while together := list(islice(waiting, chance.randint(1, 3))):
+        yield [turn for turns in together for turn in turns]
 
 
 def texts(examples: list):

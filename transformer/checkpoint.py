@@ -22,7 +22,7 @@ def save_checkpoint(
     tensors = {}
     for name, p in model.named_parameters():
         tensors[f"model.{name}"] = p
-        for key, value in optimizer.state[p].items():
+        for key, value in optimizer.state.get(p, {}).items():
             if value is not None:
                 tensors[f"optimizer.{key}.{name}"] = torch.as_tensor(value)
     metadata = {"progress": json.dumps(progress), "config": json.dumps(asdict(model.config))}
@@ -41,21 +41,23 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
                          "checkpoint.safetensors of a run")
     try:
         saved, progress = (json.loads(metadata[name]) for name in ("config", "progress"))
-        check_config(path, dict(saved), asdict(model.config))
+        check_config(path, dict(saved), json.loads(json.dumps(asdict(model.config))))
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise damaged(path, f"what it says of itself: {error}") from None
-    names = [name for name, _ in model.named_parameters()]
-    weights, state = {}, {name: {} for name in names}  # no state before the first update
+    weights: dict[str, torch.Tensor] = {}
+    state: dict[str, dict] = {}  # none before the first update, or of what is not trained
     for full_name, tensor in tensors.items():
         kind, _, name = full_name.partition(".")
         if kind == "model":
             weights[name] = tensor
         else:
             key, _, name = name.partition(".")
-            state.setdefault(name, {})[key] = tensor
+            state.setdefault(name, {})[key] = tensor.clone()  # not a part of the open file
     load_parameters(model, weights, path)
     check_state(path, state, weights)
-    numbered = {number: state[name] for number, name in enumerate(names)}
+    names = {p: name for name, p in model.named_parameters()}
+    order = [names.get(p) for group in optimizer.param_groups for p in group["params"]]
+    numbered = {number: state[name] for number, name in enumerate(order) if name in state}
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
     return progress
 
@@ -67,16 +69,24 @@ def damaged(path: Path, what: str) -> ValueError:
 
 
 def check_state(path: Path, state: dict, weights: dict) -> None:
-    """ValueError where an optimizer's state is not one of the same tensors for each parameter."""
-    kinds = {frozenset(some) for some in state.values()}
-    if state.keys() != weights.keys() or len(kinds) > 1:
+    """ValueError where an optimizer's state is of other parameters, or holds what is no number;
+    where it is Adam's, also where its averages are not those of every parameter, or have other
+    shapes."""
+    kinds = {frozenset(some) for some in state.values() if any(map(is_average, some))}
+    if not state.keys() <= weights.keys() or len(kinds) > 1:
         raise damaged(path, "parameters differ in what the optimizer knows of them")
     for name, some in state.items():
         for key, tensor in some.items():
-            if tensor.shape not in ((), weights[name].shape):
+            if is_average(key) and tensor.shape != weights[name].shape:
                 raise damaged(path, f"{key} of {name} has another shape")
-            if not (tensor.is_floating_point() and tensor.isfinite().all()):
+            whole = is_average(key) and not tensor.is_floating_point()
+            if whole or not tensor.isfinite().all():
                 raise damaged(path, f"{key} of {name} holds what is no number")
+
+
+def is_average(key: str) -> bool:
+    """Whether a name of an optimizer's state is that of one of Adam's moving averages."""
+    return key.startswith("exp_avg")
 
 
 def check_config(path: Path, saved: dict, config: dict) -> None:
@@ -86,6 +96,14 @@ def check_config(path: Path, saved: dict, config: dict) -> None:
     if differ:
         raise ValueError(f"{path} is of another configuration ({', '.join(differ)}): resume with "
                          "the settings the run began with")
+
+
+def check_buffers(model: nn.Module) -> None:
+    """ValueError where a model holds something besides parameters that its files would lack."""
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    if more := sorted(model.state_dict().keys() - parameters):
+        raise ValueError(f"{more[0]} is a buffer, and only parameters are saved: make it one, or "
+                         "register it with persistent=False if it can be computed again")
 
 
 def check_folder(folder: Path | None, resume: bool) -> None:

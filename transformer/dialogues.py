@@ -5,7 +5,6 @@ Nothing here knows the model. A dialogue is a list of (question, answer).
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from transformer.corpora.bundled import Example
 from transformer.data import WORD
@@ -73,15 +72,6 @@ def dialogues(examples: Sequence[Example], seed: int) -> Iterator[list[tuple[str
         yield from (dialogue(example, into, chance) for into in ("de", "en"))
         for word, answer in pronoun_questions(example, "en"):
             yield [(PRONOUN_FIRST.format(word, example.source), answer)]
-
-
-def conversations(examples: Sequence[Example], seed: int) -> Iterator[list[tuple[str, str]]]:
-    """All dialogues in a chance order, one to three of them one after another."""
-    all_of_them, chance = list(dialogues(examples, seed)), random.Random(seed)
-    chance.shuffle(all_of_them)
-    waiting = iter(all_of_them)
-    while together := list(islice(waiting, chance.randint(1, 3))):
-        yield [turn for turns in together for turn in turns]
 
 
 def encode_dialogue(tokenizer, turns: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:

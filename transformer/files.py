@@ -67,7 +67,8 @@ def locked(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        sweep(folder, "**/.*.part", seconds=0)
+        for pattern in (".*.part", "weights/.*.part"):  # not those of runs in other folders below
+            sweep(folder, pattern, seconds=0)
         yield
     finally:
         with suppress(OSError):  # Windows keeps an open file

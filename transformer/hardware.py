@@ -27,6 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from sys import platform
 from typing import Literal
 
 import torch
@@ -461,16 +462,16 @@ def peak_memory(device: torch.device) -> float:
     """The most memory used so far, in GiB: of a CUDA GPU, otherwise of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
-    status = Path("/proc/self/status")
-    if status.is_file():  # Linux; getrusage would add what the parent had used
-        text = status.read_text(encoding="utf8")
-        return int(re.search(r"VmHWM:\s+(\d+)", text)[1]) / 2**20
+    status = Path("/proc/self/status")  # Linux; getrusage adds what the parent had used
+    found = status.is_file() and re.search(r"VmHWM:\s+(\d+)", status.read_text("utf8"))
+    if found:
+        return int(found[1]) / 2**20
     try:
         import resource
     except ImportError:  # Windows
         return float("nan")
-    # macOS counts bytes
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
+    bytes_each = 1 if platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * bytes_each / 2**30
 
 
 # %% [markdown]

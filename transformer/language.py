@@ -430,8 +430,7 @@ def overlapping_windows(ids: Tensor, window: int, config: LanguageConfig) -> tup
     The windows overlap by half, each behind the begin mark. What the window before has
     predicted is padding in the second.
     """
-    half = window // 2
-    over = len(ids) - window  # ids that the first window does not hold
+    half, over = window // 2, len(ids) - window  # over: not held by the first window
     missing = -over % half if over > 0 else -over  # padding that fills the last one
     gold = F.pad(ids, (0, missing), value=config.pad_id).unfold(0, window, half).clone()
     read = F.pad(gold[:, :-1], (1, 0), value=config.bos_id)

@@ -110,7 +110,8 @@ def fitting(trials: Callable, sizes: list[Size], minutes: float, probe: int | No
     """
     for found in reversed(sizes):
         tried, batch = trials(found), probe or found.batch_tokens
-        seen = 60 * SHARE * minutes * batch / tried.seconds(batch, min(1, minutes / 60))
+        an_update = batch * tried.training.accumulate
+        seen = 60 * SHARE * minutes * an_update / tried.seconds(batch, min(1, minutes / 60))
         if seen >= TOKENS_A_WEIGHT * parameters_of(tried.model):
             break
     return found, seen
@@ -201,7 +202,8 @@ def plan_files(settle: Callable, given: dict, fixed: bool, e: Experiment, device
     tried = trials(found)
     tokens = pairs * tried.tokens_a_pair()
     wanted = sizes[-1].epochs * tokens
-    batch = batch_of(min(wanted, seen), 512 if cpu else found.batch_tokens, found.batch_tokens)
+    batch = batch_of(min(wanted, seen) / brief.accumulate,
+                     512 if cpu else found.batch_tokens, found.batch_tokens)
     batch, updates = given.get("batch_tokens", batch), given.get("updates")
     if updates is None:
         updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens)

@@ -12,21 +12,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from transformer.checkpoint import check_folder, damaged, load_checkpoint, save_state
+from transformer.checkpoint import check_buffers, check_folder, damaged, load_checkpoint, save_state
 from transformer.checks import Diverged
-from transformer.distributed import (
-    check_share,
-    process_count,
-    process_number,
-    sum_over_processes,
-)
-from transformer.hardware import (
-    Meter,
-    choose_precision,
-    loss_scaler,
-    matmul_rate,
-    peak_memory,
-)
+from transformer.distributed import check_share, process_count, process_number, sum_over_processes
+from transformer.files import prepare_folder
+from transformer.hardware import Meter, choose_precision, loss_scaler, matmul_rate, peak_memory
 from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.weights import check_numbers
 
@@ -54,6 +44,7 @@ class Progress:
     index: int = 0  # and how many of its batches are done
     tokens: int = 0  # real target tokens seen
     seconds: float = 0.0
+    rate: float = 0.0  # of the last update
     skipped: int = 0  # updates whose gradient was not a number
     skipped_in_a_row: int = 0
     scaler: dict = field(default_factory=dict)  # the state of the scale for losses in fp16
@@ -84,11 +75,15 @@ class Progress:
                            "update in a row: training has diverged. What was saved is from before; "
                            "start again with a smaller factor, a longer warmup, or a clip of 1")
 
-    def row(self, rate: float, speed: dict) -> dict:
+    def row(self, speed: dict) -> dict:
         """A row for the log: loss (nats a target token) and norm are means since the last one."""
-        return {"update": self.update, "epoch": self.epoch, "tokens": self.tokens, "rate": rate,
-                "seconds": round(self.seconds, 3), **speed, "skipped": self.skipped,
-                "loss": mean(self.losses), "norm": mean(self.norms)}
+        return {"update": self.update, "epoch": self.epoch, "tokens": self.tokens,
+                "rate": self.rate, "seconds": round(self.seconds, 3), **speed,
+                "skipped": self.skipped, "loss": mean(self.losses), "norm": mean(self.norms)}
+
+    def logged(self) -> bool:
+        """Whether the last update is that of the last row."""
+        return self.update == (self.log[-1]["update"] if self.log else 0)
 
     def add(self, row: dict) -> None:
         """Put a finished row into the log."""
@@ -142,6 +137,9 @@ class Run:
     def __init__(self, model, optimizer, config, folder=None, validate=None, resume=False):
         check_share(config.accumulate)
         check_folder(folder, resume)
+        check_buffers(model)
+        if folder is not None:
+            prepare_folder(Path(folder))
         self.model, self.optimizer = model, optimizer
         self.config, self.folder, self.validate = config, folder, validate
         self.watch = getattr(validate, "watch", None)
@@ -152,9 +150,9 @@ class Run:
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
             self.progress = progress_of(load_checkpoint(path, model, optimizer), path)
-        if self.progress.scaler:
+        if self.progress.scaler and self.scaler.is_enabled():  # both runs are in fp16
             if self.progress.scaler.keys() != self.scaler.state_dict().keys():
-                raise damaged(path, "its scale is of another precision")
+                raise damaged(path, "its scale is none")
             self.scaler.load_state_dict(self.progress.scaler)
         rate = matmul_rate(self.device, self.precision) * process_count()
         self.meter = Meter(model.config, rate)
@@ -180,6 +178,8 @@ class Run:
     def goes_on(self) -> bool:
         """False when all is done, or somebody wants to stop: then for all processes alike."""
         done = self.first and self.progress.finished(self.config)
+        if done and not self.progress.logged():  # gone on with, only to be wound up
+            self.record()
         return not sum_over_processes(bool(self.notes) or done, self.device)
 
     def note(self, place: tuple, pairs: list, loss: float, norm: float, rate: float) -> None:
@@ -193,14 +193,17 @@ class Run:
         progress.epoch, progress.index = place[0], place[1] + 1
         tokens = sum(len(target) - 1 for _, target in pairs)
         progress.tokens += tokens
-        progress.seconds = time.monotonic() - self.started
+        # The first one's clock for all: the learning rate may depend on it
+        passed = time.monotonic() - self.started if self.first else 0.0
+        progress.seconds = sum_over_processes(passed, self.device)
+        progress.rate = rate
         progress.scaler = self.scaler.state_dict()
         self.meter.add(len(pairs), sum(len(source) for source, _ in pairs), tokens)
         self.bar.update()
         if self.first:
-            self.record(rate)
+            self.record()
 
-    def record(self, rate: float) -> None:
+    def record(self) -> None:
         """Log, validate, save and let it be watched every save_every updates, and at the end.
 
         Every save_minutes only save.
@@ -208,10 +211,11 @@ class Run:
         progress, config = self.progress, self.config
         if progress.finished(config) or progress.update % config.save_every == 0:
             self.check_weights()
-            row = progress.row(rate, self.meter.read())
+            row = progress.row(self.meter.read())
             if self.validate is not None:
                 self.model.eval()
-                row.update(self.validate(self.model))
+                row.update({name: figure.item() if hasattr(figure, "item") else figure
+                            for name, figure in self.validate(self.model).items()})
             progress.add(row)
             self.show(row)
             # With patience, the weights before that many validations are the best

@@ -85,7 +85,7 @@ def metadata_of(path: Path) -> dict:
         return said_in(file.metadata())
 
 
-HUGE = 1e18  # no weight comes near it, and its square is no float32 any more
+HUGE = 1e18  # no weight comes near it
 
 
 def check_numbers(tensors: Iterable[tuple[str, torch.Tensor]], where: object) -> None:
