@@ -36,6 +36,14 @@ def test_two_rows_in_a_model_of_row_and_seed_are_a_paired_t_test():
         beside(runs[runs["seed"] == 0], "use", "base")
 
 
+def test_rows_without_a_common_seed_are_not_compared():
+    values = [("a", 1, 10.0), ("a", 2, 12.0), ("b", 1, 10.5), ("b", 2, 12.2), ("base", 3, 0.0), ("base", 4, 2.0),
+              ("c", 3, 1.0), ("c", 4, 3.3)]
+    runs = pd.DataFrame(values, columns=["row", "seed", "use"])
+    with pytest.raises(ValueError, match="must be connected by seeds"):
+        beside(runs, "use", "base")
+
+
 def test_holm_multiplies_the_smallest_by_all_and_stays_in_order():
     assert holm(np.array([0.04, 0.01, 0.03, 0.9])) == pytest.approx([0.09, 0.04, 0.09, 0.9])
 

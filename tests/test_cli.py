@@ -169,14 +169,15 @@ def test_a_trial_of_another_search_leaves_the_scores_alone(run, files):
     """Nor does a file of the name of a split."""
     for options in ([], ["--alpha", "0"], ["--beam", "1"]):
         assert call("evaluate", "--folder", run, *files, *options).status == 0
+    name = f"scores.files.{files[1].parent.name}.own"
     assert sorted(path.name for path in run.glob("scores.*")) == [
-        "scores.files.own.beam-1-alpha-0.6.json", "scores.files.own.beam-4-alpha-0.json", "scores.files.own.json"]
+        f"{name}.beam-1-alpha-0.6.json", f"{name}.beam-4-alpha-0.json", f"{name}.json"]
 
 
 def test_evaluate(run, files):
     done = call("evaluate", "--folder", run, *files, "--beam", "2")
     scores = json.loads(done.out)
-    assert done.status == 0 and scores == json.loads((run / "scores.files.own.beam-2-alpha-0.6.json").read_text())
+    assert done.status == 0 and scores == json.loads(next(run.glob("scores.files.*.own.beam-2-alpha-0.6.json")).read_text())
     assert scores["sentences"] == 60 and scores["beam"] == 2 and scores["language"] == "de"
     names = {"bleu", "bleu_lowercased", "bleu_tokenized_lowercased", "chrf"}
     assert names <= scores.keys() and "bleu_compounds_split" not in scores
@@ -514,6 +515,25 @@ def test_wrong_sentence_files(source, target, said, tmp_path):
 def test_wrong_standard_input(trained):
     said = complaint("translate", "--folder", trained, stdin="good\nschön\n".encode("latin1"))
     assert said.startswith("standard input, line 2, is not UTF-8: convert it, for example with iconv")
+
+
+def test_a_byte_order_mark_is_no_word(trained):
+    marked, plain = (call("translate", "--folder", trained, stdin=mark + b"The cat sleeps.\n")
+                     for mark in (b"\xef\xbb\xbf", b""))
+    assert marked.status == 0 and marked.out == plain.out
+
+
+def test_so_many_entries_are_refused_for_a_sentence_too(trained):
+    for given in ({"stdin": b"A dog.\n"}, {}):
+        said = complaint("translate", *([] if given else ["A dog."]), "--folder", trained, "--n-best", "0", **given)
+        assert said.startswith("n_best must be between 1 and the beam")
+
+
+def test_chat_where_something_is_called_chat(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("chat").mkdir()
+    done = call("chat", stdin=b"Translate into German: The cat sleeps.")
+    assert done.status == 0 and done.out.strip(), done.err
 
 
 def test_attend_as_a_page(trained, tmp_path):

@@ -33,6 +33,7 @@ from transformer.scores import (
     exact_match,
     multi_bleu,
     ngram_counts,
+    score_report,
     split_compounds,
     tokenized_bleu,
 )
@@ -401,7 +402,7 @@ def tokenizer():
     return Tokenizer.train(["one two three four five", "five four three two one"] * 5, 280)
 
 
-SENTENCES = ["one two three", "five", "", "four four four one two", "two one", "three"]
+SENTENCES = ["one two three", "five", "two", "four four four one two", "two one", "three"]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -609,6 +610,21 @@ def test_scores_need_sentences(score, hypotheses, references, match):
 def test_margins_need_two_draws(resamples):
     with pytest.raises(ValueError, match=f"resamples must be 0 .* or at least 2, not {resamples}"):
         bleu(["a b c d e"] * 3, ["a b c d e"] * 3, resamples=resamples)
+
+
+def test_no_margin_where_some_draws_score_nothing():
+    """sacreBLEU's mean fails there; the scores are kept."""
+    report = score_report([""] * 197 + ["Ein Haus."] * 3, ["Das Haus ist alt."] * 200, "de")
+    assert report["chrf"]["margin"] is None and report["chrf"]["score"] >= 0 and report["bleu"]["margin"] is not None
+
+
+def test_white_space_has_no_translation(tokenizer):
+    model = model_of(vocab_size=tokenizer.vocab_size)
+    some = ["", "The cat sleeps.", "  "]
+    first, second, third = translate(model, tokenizer, some, 2, 0.6, Batching(5))
+    assert first == third == "" and second == translate(model, tokenizer, some[1:2], 2, 0.6, Batching(5))[0]
+    assert [[entry.text for entry in entries] for entries in translate_n_best(
+        model, tokenizer, some[::2], 2, 2, 0.6, Batching(5))] == [[""], [""]]
 
 
 def test_translate_needs_a_list_and_room(tokenizer):

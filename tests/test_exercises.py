@@ -12,6 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from transformer.exercises import Exercise
+from transformer.exercises.parsing import check_bracket_f1
+from transformer.exercises.stacks import check_layer_norm
+from transformer.exercises.variations import check_holm
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
@@ -138,6 +141,24 @@ def test_solution_is_right_and_a_mistake_is_not(cell, name, checker, solution):
     assert right in solution, f"{name}: no {right!r} to replace"
     verdict = checker.verdict(written(solution.replace(right, wrong), name))
     assert verdict.startswith("not yet: ") and checker.hint in verdict
+
+
+@pytest.mark.parametrize("checker, answer", [
+    (check_layer_norm, lambda x, gain, bias: F.layer_norm(x, x.shape[-1:], gain, bias)),
+    (check_layer_norm, lambda x, gain, bias: F.layer_norm(x.double(), x.shape[-1:], gain.double(),
+                                                          bias.double()).float())])
+def test_other_right_answers(checker, answer):
+    assert checker.verdict(answer) == "right"
+
+
+@pytest.mark.parametrize("checker, answer", [
+    (check_bracket_f1,
+     lambda gold, found: 200 * len({*gold} & {*found}) / (len(gold) + len(found))),
+    (check_holm, lambda p: np.maximum.accumulate(np.sort(p) * np.arange(len(p), 0, -1))[
+        np.argsort(np.argsort(p))].tolist())])
+def test_other_mistakes(checker, answer):
+    """Each bracket once, however often it stands there; p above 1."""
+    assert checker.verdict(answer).startswith("not yet")
 
 
 def test_mistakes_are_of_exercises_that_are_there():

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,6 +39,8 @@ from transformer.language import (
 from transformer.model import Parts
 from transformer.positions import RotaryPositions
 from transformer.regularization import SmoothedLoss
+from transformer.search import translate
+from transformer.training import TrainingConfig, train
 
 SIZES = dict(vocab_size=30, d_model=16, d_ff=24, N=2, h=4, P_drop=0.0, max_positions=40)
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
@@ -368,6 +371,31 @@ def test_bits_of_overlapping_windows(n):
     assert bits_per_token(model, ids, window, rows=3) == pytest.approx(total / n, rel=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_long_neighbour_takes_no_room(beam):
+    """An output goes on behind its source: each is what it is alone, up to the last position."""
+    model = language_model(max_positions=24)
+    model.decoder.final_norm.bias.fill_(1.0)
+    model.output.weight[:3] = -100.0  # the end mark is never likely
+    tokenizer = SimpleNamespace(
+        eos_id=2, encode_all=lambda texts: [[5] * int(text) for text in texts],
+        decode=lambda ids: " ".join(map(str, ids)))
+    texts = ["3", "22", "5", "12"]
+    together = translate(model, tokenizer, texts, beam, 0.6)
+    assert together == [translate(model, tokenizer, [text], beam, 0.6)[0] for text in texts]
+    assert [len(text.split()) for text in together] == [20, 1, 18, 11]
+    with pytest.raises(ValueError, match="sentence 1 has 24 tokens, more than the model's 23"):
+        translate(model, tokenizer, ["23"], beam, 0.6)
+
+
+def test_source_and_target_share_the_positions():
+    model = language_model(max_positions=8)
+    train(model, [([5, 6, 7, 2], [1, 5, 6, 7, 2])], TrainingConfig(updates=1))
+    with pytest.raises(ValueError, match="pair 1 has 9 tokens, more than the model's 8 positions"):
+        train(model, [([5, 6, 7, 2], [1, 5, 6, 7, 8, 2])], TrainingConfig(updates=1))
+
+
 def test_hidden_tokens():
     config = MaskedConfig(1000)
     ids = torch.randint(3, 1000, (200, 100))
@@ -379,6 +407,7 @@ def test_hidden_tokens():
     share = chosen[:, :90].float().mean().item()
     kinds = [(read[chosen] == 1).float().mean(), (read[chosen] == ids[chosen]).float().mean()]
     assert share == pytest.approx(0.15, abs=0.01)
+    assert (read == config.pad_id).equal(ids == config.pad_id)  # nobody could look there
     assert [kind.item() for kind in kinds] == pytest.approx([0.8, 0.1], abs=0.03)
 
 

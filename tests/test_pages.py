@@ -78,6 +78,8 @@ def test_a_sentence_a_pair_an_example_and_lists(bundled):
         view(*bundled, [SENTENCE] * 101)
     with pytest.raises(ValueError, match="sentence 2 has .* more than the model's 1024 positions"):
         view(*bundled, [SENTENCE, "word " * 1024])
+    with pytest.raises(ValueError, match="sentence 2 has .* more than the model's 1024 positions"):
+        view(*bundled, ("The cat sleeps.", "Wort " * 1024))
 
 
 def test_names_are_those_of_the_records(bundled):

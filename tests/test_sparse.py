@@ -16,6 +16,7 @@ from transformer.attention import (
     MultiHeadAttention,
     causal_mask,
     padding_mask,
+    record_attention,
     scaled_dot_product_attention,
 )
 from transformer.complexity import local_attention
@@ -218,6 +219,21 @@ def test_random_blocks_stay_while_a_text_grows():
         state = model.start(tokens[:, :15])
         steps = torch.stack([model.step(tokens[:, i:i + 1], state) for i in range(15, 30)], dim=1)
         assert torch.allclose(model(tokens)[:, 15:], steps, rtol=0, atol=1e-5)
+
+
+def test_equal_dice_do_not_depend_on_the_length():
+    """Of two blocks with the same number one is taken; which, a longer text must not change."""
+    pattern = Pattern(1, random_blocks=3, causal=True, seed=14)
+    assert drawn_blocks(pattern, 128)[:120].equal(drawn_blocks(pattern, 400)[:120])
+    assert drawn_blocks(pattern, 128)[120].equal(drawn_blocks(pattern, 400)[120])
+
+
+def test_weights_that_are_not_known_are_not_recorded():
+    tokens = torch.randint(3, 20, (1, 12))
+    with torch.no_grad(), pytest.raises(ValueError, match="looks elsewhere than its mask says"):
+        model = language_model(Pattern(2, causal=True)).eval()
+        with record_attention(model):
+            model(tokens)
 
 
 def test_prompts_with_padding_in_front_need_a_pattern_without_places():

@@ -574,7 +574,7 @@ def test_a_row_is_the_mean_since_the_last_row(encoded):
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
     pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
     with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
-        check_pairs(pairs, 16)
+        check_pairs(pairs, SMALL)
 
 
 @pytest.mark.parametrize("name", ["updates", "warmup", "keep", "factor", "save_minutes"])

@@ -105,6 +105,12 @@ def test_joined_pieces_by_hand():
     torch.testing.assert_close(joined, torch.tensor([[0.3, 0.7], [0.2, 0.8]]))
 
 
+def test_a_word_without_a_piece_has_a_row_of_zeros():
+    """As where one token stands for three dots."""
+    joined = join_pieces(torch.tensor([[0.5, 0.5], [0.1, 0.9]]), torch.tensor([0, 2]), torch.tensor([0, 1]))
+    torch.testing.assert_close(joined, torch.tensor([[0.5, 0.5], [0.0, 0.0], [0.1, 0.9]]))
+
+
 def test_labels_of_planted_weights():
     """Source "go on", target "Mach wei|ter" (weiter in two pieces): tokens Mach, wei, ter, </s>."""
     layers = {"encoder": planted((3, 3), (1, 0)), "decoder": planted((4, 4), (0, 0), (1, 1), (2, 2), (3, 3)),

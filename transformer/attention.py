@@ -652,12 +652,15 @@ def recording(attend: Callable, kept: list) -> Callable:
     """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
 
     Where attend returns None in their place, as faster forms do, they are computed with
-    `scaled_dot_product_attention`.
+    `scaled_dot_product_attention`; ValueError where its output is another one.
     """
     def attend_and_keep(q, k, v, mask=None):
         output, weights = attend(q, k, v, mask)
         if weights is None:
-            weights = scaled_dot_product_attention(q, k, v, mask)[1]
+            full, weights = scaled_dot_product_attention(q, k, v, mask)
+            if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by a hundredth
+                raise ValueError("this attention looks elsewhere than its mask says, and "
+                                 "does not say where: no weights to record")
         kept.append(weights.detach())
         return output, weights
 

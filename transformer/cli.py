@@ -25,7 +25,7 @@ from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
 from transformer.options import changed, given, options_of
 from transformer.pretrained import COME_ALONG, bundled_folder, folder_named, load, save
-from transformer.protocol import KINDS, kind_named, kind_of
+from transformer.protocol import KINDS, kind_named, kind_of, longest_source
 from transformer.recipes import recipe, sized
 from transformer.runs import Experiment, Task, load_run, run_experiment
 from transformer.scoring import Scoring, score
@@ -167,15 +167,15 @@ class Translate:
 
     def run(self) -> None:
         model, tokenizer = load(self.folder, choose_device(self.device))
+        # refused before anything is read
+        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
             found, = self.answer(model, tokenizer, [self.sentence])
             self.tell_model()
             return self.say(1, found)
-        # refused before anything is read
-        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         self.tell_model()
-        refused, c = False, model.config
-        for number, found, wrong in answers(standard_input(), tokenizer, c.max_positions,
+        refused = False
+        for number, found, wrong in answers(standard_input(), tokenizer, longest_source(model),
                                             partial(self.answer, model, tokenizer)):
             self.say(number, found)
             if wrong:
@@ -233,7 +233,7 @@ class Talk:
             if self.temperature:
                 raise ValueError("the page of --html draws nothing: leave --temperature out")
             prepare_folder(self.html.parent, "--html")
-        folder = folder or Path("chat")
+        folder = folder or bundled_folder("chat")
         model, tokenizer = load(folder, choose_device(self.device))
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "

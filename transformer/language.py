@@ -152,6 +152,7 @@ class LanguageConfig(TransformerConfig):
     positions: Positions = "rotary"  # sines, learned vectors, or turned q and k
     norm_first: bool = True  # pre-norm, the later variant; the paper's is post-norm
     prefix: bool = False  # a prompt's tokens look at later ones of the prompt, too
+    one_sequence = True  # source and output share the positions (no field: always so)
 
     def forward_flops(self, S: float, T: float) -> float:
         """What notebook 11 counts: a prompt of S tokens, then T to predict from."""
@@ -229,8 +230,6 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 # %%
 class LanguageModel(CausalStack):
     """GPT as a `SequenceModel`: a source is the beginning of what it writes."""
-
-    one_sequence = True  # source and output share the positions
 
     def loss(self, batch, criterion: Callable) -> Tensor:
         """criterion(output, states, gold), with padding for what is not an answer."""
@@ -325,12 +324,13 @@ def filtered(logits: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Te
     probability top_p (Holtzman et al., 2020).
     """
     if top_k is not None:
-        least = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
-        logits = logits.masked_fill(logits < least, -torch.inf)
+        kept, places = logits.topk(min(top_k, logits.shape[-1]))
+        logits = torch.full_like(logits, -torch.inf).scatter(-1, places, kept)
     ordered, order = logits.sort(dim=-1, descending=True)
-    p = ordered.softmax(dim=-1)
+    p = ordered.float().softmax(dim=-1)
     lost = p.cumsum(dim=-1) - p >= top_p  # the likelier ones are enough
     lost[..., 0] = False
+    lost &= top_p < 1  # not what rounding loses
     return logits.masked_fill(lost.gather(-1, order.argsort(dim=-1)), -torch.inf)
 
 
@@ -718,13 +718,13 @@ def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
     """Ids (B, T) with some hidden, and what these were, padding elsewhere.
 
     A share of the tokens is chosen. 80% of these become the begin mark, which no
-    sentence holds, 10% any type, and 10% stay.
+    sentence holds, 10% any type but padding, and 10% stay.
     """
     c = config
     chosen = torch.rand(tokens.shape, device=tokens.device) < share
     chosen &= (tokens != c.pad_id) & (tokens != c.eos_id)
     dice = torch.rand(tokens.shape, device=tokens.device)
-    others = torch.randint_like(tokens, c.vocab_size)
+    others = (torch.randint_like(tokens, 1, c.vocab_size) + c.pad_id) % c.vocab_size
     read = tokens.masked_fill(chosen & (dice < 0.8), c.bos_id)
     read = torch.where(chosen & (dice >= 0.9), others, read)
     return read, tokens.masked_fill(~chosen, c.pad_id)

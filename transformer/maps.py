@@ -59,7 +59,8 @@ def join_pieces(weights, rows, columns):
     """
     row = F.one_hot(rows).float()  # (R, number of words)
     column = F.one_hot(columns).float()
-    return (row / row.sum(dim=0)).T @ weights @ column
+    count = row.sum(dim=0).clamp(min=1)  # a word without a piece of its own has a row of zeros
+    return (row / count).T @ weights @ column
 
 
 def maps_of_pair(layers, source, target) -> AttentionMaps:

@@ -30,7 +30,7 @@ from transformer.maps import KINDS, MOST, attention_maps
 from transformer.model import Transformer
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.pretrained import bundled_folder
-from transformer.protocol import about
+from transformer.protocol import about, longest_source
 from transformer.search import check_sentences, translate
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.weights import load_weights
@@ -195,8 +195,9 @@ def view(model, tokenizer, sentences) -> View:
         raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
     sides_of(item for item in listed if not isinstance(item, str | Example))
     entries = list(map(entry_of, listed))
-    encoded = [[*tokenizer.encode(entry["source"]), tokenizer.eos_id] for entry in entries]
-    check_sentences(encoded, model.config.max_positions)
+    encoded = [[*tokenizer.encode(text), tokenizer.eos_id] for entry in entries
+               for text in (entry["source"], entry.get("target")) if text]
+    check_sentences(encoded, longest_source(model))
     own, still = about(model), why_still(model)
     data = {"source": own.source, "target": own.target, "beam": own.beam, "alpha": own.alpha,
             "still": still, "sentences": entries, "names": names_of(model)}

@@ -116,7 +116,7 @@ def tree_validator(e, tokenizer, count=200):
     pairs = pairs[::max(1, len(pairs) // count)][:count]
     texts = [(sentence, linearize(gold_tree(tree))) for sentence, tree in pairs]
     encoded = encode_pairs(tokenizer, texts)
-    check_pairs(encoded, e.model.max_positions, "validation ")
+    check_pairs(encoded, e.model, "validation ")
 
     def validate(model):
         report = evaluate_parser(model, tokenizer, pairs, beam=1, what=None)

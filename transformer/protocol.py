@@ -126,6 +126,12 @@ def kind_of(model_or_config: Any) -> str:
                      "(transformer.protocol.register)")
 
 
+def longest_source(model: Any) -> int:
+    """Most tokens of a source, the end mark included: where the output goes on behind it, it needs
+    a position, too."""
+    return model.config.max_positions - getattr(model.config, "one_sequence", False)
+
+
 def build(config: SequenceConfig, **parts: Any) -> nn.Module:
     """The model of a configuration, with fresh weights; parts go to the model's class."""
     return kind_named(kind_of(config)).model(config, **parts)

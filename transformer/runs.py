@@ -131,7 +131,7 @@ def encoded_training(e: Experiment, tokenizer: Tokenizer, pairs: Callable = stre
         return prepare(tokenizer, pairs(e, "train"), files_of(e, "train"), name, "train",
                        e.reverse, e.model.max_positions)
     encoded = encode_pairs(tokenizer, list(pairs(e, "train")))
-    check_pairs(encoded, e.model.max_positions, "training ")
+    check_pairs(encoded, e.model, "training ")
     return encoded
 
 
@@ -368,7 +368,7 @@ def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable
     pairs = list(islice(stream_pairs(e, "validation"), count))
     encoded = encode_pairs(tokenizer, pairs)
     sources, references = zip(*pairs)
-    check_pairs(encoded, e.model.max_positions, "validation ")
+    check_pairs(encoded, e.model, "validation ")
 
     def validate(model):
         outputs = translate(model, tokenizer, sources, beam=1)

@@ -37,18 +37,16 @@ def score_with(metric, hypotheses: Sequence[str], references: Sequence[str],
                resamples: int = 0) -> Score:
     """`Score` by one of sacreBLEU's metrics, against one reference each.
 
-    Raises ValueError for a margin from sentences of which a whole draw may score 0.
+    There is no margin of sentences of which some draws score 0 and others do not.
     """
     check_lines(hypotheses, references)
     if resamples < 0 or resamples == 1:
         raise ValueError(f"resamples must be 0 (no margin) or at least 2, not {resamples}")
     try:
         result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
-    except TypeError as error:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
-        if not resamples:
-            raise
-        raise ValueError(f"no margin from {len(references)} sentences: some draws of them score 0; "
-                         "leave out resamples") from error
+    except TypeError:  # sacreBLEU 2.6 cannot average its float32 scores with a plain 0.0
+        resamples = 0
+        result = metric.corpus_score(hypotheses, [references], n_bootstrap=0)
     margin = float(result._ci) if resamples else None
     return Score(float(result.score), str(metric.get_signature()), margin)
 

@@ -50,12 +50,15 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
 
 def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     """The name of a file of scores; a trial of another search leaves the run's scores alone."""
-    name = f"files.{s.source_file.stem}" if corpus is None else s.split
+    name = s.split
+    if corpus is None:
+        name = ".".join(["files", *s.source_file.resolve().with_suffix("").parts[-2:]])
     if corpus not in (None, own_corpus):
         name = f"{corpus}.{name}"
     beam, alpha = chosen(model, s.beam, s.alpha)
     if (beam, alpha) != chosen(model, None, None):
         name += f".beam-{beam}-alpha-{alpha:g}"
+    name += ".reversed" if s.reverse else ""
     return name if s.average is None else f"{name}.average-{s.average}"
 
 

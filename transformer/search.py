@@ -9,7 +9,7 @@ from transformer.checks import check_extra, check_search
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
-from transformer.protocol import about
+from transformer.protocol import about, longest_source
 
 
 def check_sentences(encoded, max_positions):
@@ -45,6 +45,16 @@ class Batching:
         check_extra(self.extra)
 
 
+def together(model, lengths: list[int], extra: int) -> int:
+    """How many sentences of these lengths, the longest first, one batch can hold and give each the
+    output that it has alone; where the output goes on behind the source, padding takes its room."""
+    if not getattr(model.config, "one_sequence", False):
+        return len(lengths)
+    most = model.config.max_positions
+    return next((number for number, n in enumerate(lengths)
+                 if min(n + extra, most - n) > most - lengths[0]), len(lengths))
+
+
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
@@ -52,14 +62,15 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
         raise ValueError(f"batch_tokens must be at least 1, not {how.batch_tokens}")
     c, device = model.config, next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
-    check_sentences(encoded, c.max_positions)
+    check_sentences(encoded, longest_source(model))
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
     results, quick = [None] * len(encoded), packed(model)
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
         # positions in caches
         held = beam * (longest.shape[1] + output_limit(model, longest, how.extra).item())
-        size = max(1, how.batch_tokens // held)
+        most = max(1, how.batch_tokens // held)
+        size = together(model, [len(encoded[i]) for i in order[:most]], how.extra)
         rows, order = order[:size], order[size:]
         source = pad([encoded[i] for i in rows], c.pad_id).to(device)
         for i, result in zip(rows, search(quick, source)):
@@ -72,8 +83,9 @@ def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float
               how: Batching = Batching()) -> list[str]:
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
-    beam, alpha: where not given those that travel with the model (`model.about`). Raises ValueError
-    for a sentence longer than the model's positions, and for settings that `beam_search` refuses.
+    beam, alpha: where not given those that travel with the model (`model.about`). What holds white
+    space alone has the translation "". Raises ValueError for a sentence longer than the model's
+    positions, and for settings that `beam_search` refuses.
     """
     beam, alpha = chosen(model, beam, alpha)
 
@@ -83,7 +95,8 @@ def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float
         return [best[0].tokens for best in beam_search(model, source, beam, alpha, how.extra)]
 
     outputs = in_batches(model, tokenizer, sentences, search, beam, how)
-    return [tokenizer.decode(tokens) for tokens in outputs]
+    return [tokenizer.decode(tokens) if sentence.strip() else ""
+            for sentence, tokens in zip(sentences, outputs)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,9 @@ def translate_n_best(model, tokenizer, sentences, n_best: int = 4, beam: int | N
         return beam_search(model, source, beam, alpha, how.extra, n_best)
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how)
-    return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some] for some in lists]
+    return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some]
+            if sentence.strip() else [Translation("", 0.0)]
+            for sentence, some in zip(sentences, lists)]
 
 
 def translate_all(model, tokenizer, sentences: list[str], beam: int | None = None,

@@ -117,7 +117,8 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
     dice = 7919 * b[:, None] + 39217 * b + 15013 * (pattern.seed + 1)
     for salt in (b[:, None], b, 1):  # remainders of squares, with places mixed in again
         dice = (dice**2 + 21701 * salt) % 65521
-    best, chosen = ((1 + dice) * far).topk(min(pattern.random_blocks, len(b)))
+    best = ((1 + dice) * 2**24 + b) * far  # of equal dice the later block
+    best, chosen = best.topk(min(pattern.random_blocks, len(b)))
     return torch.where(best > 0, chosen, -1).to(device)
 
 

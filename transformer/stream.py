@@ -32,9 +32,9 @@ def lines_of(stream) -> Iterator[list[bytes]]:
 
 
 def text_of(line: bytes) -> str:
-    """A line as text; ValueError where it is not UTF-8."""
+    """A line as text, without a byte order mark; ValueError where it is not UTF-8."""
     try:
-        return line.decode("utf8").removesuffix("\r")
+        return line.decode("utf8").removeprefix("\ufeff").removesuffix("\r")
     except UnicodeDecodeError:
         raise ValueError("is not UTF-8: convert it, for example with iconv -f latin1 -t utf8"
                          ) from None

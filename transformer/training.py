@@ -382,7 +382,7 @@ def train(
     Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or
     a folder that do not fit, and where training diverges.
     """
-    check_pairs(encoded, model.config.max_positions)
+    check_pairs(encoded, model.config)
     c = model.config
     d_model = getattr(c, "d_model", 512)  # a model of one's own may have no such width
     optimizer = (optimizer or adam)(model)

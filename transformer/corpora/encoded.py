@@ -167,7 +167,7 @@ def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
     return prepare(tokenizer, pairs, files, name, split, reverse, longest)
 
 
-def check_pairs(encoded, max_positions: int, part: str = "") -> None:
+def check_pairs(encoded, config, part: str = "") -> None:
     """ValueError where there is no pair, or, naming it, where one is too long for the model or has
     nothing to learn.
 
@@ -178,13 +178,15 @@ def check_pairs(encoded, max_positions: int, part: str = "") -> None:
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
-        longest = np.maximum(source, target - 1)  # the decoder never reads the end mark
+        together = getattr(config, "one_sequence", False)
+        # The end mark of a target is never read
+        longest = source + target - 1 if together else np.maximum(source, target - 1)
         if (target < 2).any():
             number = start + int((target < 2).argmax()) + 1
             raise ValueError(f"{part}sentence pair {number} has no token to learn: a target ends "
                              "with the end mark, after the begin mark")
-        number = int((longest > max_positions).argmax())
-        if longest[number] > max_positions:
+        number = int((longest > config.max_positions).argmax())
+        if longest[number] > config.max_positions:
             raise ValueError(f"{part}sentence pair {start + number + 1} has {longest[number]} "
-                             f"tokens, more than the model's {max_positions} positions: shorten "
-                             "or remove it, or train with a larger max_positions")
+                             f"tokens, more than the model's {config.max_positions} positions: "
+                             "shorten or remove it, or train with a larger max_positions")

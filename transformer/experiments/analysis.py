@@ -65,7 +65,8 @@ def beside(runs: pd.DataFrame, figure: str, base: str | Mapping[str, str],
     figure = row + seed + noise, the noise as large in all rows.
 
     "difference", "low" and "high" (of the interval), and "p" of Student's t after Holm's correction
-    over the rows. ValueError where no run is left to tell the noise from.
+    over the rows. ValueError where no run is left to tell the noise from, or where rows and their
+    bases share no seeds.
     """
     from scipy import stats
 
@@ -82,6 +83,8 @@ def beside(runs: pd.DataFrame, figure: str, base: str | Mapping[str, str],
     contrasts = np.zeros((len(others), X.shape[1]))
     for contrast, row in zip(contrasts, others):
         contrast[rows.columns.get_indexer([row, pairs[row]])] = 1, -1
+    if not np.allclose(contrasts @ np.linalg.pinv(X) @ X, contrasts):
+        raise ValueError("a row and its base must be connected by seeds that rows have in common")
     difference = contrasts @ effects
     deviation = np.sqrt(noise * (contrasts @ np.linalg.pinv(X.T @ X) * contrasts).sum(axis=1))
     reach = stats.t.ppf((1 + level) / 2, left) * deviation
