@@ -658,9 +658,9 @@ def recording(attend: Callable, kept: list) -> Callable:
         output, weights = attend(q, k, v, mask)
         if weights is None:
             full, weights = scaled_dot_product_attention(q, k, v, mask)
-            if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by a hundredth
-                raise ValueError("this attention looks elsewhere than its mask says, and "
-                                 "does not say where: no weights to record")
+            if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by 1%
+                raise ValueError("this attention looks elsewhere than its mask says, "
+                                 "and does not say where: no weights to record")
         kept.append(weights.detach())
         return output, weights
 

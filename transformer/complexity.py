@@ -598,7 +598,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# With fresh tables the system takes a third of the time or more from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
+# With fresh tables the system takes three tenths of the time or more from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?
@@ -815,7 +815,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # 2. *The crossing with recurrence*: at $n = d$ by count; for one sequence later by the clock, because steps that wait cost more than their FLOPs.
 # 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers.
 # 4. *The restricted path*: about $2n/r$ with the paper's $r$, since a layer carries a signal half a window far. The O drops the 2.
-# 5. *Memory*: not in the table, and the first to end.
+# 5. *Memory*: not in the table, and where a full table of weights is written, the first to end.
 # 6. *Convolution beside recurrence*: $k$ times dearer, says Section 4 (not ours at $k = 3$, see above).
 
 # %% [markdown]

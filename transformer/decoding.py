@@ -91,7 +91,7 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     check_extra(extra)
     lengths = (source != model.config.pad_id).sum(dim=1)
     room = model.config.max_positions
-    if getattr(model.config, "one_sequence", False):  # its output goes on behind the source
+    if getattr(model.config, "one_sequence", False):  # the output goes on behind it
         room -= source.shape[1]
     return (lengths + extra).clamp(max=room)
 

@@ -384,7 +384,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # meaning shows as well: the nearest to a person or an animal is mostly a person or an animal, and the nearest to a thing a thing.
 #
 # One row of the picture is like no other: "hat". These three letters are also a German word (*has*), and because both languages share
-# one vocabulary, both words share a row, and the German one is ten times as frequent here. Its nearest rows in the whole matrix are German auxiliaries (*have*, *can*, *was*, *were*).
+# one vocabulary, both words share a row, and the German one is eleven times as frequent here. Its nearest rows in the whole matrix are German auxiliaries (*have*, *can*, *was*, *were*).
 #
 # Does sharing one matrix bring a word and its translation together?
 

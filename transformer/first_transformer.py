@@ -372,7 +372,7 @@ def train_step(model, optimizer, step, warmup=100):
 # ## The same lines translate
 #
 # The package comes with a model of this very kind, trained like the README's demo but for twice as many updates, on sentences of a small made-up English grammar and their German translations
-# ([notebook 16](16_translation.ipynb) trains it). Its tokens are words and pieces of words; padding and begin mark are 0 and 1 there, too, and its sources
+# (`make bundled` trains it, [notebook 16](16_translation.ipynb) a smaller one). Its tokens are words and pieces of words; padding and begin mark are 0 and 1 there, too, and its sources
 # have the end mark, for it was trained so. Its parameters can be put into the class above: their names are almost the same, and four replacements make them equal.
 
 # %% tags=["active-ipynb"]

@@ -424,7 +424,8 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 
 
 # %%
-def overlapping_windows(ids: Tensor, window: int, config: LanguageConfig) -> tuple[Tensor, Tensor]:
+def overlapping_windows(ids: Tensor, window: int,
+                        config: LanguageConfig) -> tuple[Tensor, Tensor]:
     """ids (n,) as inputs and as what they predict, each (rows, window).
 
     The windows overlap by half, each behind the begin mark. What the window before has
@@ -441,12 +442,15 @@ def overlapping_windows(ids: Tensor, window: int, config: LanguageConfig) -> tup
 @torch.no_grad()
 def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
                    rows: int = 32) -> float:
-    """Mean of -log2 P of ids (n,), each after the first window predicted from at least half one."""
+    """Mean of -log2 P of ids (n,).
+
+    Each after the first window is predicted from at least half a window before it.
+    """
     model.eval()
-    read, gold = overlapping_windows(ids, window, model.config)
-    total = 0.0
+    c, total = model.config, 0.0
+    read, gold = overlapping_windows(ids, window, c)
     for part, wanted in zip(read.split(rows), gold.split(rows)):
-        total += label_smoothing_loss(model(part), wanted, 0.0, model.config.pad_id, "sum").item()
+        total += label_smoothing_loss(model(part), wanted, 0.0, c.pad_id, "sum").item()
     return total / math.log(2) / len(ids)
 
 # %% tags=["active-ipynb"]

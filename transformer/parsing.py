@@ -550,7 +550,7 @@ def closing_looks(model, tokenizer, pairs):
 #                  largest=1.0, labels=("read", "written"));
 
 # %% [markdown]
-# On the left each `_PP` looks at its `PP_`, but most `_NP` look at nouns, and not at their opening bracket. On the right most rows have their largest weight on "of" or "with", wherever the bracket closes; `_VP` and `_S` do not. Whether the model
+# On the left the first `_PP` looks at its `PP_`, the second at it, at `VP_` and at "with" about equally, and most `_NP` look at nouns, and not at their opening bracket. On the right most rows have their largest weight on "of" or "with", wherever the bracket closes; `_VP` and `_S` do not. Whether the model
 # decides by what it looks at, a weight does not tell.
 
 # %% [markdown]

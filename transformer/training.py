@@ -314,8 +314,8 @@ def validation_loss(
         criterion: Callable | None = None) -> dict[str, float]:
     """{"validation_loss": cross-entropy on held-out pairs, nats a target token}.
 
-    Without dropout, and without smoothing unless the criterion smooths. All tokens of a
-    target count, also those that a model's loss does not ask for (of a chat's questions).
+    Without dropout, and without smoothing unless the criterion smooths. All tokens of
+    a target count, also those that a model's loss does not ask for.
     """
     model.eval()
     pad_id = model.config.pad_id

@@ -411,7 +411,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # ## First results: 1,500 updates
 #
 # `transformer variations` trains every row with every seed. The record in `data/runs` comes from an earlier base, wider than `SMALL` and
-# trained for less: **1,500 updates (big 4,500), two to three times through the corpus, greedy translations of the 1,014 validation
+# trained for less: **1,500 updates, two to three times through the corpus (big 4,500, eight times), greedy translations of the 1,014 validation
 # sentences.** ± is the standard deviation over seeds.
 
 # %% tags=["active-ipynb"]
