@@ -65,7 +65,7 @@ def corpora_claims():
     yield "a model of {:.1f} million reaches", tatoeba["parameters"] / 1e6
     yield "million reaches {:.1f}.", tatoeba["test.bleu"]
     card, = read_rows(ROOT / "data/models/tatoeba/card.json")
-    yield "Another, at {:.1f}, comes with the package", card["test.bleu"]
+    yield "Another comes with the package, at {:.1f} (a little flattered", card["test.bleu"]
 
 
 def families_claims():
@@ -73,7 +73,7 @@ def families_claims():
     two = ("rnn-attention", "transformer")
     for text, rows, split in (("better, {:.1f} against {:.1f} BLEU", grammar, "hard"),
                               ("plain one, {:.1f} against {:.1f},", grammar, "test"),
-                              ("on Multi30k, {:.1f} against {:.1f}", captions, "test")):
+                              ("on Multi30k, {:.2f} against {:.2f}", captions, "test")):
         runs = [row for row in rows if row["what"] == "run"]
         yield text, *(statistics.mean(row[f"{split}.bleu"] for row in runs if row["family"] == name)
                       for name in two)

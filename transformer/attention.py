@@ -651,22 +651,23 @@ class MultiHeadAttention(Projections):
 def recording(attend: Callable, kept: list) -> Callable:
     """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
 
-    Where attend returns None in their place, as faster forms do, they are computed with
-    `scaled_dot_product_attention`; ValueError where its output is another one.
+    Where attend returns None in their place, `scaled_dot_product_attention` computes
+    them; ValueError where its output is another one.
     """
     def attend_and_keep(q, k, v, mask=None):
         output, weights = attend(q, k, v, mask)
         if weights is None:
             full, weights = scaled_dot_product_attention(q, k, v, mask)
             if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by 1%
-                raise ValueError("this attention looks elsewhere than its mask says, "
-                                 "and does not say where: no weights to record")
+                raise ValueError("no weights to record: this attention looks elsewhere "
+                                 "than its mask says, and does not say where")
         kept.append(weights.detach())
         return output, weights
 
     return attend_and_keep
 
 
+# %%
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict]:
     """Inside the block, collect the weights of every `MultiHeadAttention` in model.

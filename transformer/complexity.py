@@ -815,7 +815,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # 2. *The crossing with recurrence*: at $n = d$ by count; for one sequence later by the clock, because steps that wait cost more than their FLOPs.
 # 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers.
 # 4. *The restricted path*: about $2n/r$ with the paper's $r$, since a layer carries a signal half a window far. The O drops the 2.
-# 5. *Memory*: not in the table, and where a full table of weights is written, the first to end.
+# 5. *Memory*: not in the table; the full table of weights ends by it.
 # 6. *Convolution beside recurrence*: $k$ times dearer, says Section 4 (not ours at $k = 3$, see above).
 
 # %% [markdown]
