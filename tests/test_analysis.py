@@ -68,6 +68,13 @@ def test_rows_that_learned_are_compared_where_they_can_be():
     assert found["log perplexity", "difference"].isna().to_dict() == {"a": False, "few": True, "few,a": False}
 
 
+def test_where_use_was_logged_it_says_who_learned():
+    use = {"a": [[0.1, 1.0, 1.2], [0.0, 0.9, 1.1]], "b": [[0.0, 3.0, 3.0], [0.0, 1.2, 0.7]]}
+    runs = pd.DataFrame([{"row": row, "seed": seed, "log.use": values, "validation.bleu": 1.0}
+                         for row, own in use.items() for seed, values in enumerate(own)])
+    assert set(learned(runs)["row"]) == {"a"} and learned(runs.drop(columns="log.use")).empty
+
+
 def test_agreement_with_the_paper():
     paper = pd.Series({"a": 1.0, "b": -0.5, "c": 0.2, "d": 0.0, "not here": 9.0})
     values = {"base": 2.0, "a": 2.5, "b": 1.9, "c": 1.8, "d": 2.1}

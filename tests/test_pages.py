@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,11 @@ from transformer.corpora import read_bundled
 from transformer.dialogues import EXAMPLES
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.maps import KINDS, attention_maps
+from transformer.model import Parts
 from transformer.pages import LARGEST, View, as_thousandths, halves, names_of, why_still
+from transformer.positions import LearnedPositions
 from transformer.pretrained import bundled_folder
+from transformer.stacks import LayerNorm
 
 SENTENCE = "The cat lost its ball."
 LONG = ("The old teacher gave the young gardener near the small school a red book and the cat behind the house "
@@ -111,6 +115,9 @@ def test_what_a_page_can_compute(bundled):
     changed = Transformer(small)
     changed.encoder.layers[0].feed_forward.W_1 = Doubled(8, 8)
     assert why_still(Transformer(small)) == ""
+    other_sines = Transformer(small, Parts(positions=LearnedPositions))
+    softer = Transformer(small, Parts(norm=partial(LayerNorm, eps=1e-3)))
+    assert why_still(other_sines) == why_still(softer) == why_still(changed)
     assert why_still(Own(small)) == why_still(changed) == "This model has parts that the page cannot compute."
 
 

@@ -171,6 +171,15 @@ def test_stamp_follows_the_address(copy):
     assert pairs.cells(notebook) == pairs.cells(module)
 
 
+def test_a_second_stamp_finds_what_the_first_has_written():
+    """Hosts are in small letters, and a path keeps its capitals."""
+    first, second = "https://github.com/JaneDoe/Annotated", "https://github.com/other/thing"
+    text = "https://OWNER.github.io/annotated-attention/live.html"
+    once = stamp.moved(text, "https://github.com/OWNER/annotated-attention", first)
+    assert once == "https://janedoe.github.io/Annotated/live.html"
+    assert stamp.moved(once, first, second) == "https://other.github.io/thing/live.html"
+
+
 @pytest.mark.parametrize("wrong", ["https://example.org/a/b", "https://github.com/a", "a b"])
 def test_stamp_refuses_what_is_no_address(copy, wrong):
     shutil.copy(ROOT / "CITATION.cff", copy[0])

@@ -202,12 +202,26 @@ def test_differences_are_those_of_the_parts(tmp_path):
                          **flatten({"hard": {"ngrams": counts}})})
     write_rows(tmp_path / "x.json", rows)
     for _ in range(2):  # the second time nothing is added
-        table2.summarize(tmp_path / "x.json")
+        table2.summarize(tmp_path / "x.json", 3)
     found = read_rows(tmp_path / "x.json")
     by = {row["part"]: row for row in found if row["what"] == "difference"}
     assert by["hard.longer"]["bleu.difference"] < -15 < by["hard"]["bleu.difference"] < -4
     assert by["hard"]["bleu.p"] < 0.001 and len(found) == 6 + 3
     assert by["hard.combinations"]["bleu.difference"] == pytest.approx(0, abs=1e-9)
+
+
+def test_families_are_compared_when_all_seeds_are_there_and_only_stable_ones():
+    def runs(**seeds):
+        return [{"family": family, "seed": seed, **({} if found else {"diverged": "at once"})}
+                for family, own in seeds.items() for seed, found in enumerate(own, 1)]
+
+    whole = runs(transformer=(1, 1, 1), bias=(1, 0, 1), rotary=(0, 1, 0))
+    found = table2.comparable(whole, 3)
+    assert [(row["family"], row["seed"]) for row in found] == [
+        ("transformer", 1), ("transformer", 2), ("transformer", 3), ("bias", 1), ("bias", 3)]
+    assert table2.comparable(runs(transformer=(1, 1, 1), bias=(1, 1)), 3) == []
+    for few in (runs(bias=(1, 1, 1)), runs(transformer=(1,)), []):
+        assert table2.comparable(few, len(few)) == []
 
 
 def test_groups_by_length_are_of_like_size_and_split_no_length():

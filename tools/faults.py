@@ -15,7 +15,6 @@ import io
 import json
 import os
 import random
-import resource
 import select
 import signal
 import subprocess
@@ -28,6 +27,9 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+
+with contextlib.suppress(ImportError):  # Windows has no limits: there a campaign cannot run
+    import resource
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

@@ -33,10 +33,11 @@ def address(root=ROOT):
 def moved(text, old, new):
     """A text with the new address, that of its GitHub Pages, and the folder of a new clone."""
     (owner, name), (to, renamed) = (url.removeprefix(GITHUB).split("/") for url in (old, new))
-    for before, after in ((f"{owner}/{name}", f"{to}/{renamed}"),
-                          (f"{owner}.github.io/{name}", f"{to}.github.io/{renamed}".lower()),
-                          (f"&& cd {name}", f"&& cd {renamed}")):
-        text = re.sub(rf"{re.escape(before)}(?![\w-])", after, text)
+    for before, after in ((re.escape(f"{owner}/{name}"), f"{to}/{renamed}"),
+                          (rf"(?i:{re.escape(owner)})\.github\.io/{re.escape(name)}",
+                           f"{to.lower()}.github.io/{renamed}"),
+                          (re.escape(f"&& cd {name}"), f"&& cd {renamed}")):
+        text = re.sub(rf"{before}(?![\w-])", after, text)
     return text
 
 

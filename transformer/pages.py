@@ -27,7 +27,7 @@ from transformer.fast.dropout import BitDropout
 from transformer.feed_forward import FeedForward
 from transformer.files import write_file
 from transformer.maps import KINDS, MOST, attention_maps
-from transformer.model import Transformer
+from transformer.model import POSITIONS, Transformer
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.pretrained import bundled_folder
 from transformer.protocol import about, longest_source
@@ -54,7 +54,10 @@ def why_still(model, known: type = Transformer,
     own, parts = type(model), list(model.modules())[1:]
     methods = all(getattr(own, name, None) is getattr(known, name) for name in names)
     attends = {m.attend for m in parts if isinstance(m, MultiHeadAttention)}
-    if not methods or not all(type(m) in PARTS for m in parts) or \
+    added = POSITIONS.get(getattr(model.config, "positions", None), type(None))
+    usual = type(getattr(model, "positions", None)) is added and \
+        all(m.eps == 1e-5 for m in parts if isinstance(m, LayerNorm))
+    if not methods or not usual or not all(type(m) in PARTS for m in parts) or \
             not attends <= {scaled_dot_product_attention, kernel_attention}:
         return "This model has parts that the page cannot compute."
     if (count := sum(p.numel() for p in model.parameters())) > LARGEST:

@@ -35,8 +35,12 @@ def name_here(run: pd.Series) -> str:
 
 def learned(runs: pd.DataFrame, least: float = 10.0) -> pd.DataFrame:
     """The runs of rows whose mean BLEU is at least so much; the others do not translate, and tell
-    nothing of what their change is worth.
+    nothing of what their change is worth. Where the use of the source was logged (nats a token),
+    the mean of its last two values decides: at least 1 in all runs of a row.
     """
+    if "log.use" in runs and runs["log.use"].notna().all():
+        use = runs["log.use"].map(lambda values: sum(values[-2:]) / 2)
+        return runs[use.groupby(runs["row"]).transform("min") >= 1]
     return runs[runs.groupby("row")["validation.bleu"].transform("mean") >= least]
 
 

@@ -199,7 +199,7 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     if s.vocabulary:
         model = ParserConfig(**vars(model), words=s.words, count=s.count)
     training = replace(RECIPE["training"], updates=s.updates, seed=seed, precision="fp32",
-                       save_every=s.updates // VALIDATIONS, epsilon_ls=0.0 if s.spans else 0.1)
+                       save_every=-(-s.updates // VALIDATIONS), epsilon_ls=0.0 if s.spans else 0.1)
     return Experiment(CORPUS, model=model, training=training)
 
 
@@ -425,7 +425,8 @@ def differences(rows: list[dict]) -> list[dict]:
                 part.append({"what": "difference", "name": f"difference-{slug(a[0])}-{slug(b[0])}",
                              **origin, "row": a[0], "way": a[1], "beside": b[0], "beside_way": b[1],
                              **difference(one, other, gold, sizes)})
-        for row, p in zip(part, holm(np.array([row["p"] for row in part])) if part else ()):
+        missing = [1.0] * (len(group) - len(part))  # the correction is for all that are planned
+        for row, p in zip(part, holm(np.array([row["p"] for row in part] + missing))):
             row["p"] = float(f"{p:.3g}")
         found += part
     return found

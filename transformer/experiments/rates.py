@@ -69,13 +69,15 @@ def tune(run: Run, base: Trial, whole: list[dict]) -> list[dict]:
 
 
 def main(seeds: tuple[int, ...] = (1, 2, 3), corpus: str = "multi30k",
-         precision: Precision = "fp32", workers: int = 1, device: str = "cpu",
+         factor: float | None = None, precision: Precision = "fp32", workers: int = 1,
+         device: str = "cpu",
          folder: Path = Path("runs/table3"), record: Path | None = None) -> None:
     """Rates, all rows, each row's own rate; what is finished is left out.
 
     Args:
         seeds: of the rows at the common rate
         corpus: what they learn from
+        factor: the common rate, as a multiple of base's (found by short runs where not given)
         precision: of all runs
         workers: runs at the same time
         device: cpu, or cuda
@@ -89,14 +91,15 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), corpus: str = "multi30k",
         return run_variations(base, rows, list(seeds), folder, devices, COMMAND, record)
 
     base = base_of(corpus, precision=precision)
-    factor = common_factor(run, base)
+    factor = factor or common_factor(run, base)
     training = replace(base.training, factor=factor * base.training.factor)
     base = replace(base, training=training)
     train = partial(run, base, [row.name for row in CHOSEN])
     whole = train(seeds[:1])
     failed = [row["row"] for row in whole if not learns(row)]
     if len(failed) > 1:
-        raise ValueError(f"at this rate {', '.join(failed)} do not learn: halve it and begin again")
+        raise ValueError(f"at this rate {', '.join(failed)} do not learn: begin again with "
+                         f"--factor {factor / 2:g}, another --folder and another --record")
     for number in range(1, len(seeds)):
         train(seeds[:number + 1])
     tune(run, base, whole)

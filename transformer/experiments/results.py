@@ -122,23 +122,24 @@ def variations() -> pd.DataFrame:
     found, base = [], TABLE_3[0].bleu
     paper = {row.name: row.bleu - base for row in TABLE_3[1:]}
     runs = table("variations*", "table3", "gpu-variations").query("`validation.bleu`.notna()")
-    for _, own in runs.groupby("file", sort=False):
+    for file, own in runs.groupby("file", sort=False):
+        split = "test" if file == "table3" else "validation"  # as data/runs/table3.md has it
         rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
         scores = spread(own, "row", list(FIGURES.values()))
-        found.append(rows.join([scores, differences_in_words(learned(own))]))
+        found.append(rows.join([scores, differences_in_words(learned(own), split)]))
     rows = pd.concat(found).reset_index()
     alone = rows["row"] == rows["beside"]
     return rows.assign(paper=rows["row"].map(paper), beside=rows["beside"].mask(alone))
 
 
-def differences_in_words(runs: pd.DataFrame) -> pd.DataFrame:
+def differences_in_words(runs: pd.DataFrame, split: str) -> pd.DataFrame:
     """"+0.51 (+0.20 to +0.82), p 0.02" for every row and figure, those of Table 3 by themselves;
     nothing where no row has two seeds.
     """
     if not runs.duplicated("row").any():
         return pd.DataFrame(columns=["log perplexity", "BLEU"])
     own = runs["row"].isin({row.name for row in TABLE_3})
-    found = pd.concat([compare(judged, some["row"].unique())
+    found = pd.concat([compare(judged, some["row"].unique(), split)
                        for judged, some in ((runs[own], runs[own]), (runs, runs[~own]))])
     form = "{:+.2f} ({:+.2f} to {:+.2f}), p {:.2g}"
     names = ["difference", "low", "high", "p"]

@@ -297,10 +297,8 @@ def part_scores(run: dict, split: str) -> dict[str, float]:
 
 
 def differences(runs: list[dict], part: str) -> list[dict]:
-    """Every family minus `BASE` in the column part; none before there are two seeds."""
+    """Every family minus `BASE` in the column part."""
     frame = pd.DataFrame(runs).rename(columns={"family": "row"})
-    if BASE not in set(frame["row"]) or frame.groupby("row")["seed"].nunique().max() < 2:
-        return []
     origin = {name: runs[0][name] for name in ("command", "commit", "hardware", "corpus")}
     found, seeds = beside(frame, part, BASE), frame["row"].value_counts()
     part = part.removeprefix("part.")
@@ -310,14 +308,27 @@ def differences(runs: list[dict], part: str) -> list[dict]:
             for family, own in found.iterrows()]
 
 
-def summarize(record: Path) -> None:
+def comparable(runs: list[dict], seeds: int) -> list[dict]:
+    """The runs that did not diverge, without families of which two did; none before `BASE` and all
+    others have so many seeds."""
+    families = {row["family"]: [one for one in runs if one["family"] == row["family"]]
+                for row in runs}
+    stable = {family: own for family, own in families.items()
+              if sum("diverged" in row for row in own) < 2}
+    if BASE not in stable or seeds < 2 or any(len(own) < seeds for own in families.values()):
+        return []
+    return [row for own in stable.values() for row in own if "diverged" not in row]
+
+
+def summarize(record: Path | str, seeds: int) -> None:
     """Write what follows from the runs in the file of results into it."""
     rows = [row for row in read_rows(record) if row["what"] in ("choice", "run")]
-    runs = [row for row in rows if row["what"] == "run" and "diverged" not in row]
+    runs = [row for row in rows if row["what"] == "run"]
     for run in runs:
         for split in ("test", "hard"):
             if f"{split}.ngrams.output" in run:
                 run |= part_scores(run, split)
+    runs = comparable(runs, seeds)
     parts = [name for name in (runs[0] if runs else {}) if name.startswith("part.")]
     if rows:
         write_rows(record, [*rows, *(row for part in parts for row in differences(runs, part))])
@@ -349,7 +360,7 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
     try:
         run_plan(plan, folder, runner.devices_for(device, workers), record, minutes)
     finally:
-        summarize(record)
+        summarize(record, len(seeds))
 
 
 if __name__ == "__main__":
