@@ -489,7 +489,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # print(f"{len(longer)} runs are finished, {len(whole)} of them whole ones")
 # seeds = whole.groupby("row")["seed"].nunique() if len(whole) else pd.Series(dtype=int)
 # if (seeds.reindex(IN_SMALL).fillna(0) > 0).all():
-#     whole = whole[whole["row"].isin(IN_SMALL)]
+#     whole = learned(whole[whole["row"].isin(IN_SMALL)])
 #     whole = whole.assign(loss=np.log(whole["test.perplexity"]))
 #     display(spread(whole, "row", ["test.perplexity", "test.bleu"]))
 #     display(agreement_with_interval(whole, "loss", in_paper).round(2))
