@@ -437,7 +437,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal and computes little with it. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window needs no kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from about 512 on. In short sequences gaps and a global token cost about half as much again, in long ones little. `python -m transformer.experiments.bands` measures up to $n = 8{,}192$. In its record blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows:
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal and computes little with it. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window needs no kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from about 512 on. In short sequences gaps and a global token cost a third to a half as much again, in long ones little. `python -m transformer.experiments.bands` measures up to $n = 8{,}192$. In its record blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows:
 
 # %% tags=["active-ipynb"]
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
@@ -706,11 +706,17 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     spans = "; ".join(" ".join(f"{z:.0f}" for z in row[name]) for name in row
 #                       if name.startswith("spans."))
 #     print(f"price {row['price']:<5g}: {row['test.bits']:.3f} bits a character, "
-#           f"spans by layer {spans}")
-# if not runs:
-#     print("no run is recorded yet: the command makes them")
+#           f"mean span {row['span']:3.0f}, by layer {spans}")
+# for row in runs:
+#     full, cropped = (row[f"cost.{form}.seconds"] for form in ("full", "cropped"))
+#     flops = row["cost.cropped.flops"] / row["cost.full.flops"]
+#     print(f"price {row['price']:<5g}: cropped, {flops:.0%} of the FLOPs and "
+#           f"{cropped / full:.0%} of the time of the full table; the fused kernel, "
+#           f"which has no spans, {row['cost.fused.seconds'] / full:.0%}")
 
 # %% [markdown]
+# Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them (a head also sees the 32 places of its ramp), and takes nothing on test and a hundredth of a bit on validation. With 0.3 hardly more than the ramp is left, at no more than two hundredths. So models as young as these get next to nothing from text farther back, and that spans can go says little of models that do. The first layer keeps the longest spans here; the last one was expected to. Cropped work falls less than spans: a layer is cropped to its farthest head, in blocks (with 0.003 nothing is saved), and the networks cost the same. Only where nearly all is cropped is that faster than the fused kernel on everything.
+#
 # These runs are made small on purpose: some minutes of training and one seed each, so that differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
 
 # %% [markdown] tags=["question-34"]
