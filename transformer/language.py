@@ -473,9 +473,11 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 
 # %% [markdown]
 # Many of the others are forms of words that the model has learned from, so the figure says little about new stems.
-#
+
+# %% [markdown]
 # How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles ([characters.md](../data/runs/characters.md) was written before the runs). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz packs the test articles behind the training articles. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
-#
+
+# %% [markdown]
 # xz has an advantage: it packs one article behind the other, and uses what it has packed. So all others are scored in a second way, too, in which they learn while they read. The n-gram counts each byte after it has predicted it. The model takes one step of Adam on each half window after it has predicted that (*dynamic evaluation*; Krause et al., 2018).
 
 # %% tags=["active-ipynb"]
@@ -490,7 +492,8 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column) goes on falling: it learns that by heart. The larger one does better; whether by dropout, width or window was not separated.
 #
 # **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So what xz was ahead by is no more than what learning from the text is worth. (One seed; the rate of the steps was chosen on validation, the learning of the smaller Transformers was not measured, and an LSTM's rows are missing.)
-#
+
+# %% [markdown]
 # ## What a cache saves
 #
 # To write token $n + 1$, a model without a cache reads all $n$ tokens again. With the caches of notebook 15 it reads one, and each layer keeps the keys and values of those before. The next cell counts tokens a

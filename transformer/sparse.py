@@ -716,7 +716,8 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 
 # %% [markdown]
 # Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them (a head also sees the 32 places of its ramp), and takes nothing on test and a hundredth of a bit on validation. With 0.3 hardly more than the ramp is left, at no more than two hundredths. So models as young as these get next to nothing from text farther back, and that spans can go says little of models that do. The first layer keeps the longest spans here; the last one was expected to. Cropped work falls less than spans: a layer is cropped to its farthest head, in blocks (with 0.003 nothing is saved), and the networks cost the same. Only where nearly all is cropped is that faster than the fused kernel on everything.
-#
+
+# %% [markdown]
 # These runs are made small on purpose: some minutes of training and one seed each, so that differences between them are hints. Sukhbaatar et al. trained larger models for much longer; there most heads settled on short spans, and a few in the upper layers kept thousands of characters.
 
 # %% [markdown] tags=["question-34"]
