@@ -58,10 +58,9 @@ check_symbols_of = Exercise(
 
 check_bracket_f1 = Exercise(
     bracket_f1, lambda: [
-        ([("S", 0, 3), ("NP", 0, 2)], [("S", 0, 3), ("VP", 0, 2), ("NP", 1, 2)]),
+        ([("S", 0, 3), ("NP", 0, 2)] * 2, [("S", 0, 3), ("VP", 0, 2), ("NP", 1, 2)] * 2),
         ([("NP", 0, 1), ("NP", 0, 1), ("S", 0, 2)], [("NP", 0, 1), ("S", 0, 2)]),
-        ([("NP", 0, 1), ("S", 0, 2)], [("NP", 0, 1), ("NP", 0, 1), ("S", 0, 2)]),
-        ([("NP", 0, 1), ("NP", 0, 1), ("S", 0, 2)],) * 2],
+        ([("NP", 0, 1), ("S", 0, 2)], [("NP", 0, 1), ("NP", 0, 1), ("S", 0, 2)])],
     "a bracket that stands twice in one list and once in the other matches once")
 
 check_may_follow = Exercise(

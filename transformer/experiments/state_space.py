@@ -127,9 +127,8 @@ def character_job(updates: int, family: str, peak: float, seed: int) -> Job:
     e = characters.experiment_of(s, seed)
     known = {"task": "characters", "family": family, "rate": peak,
              **settings_of(replace(e, model=LONG))}
-    command = f"{COMMAND} --part characters"
-    name = f"characters-{family}-{peak}-{seed}"
-    return Job(name, partial(read_articles, family, s, seed), known, command)
+    return Job(f"characters-{family}-{peak}-{seed}", partial(read_articles, family, s, seed), known,
+               f"{COMMAND} --part characters")
 
 
 def articles(seeds: tuple[int, ...], run: Callable, updates: int = 2000) -> None:
