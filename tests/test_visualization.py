@@ -410,6 +410,12 @@ def test_determiners_and_classes():
                                     "noun", "possessive", "noun", "other"]
 
 
+def test_an_object_is_no_determiner():
+    words = "These men listened to her, and a cat saw them.", "Diese Männer hörten ihr zu, und eine Katze sah sie."
+    links = frozenset({(0, 0), (1, 1), (2, 2), (4, 3), (6, 6), (7, 7), (8, 8), (9, 9), (10, 10)})
+    assert determiners(Example(*words, links, (), ())) == [(0, 1), (7, 8)]
+
+
 def test_turns_by_hand():
     """The dog would need *seinen*; a ball (masculine, accusative) needs -en, a dog as well, and a cat -e."""
     genders = read_genders()

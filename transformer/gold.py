@@ -18,7 +18,7 @@ from transformer.files import data_folder
 from transformer.maps import words_and_groups
 
 POSSESSIVES = {"its", "his", "her", "their", "my", "our", "your"}
-ARTICLES = {"the", "a", "an", "this", "every", "no"}
+ARTICLES = {"the", "a", "an", "this", "these", "every", "no"}
 ENDINGS = [  # of sein and ihr in the nominative, accusative and dative
     {"m": "", "f": "e", "n": ""}, {"m": "en", "f": "e", "n": ""}, {"m": "em", "f": "er", "n": "em"}]
 
@@ -93,9 +93,10 @@ def noun_after(example: Example, determiner: int) -> int | None:
 
 def determiners(example: Example) -> list[tuple[int, int]]:
     """(determiner, its noun) of every English article and possessive that has one."""
-    words = WORD.findall(example.source)
-    found = [(place, noun_after(example, place)) for place, word in enumerate(words)
-             if word.lower() in ARTICLES | POSSESSIVES]
+    owned = {english.index for english, _ in example.pronouns}
+    found = [(place, noun_after(example, place))
+             for place, word in enumerate(WORD.findall(example.source))
+             if word.lower() in ARTICLES | POSSESSIVES and (word != "her" or place in owned)]
     return [(place, noun) for place, noun in found if noun is not None]
 
 
