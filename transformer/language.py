@@ -109,7 +109,6 @@ def right_aligned(tokens: Tensor, pad_id: int) -> Tensor:
     return check_ids(tokens).gather(1, order)
 
 
-# %%
 def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
     """Who may look where in T tokens that begin with prompts: (B, 1, T, T).
 
@@ -296,8 +295,6 @@ class LanguageModel(CausalStack):
 # held_out, encoded = encoded[:150], encoded[150:]
 # print(f"{len(encoded)} words to learn from, {len(held_out)} held out, "
 #       f"{len(letters)} letters")
-
-# %% tags=["active-ipynb"]
 # c = LanguageConfig(len(letters) + 3, d_model=64, d_ff=128, N=2, h=4, max_positions=64)
 # torch.manual_seed(1)
 # speller = LanguageModel(c)
@@ -473,8 +470,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 
 # %% [markdown]
 # Many of the others are forms of words that the model has learned from, so the figure says little about new stems.
-
-# %% [markdown]
+#
 # How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles ([characters.md](../data/runs/characters.md) was written before the runs). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz packs the test articles behind the training articles. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
 
 # %% [markdown]
@@ -577,8 +573,6 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 # table = NGram(5)
 # for ids in encoded_dialogues("train", 2000):
 #     table.read(tuple(ids))
-
-# %% tags=["active-ipynb"]
 # prompts = [ids[:i + 1] for ids in encoded_dialogues("test", 60)
 #            for i, token in enumerate(ids) if token == tokenizer.bos_id]
 # passes, seconds, same = Counter(), Counter(), True
@@ -712,11 +706,11 @@ class Chat:
 # The bot learns two directions and the questions besides, and more updates than the encoder-decoder. A share near 90% of 1,000 sentences has a margin of about two points, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
 # The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
-
-# %% [markdown]
+#
 # Large chat bots are trained in more steps than this one: first to go on with very much text, then with dialogues, and afterwards on what people prefer among several
 # answers (Ouyang et al., 2022).
-#
+
+# %% [markdown]
 # ## Filling gaps
 #
 # BERT chooses 15% of a sentence's tokens, and says what they were. It sees both sides of a gap, and is therefore not made to write from left to right: it would
@@ -780,7 +774,7 @@ class NormedPositions(LearnedPositions):
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return self.norm(super().forward(x, start))
 
-# %%
+
 biased = partial(MultiHeadAttention, bias=True)
 GPT2 = Parts(attention=biased,
              feed_forward=partial(GeluFeedForward, approximate="tanh"))
