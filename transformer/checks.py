@@ -96,8 +96,7 @@ def check_search(beam: int, alpha: float, n_best: int) -> None:
 def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
     """texts as a list; ValueError for a single string, and for what is no string."""
     if isinstance(texts, (str, bytes)):
-        raise ValueError(
-            f"{name} must be a list of strings, not one string: put it in brackets")
+        raise ValueError(f"{name} must be a list of strings, not one string: put it in brackets")
     if not isinstance(texts, Iterable):
         raise ValueError(f"{name} must be a list of strings, not {texts!r}")
     texts = list(texts)

@@ -149,8 +149,7 @@ def owner_turns(examples: Sequence[Example], genders: dict) -> list[Turn]:
         rivals = [noun for noun in english.candidates
                   if words[noun] in genders and stem_for(genders[words[noun]]) == other]
         if rivals:
-            turns.append(
-                Turn(example, english.index, rivals[0], step, gold, other + ending))
+            turns.append(Turn(example, english.index, rivals[0], step, gold, other + ending))
     return turns
 
 

@@ -361,28 +361,25 @@ COMPUTED = re.compile(r"model\.(en|de)coder\.embed_positions\.weight"
                       r"|h\.\d+\.attn\.(bias|masked_bias)")
 
 
-def take_ignored(tensors: dict[str, Tensor], matrices: tuple) -> list[str]:
-    """Take tensors out that are computed anew; names of all that is left unused."""
-    names = [name for name in tensors if COMPUTED.fullmatch(name)]
-    for name in names:
-        del tensors[name]
-    return names + [name for name in matrices if name in tensors][1:]
-
-
 def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
-                where: Path) -> Tensor:
-    """Take the matrix that has several names out of tensors, each of its copies.
+                where: Path) -> tuple[Tensor, list[str]]:
+    """The matrix that has several names; names of its copies and of what is computed.
 
-    ValueError where it is missing, or the copies differ.
+    All of these are taken out of tensors. ValueError where the matrix is missing, or
+    its copies differ.
     """
-    copies = [tensors.pop(name) for name in names if name in tensors]
-    if not copies or tuple(copies[0].shape) != shape:
+    copies = {name: tensors.pop(name) for name in names if name in tensors}
+    E, *others = copies.values() or [torch.empty(0)]
+    if tuple(E.shape) != shape:
         raise ValueError(f"{where} has no embeddings of the shape {shape}, which its "
                          "config.json says: copy both again")
-    if not all(torch.equal(copy, copies[0]) for copy in copies):
+    if not all(torch.equal(E, other) for other in others):
         raise ValueError(f"{where}: source, target and output do not share one matrix, "
                          "as they must here: import another model")
-    return copies[0].float()
+    computed = [name for name in tensors if COMPUTED.fullmatch(name)]
+    for name in computed:
+        del tensors[name]
+    return E.float(), [*computed, *list(copies)[1:]]
 
 # %% [markdown]
 # ## A begin mark, and the scale
@@ -482,9 +479,9 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
                 where: Path) -> tuple:
     """(weights by our names, names of ignored tensors) of a Marian folder."""
     tensors, start = dict(tensors), said["decoder_start_token_id"]
-    ignored = take_ignored(tensors, MATRICES)
     V, order = c.vocab_size - 1, interleaved(c.d_model)
-    E = take_matrix(tensors, MATRICES, (V, c.d_model), where)[:, order]
+    E, ignored = take_matrix(tensors, MATRICES, (V, c.d_model), where)
+    E = E[:, order]
     bias = tensors.pop("final_logits_bias", torch.zeros(1, V)).float().flatten()
     change = partial(marian_change, d_model=c.d_model)
     found = renamed(tensors, marian_table(c.N), change, where)
@@ -588,8 +585,7 @@ def from_gpt2(c: GPT2Config, said: dict, tensors: dict[str, Tensor],
     """(weights by our names, names of ignored tensors) of a GPT-2 folder."""
     matrices, V = ("wte.weight", "lm_head.weight"), c.vocab_size - 2
     tensors = {name.removeprefix("transformer."): t for name, t in tensors.items()}
-    ignored = take_ignored(tensors, matrices)
-    E = take_matrix(tensors, matrices, (V, c.d_model), where)
+    E, ignored = take_matrix(tensors, matrices, (V, c.d_model), where)
     found = renamed(tensors, gpt2_table(c.N), gpt2_change, where)
     end = E[c.eos_id]  # stands between two texts: it is the begin mark, too
     found |= with_marks(E, torch.zeros(V), torch.stack([torch.zeros_like(end), end]))

@@ -190,8 +190,7 @@ class GPT2Pieces(Described, BytePairs):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
         self.said, vocabulary = said, said["vocabulary"]
-        pairs = [pair.split(" ") if isinstance(pair, str) else pair
-                 for pair in said["merges"]]
+        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in said["merges"]]
         self.bpe = Tokenizer(models.BPE(vocabulary, [tuple(pair) for pair in pairs]))
         self.bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         self.bpe.decoder = decoders.ByteLevel()

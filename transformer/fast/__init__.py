@@ -11,9 +11,7 @@ from transformer.fast.dropout import BitDropout
 from transformer.model import Parts
 from transformer.protocol import build, kind_of
 
-FAST = Parts(
-    attention=partial(MultiHeadAttention, attend=kernel_attention),
-    dropout=BitDropout)
+FAST = Parts(attention=partial(MultiHeadAttention, attend=kernel_attention), dropout=BitDropout)
 TAKES_PARTS = ("transformer", "language")
 
 
