@@ -27,7 +27,7 @@ from transformer.measuring import TensorMemory
 from transformer.model import Parts
 from transformer.regularization import SmoothedLoss
 from transformer.sparse import (
-    GlobalAttention,
+    LongformerAttention,
     Pattern,
     PricedModel,
     Span,
@@ -161,7 +161,7 @@ def test_equals_longformer(monkeypatch, places):
     )
 
     n, r = 32, 4
-    ours = GlobalAttention(16, 2, pattern=Pattern(r, global_tokens=places), bias=True)
+    ours = LongformerAttention(16, 2, pattern=Pattern(r, global_tokens=places), bias=True)
     with torch.no_grad():
         for p in ours.parameters():
             p.normal_()
@@ -250,7 +250,8 @@ def test_prompts_with_padding_in_front_need_a_pattern_without_places():
 def test_a_model_that_fills_gaps_takes_global_rows_of_their_own():
     pattern = Pattern(2, global_tokens=(0,))
     config = MaskedConfig(20, d_model=16, d_ff=16, N=2, h=4, P_drop=0.0, max_positions=64)
-    model = MaskedModel(config, Parts(attention=partial(GlobalAttention, pattern=pattern))).eval()
+    attention = partial(LongformerAttention, pattern=pattern)
+    model = MaskedModel(config, Parts(attention=attention)).eval()
     tokens = torch.randint(3, 20, (1, 30))
     padded = torch.cat([tokens, torch.zeros(1, 7).long()], dim=1)
     assert torch.allclose(model(tokens), model(padded)[:, :30], rtol=0, atol=1e-5)
@@ -380,7 +381,7 @@ def test_refuses_what_does_not_fit_the_pattern():
     with pytest.raises(ValueError, match="equally long"):
         sparse_attention(other, x, x, pattern=plain)
     with pytest.raises(ValueError, match="must not be causal"):
-        GlobalAttention(8, 2, pattern=Pattern(3, causal=True))
+        LongformerAttention(8, 2, pattern=Pattern(3, causal=True))
     with pytest.raises(ValueError, match="longest must be at least 1, not 0"):
         Span(2, longest=0)
     with pytest.raises(ValueError, match="ramp must be at least 1 and finite, not 0"):

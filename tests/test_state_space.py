@@ -222,6 +222,8 @@ def test_what_else_is_refused():
     x = torch.randn(1, 5, 16)
     with pytest.raises(ValueError, match="no memory beside it"):
         SelectiveLayer(16, 4)(x, x[:, :3], x[:, :3])
+    with pytest.raises(ValueError, match="no memory beside it"):  # of the same length
+        SelectiveLayer(16, 4)(x, x + 1, x + 1)
     with pytest.raises(ValueError, match="from left to right"):
         LanguageModel(LanguageConfig(**SIZES, prefix=True),
                       Parts(attention=SelectiveLayer)).start(tokens(1, 5))

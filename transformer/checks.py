@@ -283,7 +283,7 @@ def check_left_to_right(query: torch.Tensor, key: torch.Tensor | None,
 
     ValueError for keys of another sequence and for any other mask.
     """
-    if key is not None and key.shape != query.shape:
+    if not (key is None or key is query or torch.equal(key, query)):
         raise ValueError("a layer with a state reads one sequence, and no memory beside it: "
                          "attention to a memory stays attention")
     if mask is None:

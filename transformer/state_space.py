@@ -9,9 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/24_state_space.ipynb)
 #
-# Attention keeps every key and value that it has read, and compares each new token with all of them. A recurrence keeps one state of one size. Those of 2017
-# forgot over long distances ([01](01_recurrence.ipynb)) and could not be trained in parallel ([09](09_complexity.ipynb)). State space models came back with a recurrence that
-# is linear in its state. This notebook builds one, up to a layer that takes attention's place in [03](03_stacks.ipynb)'s layers. At
+# Attention keeps every key and value that it has read, and compares each new token with all of them. A recurrence keeps one state of one size. Those of 2017 forgot ([01](01_recurrence.ipynb)) and could not be trained in parallel ([09](09_complexity.ipynb)). A state space model is a recurrence that is linear in its state. This notebook builds one, to take attention's place in [03](03_stacks.ipynb)'s layers. At
 # the end you will know how it is trained without a loop, how it is a matrix of weights like attention, and what its state holds. Reading takes about
 # 30 minutes, running it half a minute.
 
@@ -59,12 +57,11 @@ from transformer.checks import check_heads, check_left_to_right
 # %% [markdown]
 # ## From an equation to steps
 #
-# A state space is an old tool of control theory. A state $h$ of $N$ numbers decays, is pushed by a number $x$, and is read out as a number $y$:
+# A state space is a tool of control theory. A state $h$ of $N$ numbers decays, is pushed by a number $x$, and is read out as a number $y$:
 #
 # $$h'(t) = A\,h(t) + B\,x(t), \qquad y(t) = C\,h(t)$$
 #
-# Here $A$ is diagonal with negative entries, so that each number of the state decays at its own rate; $B$ and $C$ are $N$ numbers each. What happens in a step of length $\Delta$, one token long? If $x$ stays the
-# same during the step, the equation can be solved:
+# Here $A$ is diagonal with negative entries, so that each number of the state decays at its own rate; $B$ and $C$ are $N$ numbers each. A token lasts a time $\Delta$, the *step*. If $x$ stays the same during it, the equation can be solved:
 #
 # $$h_t = e^{\Delta A}\,h_{t-1} + \frac{e^{\Delta A} - 1}{A}\,B\,x_t \;\approx\; e^{\Delta A}\,h_{t-1} + \Delta B\,x_t$$
 #
@@ -82,9 +79,9 @@ from transformer.checks import check_heads, check_left_to_right
 # print("the exact weight equals the equation in 100,000 small steps")
 
 # %% [markdown]
-# With $A = -1$ the two agree within some 5% for steps up to 0.1. What counts is $\Delta A$: at $-1$ the approximation writes 1.6 times the exact weight, and at $-1.6$ twice. (The layers below begin with $-0.001$ to $-1.6$, and learn $\Delta$ and $B$.) A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
+# With $A = -1$ the two agree within some 5% for steps up to 0.1. What counts is $\Delta A$: at $-1$ the approximation writes 1.6 times the exact weight, and at $-1.6$ twice. (The layers below begin with $-0.001$ to $-1.6$.) A large step keeps little of the past and writes much of the present; a step of 0 keeps everything and writes nothing.
 #
-# A layer's $x$ has many channels, each with a state of $N$ numbers. As in attention, channels are grouped in heads of $p$, which share their $\Delta$, $A$, $B$ and $C$. (Two letters mean two things: $h_t$ is a state, `h` the number of heads; `N` is a state's size, but in a configuration the number of layers.) The definition is a loop. The figure shows two pulses, scaled so that each writes 1:
+# A layer's $x$ has many channels, each with a state of $N$ numbers. As in attention, channels are grouped in heads of $p$, which share their $\Delta$, $A$, $B$ and $C$. ($h_t$ is a state, `h` the number of heads; `N` a state's size, in a configuration the number of layers.) The definition is a loop. The figure shows two pulses, scaled so that each writes 1:
 
 
 # %%
@@ -123,8 +120,7 @@ def scan_loop(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # %% [markdown]
 # ## Steps that never change
 #
-# If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose window is as long as
-# the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such windows. Each is a sum of the same 16 decays, weighted by the same random numbers $C$, of either sign; only the steps differ.
+# If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose *kernel* $K_j$ is as long as the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such kernels, each divided by its largest size. Only the steps differ, so they are one curve, stretched.
 
 
 # %%
@@ -156,7 +152,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # K = kernel(delta, A, B, C, n)
 # curves = {f"step {d:.3f}": (k / k.abs().max()).tolist() for d, k in zip(delta, K)}
 # plotting.lines(range(n), curves, "positions back", "weight / largest size",
-#                "Four windows, 200 long: short steps look far back")
+#                "Four kernels, 200 long: short steps look far back")
 # x = torch.randn(2, n, h, 3)
 # steps = [part.expand(2, n, *part.shape) for part in (delta, B, C)]
 # expected, _ = scan_loop(x, steps[0], A, *steps[1:])
@@ -167,8 +163,8 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # %% [markdown]
 # ## Steps that depend on what is read
 #
-# A window that never changes treats a word and the noise around it alike. Mamba computes $\Delta$, $B$ and $C$ from the token itself; such a layer is called *selective*. A token can then be let in with a large step, or
-# passed over with a step of 0. In the next cell eight of 40 inputs matter, and the others have steps of 0:
+# A kernel that never changes treats a word and the noise around it alike. Mamba computes $\Delta$, $B$ and $C$ from the token itself; such a layer is called *selective*. A token can then be let in with a large step, or
+# passed over with a step of 0. Here eight of 40 inputs matter, and the others have steps of 0:
 
 # %% tags=["active-ipynb"]
 # n, matter = 40, torch.tensor([3, 4, 11, 19, 20, 28, 33, 39])
@@ -189,7 +185,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # $$y_t = \sum_{s \le t} M_{ts}\,x_s, \qquad M_{ts} = C_t^\top e^{A(\Delta_{s+1} + \ldots + \Delta_t)}\,B_s\,\Delta_s$$
 #
 # This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of what each step after $s$ kept. The weights of a row need not be
-# positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0). (A quotient of two decays from the beginning is the same on paper, but in long sequences both round to 0.)
+# positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0).
 
 
 # %%
@@ -199,7 +195,8 @@ def weights(delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     M_ts = C_t exp(A (delta_(s+1) + ... + delta_t)) B_s delta_s for s <= t, else 0.
     """
     total = delta.cumsum(dim=1).transpose(1, 2)  # (b, h, n)
-    between = (total[..., :, None] - total[..., None, :]).tril()  # exp of at most 0
+    # exp of at most 0; in a quotient of two decays both would round to 0 in long texts
+    between = (total[..., :, None] - total[..., None, :]).tril()
     queries, keys = C.transpose(1, 2), B.transpose(1, 2)  # (b, h or 1, n, N)
     if A.shape[1] == 1:
         scores = queries @ keys.transpose(2, 3) * torch.exp(A[..., None] * between)
@@ -219,7 +216,7 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
     return y.transpose(1, 2), state
 
 # %% tags=["active-ipynb"]
-# def steps_of(n, decays):
+# def random_inputs(n, decays):
 #     return [part.double().requires_grad_() for part in (
 #         torch.randn(2, n, 3, 4), torch.rand(2, n, 3), -torch.rand(3, decays),
 #         torch.randn(2, n, 1, 5), torch.randn(2, n, 1, 5))]
@@ -235,7 +232,7 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
 #
 #
 # for decays in (1, 5):
-#     largest = largest_difference(scan_matrix, steps_of(50, decays))
+#     largest = largest_difference(scan_matrix, random_inputs(50, decays))
 #     assert largest < 1e-9
 #     print(f"decays a head: {decays}, loop and matrix differ by {largest:.0e}")
 # print("last states and gradients included")
@@ -246,8 +243,7 @@ def scan_matrix(x: Tensor, delta: Tensor, A: Tensor, B: Tensor,
 # The loop does little work, but in $n$ steps that wait for each other; the matrix needs no such steps, and its work grows with $n^2$. Chunks of the sequence lie between the two. Inside each, all at the same time, the outputs are computed as if nothing had been
 # before. What a chunk leaves behind is one state, so a loop over chunks hands states on, and each output gets what its chunk found at the beginning.
 #
-# If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the table of decays would be $N$ times as large; there a short loop is cheaper, which all chunks walk
-# together.
+# If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the tables of decays would be far larger; there a short loop is cheaper, which all chunks walk together.
 
 
 # %%
@@ -267,9 +263,10 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
     y, ends = inside(*(part.flatten(0, 1) for part in (cut[0], cut[1])), A,
                      *(part.flatten(0, 1) for part in (cut[2], cut[3])))
     y, ends = (part.unflatten(0, (len(x), -1)) for part in (y, ends))
-    keep = torch.exp(cut[1].cumsum(dim=2)[..., None] * A)  # (b, c, length, h, N)
+    # What is left of the state that a chunk found, at each place: (b, c, length, h, N)
+    keep = torch.exp(cut[1].cumsum(dim=2)[..., None] * A)
     state = torch.zeros_like(ends[:, 0]) if state is None else state
-    before = []
+    before = []  # what each chunk finds, from what those before it left (ends)
     for through, end in zip(keep[:, :, -1].unbind(dim=1), ends.unbind(dim=1)):
         before.append(state)
         state = through[:, :, None] * state + end
@@ -279,17 +276,16 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # %% tags=["active-ipynb"]
 # for decays in (1, 5):
 #     in_chunks = partial(scan_chunks, length=8)
-#     largest = largest_difference(in_chunks, steps_of(50, decays))
+#     largest = largest_difference(in_chunks, random_inputs(50, decays))
 #     assert largest < 1e-9
 #     print(f"decays a head: {decays}, loop and chunks of 8 differ by {largest:.0e}")
 
 # %% [markdown]
 # ## A layer in attention's place
 #
-# Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: a convolution over four positions before the state, a gate behind it (the other half of what `W_in` makes), and a direct path $D$ around the
-# state. Its `new_cache` is what [notebook 15](15_decoding.ipynb)'s searches keep of it in place of keys and values.
+# Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: the state's inputs pass a short convolution over four positions; its output is multiplied by a gate, the SiLU of the other half of what `W_in` makes; and a direct path $D$ leads around the state. `StateCache` is what [notebook 15](15_decoding.ipynb)'s searches keep in place of keys and values.
 #
-# The first values are Mamba's. $\Delta$ is a softplus, $\log(1 + e^z)$, whose bias begins so that $\Delta$ lies between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens, and with $A = -16$, the strongest first decay, over a sixteenth of that.
+# The first values of $\Delta$ and $A$ are like Mamba's. $\Delta$ is a softplus, $\log(1 + e^z)$, whose bias begins so that $\Delta$ lies between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens.
 
 
 # %%
@@ -333,7 +329,7 @@ def first_decays(heads: int, N: int) -> Tensor:
     return torch.arange(1.0, N + 1).repeat(heads, 1)
 
 # %% [markdown]
-# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others, and finds the padding, which must not reach the state. It refuses keys of a second sequence, too: the layer cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
+# A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others, and finds the padding, which must not reach the state. It also refuses keys of a second sequence: it cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
 
 
 # %%
@@ -401,7 +397,7 @@ class StateLayer(GatedPath):
         return self.W_out(y * F.silu(gate) if gate.shape[-1] else y)
 
 # %% [markdown]
-# Two layers stand on it. The fixed one has numbers of its own for $\Delta$, $A$ and $C$ in each channel ($B$ would only scale $C$; the decays are real, while S4's usual ones are complex numbers, with which a window may oscillate). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba.**
+# Two layers stand on `StateLayer`. The fixed one learns $\Delta$, $A$ and $C$ for each channel as plain numbers ($B$ would only scale $C$; S4's usual decays are complex). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba. Mamba's layers are twice as wide as $d_{model}$, and have no feed-forward networks between them.**
 
 
 # %%
@@ -499,7 +495,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown] tags=["question-30"]
 # ## Could the weights be represented differently altogether?
 #
-# **They can: a decay that depends on what is read makes weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words there are, but not their order, says $(1 + 1/2 + \ldots + 1/6)/6 = 41\%$ right. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
+# **They can: a decay, and products of $B$ and $C$, that depend on what is read make weights, too.** What that is worth is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words are left, but not their order, is right once in 6, then once in 5, and so on: $(1/6 + 1/5 + \ldots + 1)/6 = 41\%$. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
 
 # %% tags=["active-ipynb"]
 # task = partial(copying, n=24, words=6, types=8)
@@ -519,8 +515,9 @@ class SelectiveLayer(StateLayer):
 # assert min(trained["attention"][1], trained["selective"][1]) > trained["fixed"][1]
 
 # %% [markdown]
-# The fixed layer is behind, but far above 41%: its gate still depends on the token. (Whether that is how it copies, a record below asks, of longer rows.) Which places do the models look at? The next cell takes one row of the task and the second layer of both models: attention's weights, and the selective layer's matrix $M$. Because the entries of $M$ have signs and any size, each row shows the shares of their absolute
-# values. Of the four heads of each layer, it takes the one with the largest share on words. A row at which the model says a word is labelled by the token just read, the begin mark or the word before.
+# The fixed layer comes last, but is far above 41%. (Its gate depends on the token; whether that is why, a record below asks.)
+#
+# Which places does the second layer look at? The figure shows attention's weights in one example, and the absolute values of $M$ as shares of their row. A row is labelled by the token just read and the word to be said. The printed shares are means of 200 examples, all of one head: the one that looks most at words, or at the places one behind.
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -533,8 +530,9 @@ class SelectiveLayer(StateLayer):
 #     return layer, seen[0]
 #
 #
-# ids, _ = task(200, torch.Generator().manual_seed(5))
-# spoken = (ids != NOISE)[:, None, None, :24]  # of the places among noise, the words'
+# ids, gold = task(200, torch.Generator().manual_seed(5))
+# is_word = (ids != NOISE)[:, None, None, :24]  # of the places among noise
+# to_say = (ids[:, None, None, :24] == gold[:, None, 24:, None])  # (200, 1, 6, 24)
 # with record_attention(trained["attention"][0]) as record:
 #     second_input(trained["attention"][0], ids)
 # layer, x = second_input(trained["selective"][0], ids)
@@ -542,23 +540,29 @@ class SelectiveLayer(StateLayer):
 # M = weights(delta, A, B, C).abs()
 # both = {"attention": record["decoder.layers.1.self_attention"][0],
 #         "selective": M / M.sum(dim=-1, keepdim=True)}
-# panels = []
+
+# %% tags=["active-ipynb"]
 # names = [{NOISE: ".", 1: "[begin]"}.get(i, ascii_letters[i - 4])
-#          for i in ids[0].tolist()]
+#          for i in [*ids[0].tolist(), gold[0, -1].item()]]
+# rows = [f"{read} → {said}" for read, said in zip(names[24:], names[25:])]
+# panels = []
 # for name, shares in both.items():
-#     on_words = (shares[:, :, 24:, :24] * spoken).sum(dim=-1).mean(dim=(0, 2))  # (h,)
-#     behind = (shares[:, :, 24:, 1:25] * spoken).sum(dim=-1).mean(dim=(0, 2)).max()
-#     print(f"{name}: {on_words.max():.0%} of the weight on the words among noise, "
-#           f"{behind:.0%} on the places behind them")
-#     head = shares[0, on_words.argmax(), 20:]
-#     panels.append((f"{name}, {trained[name][1]:.0%} right", head, names, names[20:]))
+#     places = shares[:, :, 24:, :24], shares[:, :, 24:, 1:25]  # themselves, one behind
+#     words, own = ([(part * kind).sum(dim=-1).mean(dim=(0, 2)) for part in places]
+#                   for kind in (is_word, to_say))
+#     head = torch.maximum(*words).argmax()
+#     for where, of_words, of_own in zip(("on", "one place behind"), words, own):
+#         print(f"{name}: {of_words[head]:.0%} {where} words, "
+#               f"{of_own[head]:.0%} {where} the one to be said")
+#     panels.append((f"{name}, {trained[name][1]:.0%} right", shares[0, head, 24:],
+#                    names[:30], rows))
 # plotting.heatmaps(panels, across=1, width=7.5, height=2.6,
 #                   labels=("position read", "position", "share"));
 
 # %% [markdown]
-# In the last six rows, from the begin mark on, the models say the words. Attention's head looks mostly at words, in some rows just at the one that has to be said next. The matrix of the selective layer is spread wider (each panel has its own scale), and looks more often one place *behind* a word: its inputs have passed the window of four.
+# Spread evenly, 22% of the weight would be on words and 4% on the one to be said. Attention's head prefers both. The selective layer's prefers the places one *behind* words, because its inputs have passed the short convolution. Its preference for the right word is weak; how it says nearly all words right, shares of absolute values do not show, for weights with signs can cancel.
 #
-# What does the selection: the steps, as in the example above, or $B$ and $C$? The next cell takes one of them in one of the two layers, and gives it its mean at every position, so that it no longer depends on what is read. (Unlike $\Delta$, $B$ and $C$ have signs; a mean near 0 would silence the state, so the size of the mean is printed, too, as a part of the usual size.)
+# What does the selection: the steps, or $B$ and $C$? The next cell replaces one of them, in one layer, by its mean over all positions, so that it no longer depends on what is read. ($B$ and $C$ have signs, and a mean near 0 would silence the state; so its size is printed, too.)
 
 # %% tags=["active-ipynb"]
 # def with_mean(layer, place, sizes):
@@ -582,19 +586,23 @@ class SelectiveLayer(StateLayer):
 #         print(f"layer {number}, {part:5} the same: {share_right(model, task):.0%} "
 #               f"(the mean has {sizes[0]:.2f} of the usual size)")
 #         del layer.steps
-# word = spoken[:, 0, 0]
-# print("second layer, mean step at words and at noise:", ", ".join(
-#     f"{steps[word].mean():.3f} {steps[~word].mean():.3f}"
-#     for steps in delta[:, :24].unbind(dim=2)))
+# word = is_word[:, 0, 0]
+# behind = F.pad(word, (1, -1)) & ~word
+# means = [delta[:, :24][places].mean(dim=0)
+#          for places in (word, behind, ~(word | behind))]
+# for where, steps in zip(("at words", "one place behind", "elsewhere"), means):
+#     print(f"second layer, mean step {where:16}", *(f"{1000 * d:.1f}" for d in steps),
+#           "thousandths, by head")
 
 # %% [markdown]
-# Most is lost where $B$ or $C$ of the second layer are the same everywhere. There $B$ decides what the state takes in, and $C$ what is read from it; the steps, which are alike at words and at noise, matter less. So the example above, which did everything with $\Delta$, is only one way to do it. (This is one model with one seed, and another machine's rounding makes another model.)
+# Most is lost where $B$ or $C$ of the second layer are the same everywhere. There $B$ decides what the state takes in, and $C$ what is read from it. The steps, somewhat longer one place behind words than elsewhere, matter less. So steps of 0 are only one way to select. (This is one model, one seed.)
 
 # %% [markdown]
 # How far does this go at 64 positions with sixteen words of 32 (knowing them without their order: 21%)? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record. Rates were swept for each family with one seed.
 
 # %% tags=["active-ipynb"]
-# def best_of(task, record="state_space-memory", merit=lambda row: row["validation"]):
+# def at_best_rate(task, record="state_space-memory",
+#                  merit=lambda row: row["validation"]):
 #     """{family: its rows with the rate that was best on validation}"""
 #     rows = [row for row in read_rows(record) if row["task"] == task]
 #     best = best_rates(rows, merit)
@@ -610,21 +618,21 @@ class SelectiveLayer(StateLayer):
 #     return f"{mean(found):5.1f}%{more}"
 #
 #
-# for family, rows in best_of("copying").items():
+# for family, rows in at_best_rate("copying").items():
 #     print(f"{family:10} peak {rows[0]['rate']}, seeds {len(rows)}: "
 #           f"{spread_of(rows, 'right')} right")
 
 # %% [markdown]
-# Attention copies nearly everything, as was expected, and the fixed layer, far better on the short rows above, learned hardly anything of the order, as was expected too. The selective layer was expected at 95% at least. At the best of its rates one training, that by which the rate was chosen, came to 82%, and two others hardly learned to copy. So both state layers were trained eight times as long, at smaller rates; and the fixed one also without its gate (its networks are wider instead):
+# As expected, attention copies nearly everything, and the fixed layer learned hardly anything of the order. The selective layer was expected at 95% at least; at the best of its rates one training came to 82%, and two others hardly learned to copy. So both state layers were trained eight times as long, at 0.003 and 0.005, and the fixed one also without its gate (with wider networks instead):
 
 # %% tags=["active-ipynb"]
-# for family, rows in best_of("long copying").items():
+# for family, rows in at_best_rate("long copying").items():
 #     print(f"{family:14} peak {rows[0]['rate']}, seeds {len(rows)}: "
 #           f"{spread_of(rows, 'right')} right; where all words stand at the "
 #           f"beginning {spread_of(rows, 'unspread')}")
 
 # %% [markdown]
-# The selective layer copies everything with every seed, so it was not too weak. (Whether that took the updates or the smaller rate is not separated.) The fixed layer was expected below one half and has two thirds to 85%; without its gate it has no less, so it can copy without. Windows that never change, with networks between them, can do more among noise than the example above lets one think; how, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate (with one seed at 0.003 it copies as well and keeps 19%), the fixed ones a quarter to a third.
+# The selective layer copies everything with every seed (thanks to the updates or to the rate: not separated). The fixed layer was expected below one half, with and without its gate. It has 67% to 85% with it and no less without, so the gate is not how it copies. How, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate (19% with the one seed at 0.003), the fixed ones 22% to 31%, and attention, trained briefly, 15%.
 
 # %% [markdown]
 # ## What it costs to go on
@@ -658,12 +666,11 @@ class SelectiveLayer(StateLayer):
 # growth(lengths, curves, "bytes held", "A state has one size", markers=True);
 
 # %% [markdown]
-# With $N = 64$, the state is as large as the keys and values of 34 tokens, with 16 of 10. The next task reads 32.
+# With $N = 64$, the state is as large as 34 tokens' keys and values, with 16 as 10's.
 #
 # ## What does a state hold?
 #
-# *Associative recall*: 16 pairs of a key and a value are read, then every key is asked for again. Attention can look each pair up. A state has to hold all pairs in its $N$ numbers a channel. (Two layers each: one layer of attention alone has no
-# way to join a value to the key before it. The selective layer's short window can.)
+# *Associative recall*: 16 pairs of a key and a value are read, then every key is asked for again. Attention can look each pair up. A state has to hold all pairs in its $N$ numbers a channel. (Two layers each, because one of attention cannot join a value to the key before it.)
 
 # %% tags=["active-ipynb"]
 # def most_frequent(n):
@@ -675,24 +682,24 @@ class SelectiveLayer(StateLayer):
 #
 # pairs = (4, 8, 16, 32)
 # print("right of      ", *(f"{n:4} pairs" for n in pairs), "  16 pairs, by seed")
-# for family, rows in best_of("recall").items():
+# for family, rows in at_best_rate("recall").items():
 #     print(f"{family:14}", *(f"{mean(row[f'{n} pairs'] for row in rows):10.0%}"
 #                             for n in pairs), "  ",
 #           *(f"{row['16 pairs']:.0%}" for row in rows))
 # print(f"{'most frequent':14}", *(f"{most_frequent(n):10.0%}" for n in pairs))
-# mixed, alone = ([row["32 pairs"] for row in best_of("recall")[family]]
+# mixed, alone = ([row["32 pairs"] for row in at_best_rate("recall")[family]]
 #                 for family in ("one of each", "attention"))
 # error = math.sqrt((stdev(mixed)**2 + stdev(alone)**2) / 3)
 # print(f"32 pairs: one of each is {mean(mixed) - mean(alone):.1%} ahead of attention, "
 #       f"with a standard error of {error:.1%}")
 
 # %% [markdown]
-# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%, and two of the three trainings with 16 numbers have hardly more: they did not learn the task, so they do not tell what 16 numbers hold. (With too large a rate attention does not learn it either.) A state of 64 numbers a channel learned it, and holds nine tenths of 16 pairs. With 32 pairs, twice as many as in training, all lose, the mixed model least: it is ahead of attention alone by more than two standard errors.
+# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%, and two of the three trainings with 16 numbers have hardly more. They did not learn the task, so they do not tell what 16 numbers hold, nor why 4 numbers have more. A state of 64 numbers a channel learned it, and holds nine tenths of 16 pairs. With 32 pairs, twice as many as in training, all lose, the mixed model least: it is ahead of attention alone by more than two standard errors.
 
 # %% [markdown]
 # ## How long does it take?
 #
-# Here is one layer in training, on one sequence of 256 positions with $d = 512$, in turns with the fused attention of notebook 09 (with no mask, as there, and with the causal one). The times are seconds of one thread, the medians of all turns.
+# Here is one layer in training, on one sequence of 256 positions with $d = 512$, in turns with the fused attention of notebook 09 (with no mask, as there, and with the causal one).
 
 # %% tags=["active-ipynb"]
 # from transformer.experiments.state_space import layers_to_time
@@ -717,19 +724,19 @@ class SelectiveLayer(StateLayer):
 # for row in rows:
 #     curves.setdefault(row["layer"], []).append(row["seconds"])
 # growth(sizes, curves, "seconds of a training pass",
-#        "Chunks grow with n, attention with its square", markers=True)
+#        "Attention grows faster with n than chunks do", markers=True)
 # for n in sizes:
 #     fused = curves["attention, fused"][sizes.index(n)]
 #     print(f"n = {n:5}: " + ", ".join(
 #         f"{name} {times[sizes.index(n)] / fused:.2f}" for name, times in curves.items()
 #         if "fused" not in name) + " times fused")
-# held = {row["layer"]: row["bytes"] for row in rows if row["n"] == sizes[-1]}
+# sizes_of = {row["layer"]: row["bytes"] for row in rows if row["n"] == sizes[-1]}
 # print(f"bytes at n = {sizes[-1]}: " + ", ".join(
-#     f"{name} {held[name] / held['attention, fused']:.1f}" for name in curves
+#     f"{name} {sizes_of[name] / sizes_of['attention, fused']:.1f}" for name in curves
 #     if "fused" not in name) + " times fused")
 
 # %% [markdown]
-# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of small matrices. With 16 decays a channel there are no such products, only many small steps, and it takes more than twice as long as fused attention up to 2,048 positions. Speed is paid for with memory: in training, the states and tables of chunks take about twice the bytes of fused attention, which writes no table, and those of 16 decays twelve times.
+# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of matrices. With 16 decays a channel there are only many small steps, which take more than twice as long as fused attention up to 2,048 positions. In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, and those of 16 decays 12 times.
 
 # %% [markdown]
 # ## A row for Table 1
@@ -761,16 +768,13 @@ class SelectiveLayer(StateLayer):
 # assert chains["chunks of 16"][-1] < chains["loop"][-1] / 8
 
 # %% [markdown]
-# A short path says nothing about how much arrives: the signal is multiplied by every decay on its way.
-
-# %% [markdown]
 # ## Characters
 #
-# Copying and recall are made up. `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with attention and with a selective layer, at equal parameters and tokens, and tests it in windows as long as those of training (256 bytes) and four times as long. Rates were swept with one seed; what was expected stands in [state_space.md](../data/runs/state_space.md).
+# `python -m transformer.experiments.state_space --part characters` trains the language model of characters of [notebook 21](21_language.ipynb) with attention and with a selective layer (1.6% more parameters), on as many tokens, and tests it in windows as long as those of training (256 bytes) and four times as long.
 
 # %% tags=["active-ipynb"]
-# found = best_of("characters", "state_space-characters",
-#                 merit=lambda row: -row["validation_bits"])
+# found = at_best_rate("characters", "state_space-characters",
+#                      merit=lambda row: -row["validation_bits"])
 # for family, rows in found.items():
 #     print(f"{family}, {rows[0]['parameters']:,.0f} parameters, peak {rows[0]['rate']}:")
 #     for column, window in (("bits", 256), ("bits.long", 1024)):
@@ -784,7 +788,7 @@ class SelectiveLayer(StateLayer):
 #       f"bits, with a standard error of {error:.3f}")
 
 # %% [markdown]
-# At 256 positions the two lie within a tenth of a bit, which was expected; the selective layer is ahead, which was not, nor the contrary. Whether that is its state, or the short window of four inputs before it, was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything, both as expected. For either the best of the rates was the largest, so that a still larger one might be better, and with 2,000 updates neither has learned what it could. Of large models this says nothing.
+# At 256 positions the two are within a tenth of a bit, as expected; which would lead was left open. Whether that is its state, or the short window of four inputs before it, was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything, both as expected. For both the largest rate was best, so a larger one might be better, and 2,000 updates are few. Of large models this says nothing.
 
 # %% [markdown]
 # ## Exercises
@@ -862,9 +866,9 @@ class SelectiveLayer(StateLayer):
 #     return torch.stack(outputs)
 # ```
 #
-# It is the recurrence of this notebook with nothing ever forgotten, $e^{\Delta A} = 1$, and with $k$, $q$ and $v$ as $B$, $C$ and $x$. (Katharopoulos et al. also apply a function to queries and keys, and divide by the sum of the weights.)
+# It is the recurrence of this notebook with $A = 0$ and $\Delta = 1$, so that nothing is ever forgotten, and with $k$, $q$ and $v$ as $B$, $C$ and $x$. (Katharopoulos et al. also apply a function to queries and keys, and divide by the sum of the weights.)
 # </details>
 #
 # ## Next
 #
-# Larger models mix both: Jamba (Lieber et al., 2024) has a few layers of attention among many with a state. [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
+# Larger models mix both, such as Jamba (Lieber et al., 2024). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
