@@ -193,8 +193,10 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # heard = {name: [field[n // 2].sum().item() for field in fields(stack, n, 3)]
 #          for name, stack in stacks.items()}
 # title = "One global token joins all places in two layers"
-# plotting.lines(range(1, layers + 1), heard, "layers",
-#                "places that the middle can depend on", title, log="y", markers=True)
+# ax = plotting.lines(range(1, layers + 1), heard, "layers",
+#                     "places that the middle can depend on", title, log="y",
+#                     markers=True)
+# ax.set_ylim(bottom=0.5)  # room for the legend
 # for name, counts in heard.items():
 #     print(f"{name:36} {counts}")
 # assert heard["windows"] == [1 + 2 * r * layer for layer in range(1, layers + 1)]
@@ -440,7 +442,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At $n = 256$ gaps and a global token cost about a third more, in long sequences little.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At these sizes gaps and a global token cost up to half as much again.
 
 # %% [markdown]
 # `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows. With gaps they hold fewer:
