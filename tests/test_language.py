@@ -344,16 +344,18 @@ def test_answers_are_what_stands_between_marks():
 
 
 @torch.no_grad()
-def test_the_loss_is_that_of_the_answers():
-    """A padded batch of dialogues, against each answer's tokens scored one by one."""
-    model, criterion = language_model(positions="learned"), SmoothedLoss(0.0, 0)
+@pytest.mark.parametrize("most", [40, 9])
+def test_the_loss_is_that_of_the_answers(most):
+    """A padded batch of dialogues, against each answer's tokens scored one by one, also where only
+    the longest source with the longest target, of another pair, is too long."""
+    model, criterion = language_model(positions="learned", max_positions=most), SmoothedLoss(0.0, 0)
     sources = [[5, 6, 2], [9, 2]]
     targets = [[1, 7, 8, 2], [1, 9, 2, 5, 2, 1, 4, 2]]
     loss = model.loss(Batch(batch(sources), batch(targets)), criterion)
     expected = 0.0
     for source, target, said in zip(sources, targets, ([4, 5, 6], [3, 4, 8, 9])):
         ids = torch.tensor(source + target)
-        log_p = model(ids[None])[0].log_softmax(dim=-1)
+        log_p = model(ids[None, :-1])[0].log_softmax(dim=-1)
         expected -= sum(log_p[place - 1, ids[place]].item() for place in said)
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 

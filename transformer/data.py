@@ -467,6 +467,11 @@ class Batch:
     def to(self, device: torch.device | str) -> "Batch":
         return Batch(self.source.to(device), self.target.to(device))
 
+    def pairs(self, pad_id: int = 0) -> list["Batch"]:
+        """Each pair as a batch of its own, without padding."""
+        rows = zip(self.source, self.target)
+        return [Batch(*(ids[None, ids != pad_id] for ids in pair)) for pair in rows]
+
 
 # %%
 def encode_pairs(

@@ -232,7 +232,10 @@ class LanguageModel(CausalStack):
 
     def loss(self, batch, criterion: Callable) -> Tensor:
         """criterion(output, states, gold), with padding for what is not an answer."""
-        c = self.config
+        c, B = self.config, len(batch.gold)
+        if B > 1 and batch.source.shape[1] + batch.gold.shape[1] > c.max_positions:
+            # Its longest source and its longest target belong to different pairs
+            return sum(self.loss(pair, criterion) for pair in batch.pairs(c.pad_id))
         source = right_aligned(batch.source, c.pad_id)
         tokens = torch.cat([source, batch.target], dim=1)
         x = self.states(tokens[:, :-1], source != c.pad_id)

@@ -166,10 +166,8 @@ def train_words(sentences: list[str], vocab_size: int) -> Words:
     """`Words` with the most frequent words: at most vocab_size types with the marks."""
     build = load_torchtext().vocab.build_vocab_from_iterator
     if vocab_size <= len(MARKS):
-        raise ValueError(
-            f"vocab_size must be above {len(MARKS)}, the number of marks, "
-            f"not {vocab_size}"
-        )
+        raise ValueError(f"vocab_size must be above {len(MARKS)}, the number of marks, "
+                         f"not {vocab_size}")
     words = (WORD.findall(sentence) for sentence in sentences)
     return Words(build(words, specials=list(MARKS), max_tokens=vocab_size))
 
@@ -187,10 +185,9 @@ def load_words(path: str | Path) -> Words:
         return Words(torchtext.vocab.vocab(dict.fromkeys(words, 1)))
     # no JSON; no list of texts; marks are missing
     except (ValueError, TypeError, RuntimeError):
-        raise ValueError(
-            f"{path} is no list of words with the marks {' '.join(MARKS)}: "
-            "copy it again from the trained model"
-        ) from None
+        raise ValueError(f"{path} is no list of words with the marks "
+                         f"{' '.join(MARKS)}: copy it again from the trained model"
+                         ) from None
 
 
 # %% [markdown]
@@ -253,9 +250,8 @@ def load_pieces(path: str | Path) -> Pieces:
         with silence():
             model = load(str(path))
     except RuntimeError:
-        raise ValueError(
-            f"{path} is not a SentencePiece model: copy it again from the trained model"
-        ) from None
+        raise ValueError(f"{path} is not a SentencePiece model: copy it again from the "
+                         "trained model") from None
     return Pieces(model, Path(path).read_bytes())
 
 
@@ -279,10 +275,8 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
         except RuntimeError as error:
             # without the place in SentencePiece's source
             reason = str(error).strip().rpartition("] ")[2]
-            raise ValueError(
-                f"SentencePiece cannot make {pieces} pieces of these sentences: "
-                f"{reason}"
-            ) from None
+            raise ValueError(f"SentencePiece cannot make {pieces} pieces of these "
+                             f"sentences: {reason}") from None
         return load_pieces(f"{folder}/pieces.model")
 
 
