@@ -69,9 +69,7 @@ from transformer.state import State, caches_of
 # %% [markdown]
 # ## One stack instead of two
 #
-# The decoder of [notebook 08](08_model.ipynb) has three sub-layers a layer, because it also looks at what the encoder has read. Without an encoder there is nothing to look at: cross-attention
-# goes, and a layer is an encoder's layer. What is left is one matrix of embeddings, positions, a stack, and logits. Both models of this notebook begin
-# with that.
+# Without an encoder, the decoder of [notebook 08](08_model.ipynb) has no second sequence to look at: cross-attention goes, and a layer is an encoder's layer. What is left is one matrix of embeddings, positions, a stack, and logits. Both models of this notebook begin with that.
 
 
 # %%
@@ -134,7 +132,7 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 #                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The pictures show the first row of the batch: its prompt has three tokens, so its first column is padding, which nobody sees, and whose own row may look nowhere: attention then gives zeros ([04](04_attention.ipynb)), which nobody reads. In the middle picture the three tokens of the prompt see each other; the answer still
+# The pictures show the first row of the batch. Its first column is padding, which nobody sees, and whose own row may look nowhere; attention then gives zeros ([04](04_attention.ipynb)). In the middle picture the three tokens of the prompt see each other; the answer still
 # sees only what stands before it.
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
@@ -472,7 +470,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # assert abs(mean_bits([word]) - alone) < 1e-4
 
 # %% [markdown]
-# Many of the others are forms of words that the model has learned from, so the figure says little about new stems.
+# Many of the others are forms of words that it has learned from, so the figure says little about new stems.
 #
 # How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles ([characters.md](../data/runs/characters.md) was written before the runs). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz packs the test articles behind the training articles. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
 
@@ -490,7 +488,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # %% [markdown]
 # With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column) goes on falling: it learns that by heart. The larger one does better; whether by dropout, width or window was not separated.
 #
-# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So what xz was ahead by is no more than what learning from the text is worth. (One seed; the rate of the steps was chosen on validation, the learning of the smaller Transformers was not measured, and an LSTM's rows are missing.)
+# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So what xz was ahead by is no more than what learning from the text is worth. (One seed; the rate of the steps was chosen on validation.)
 
 # %% [markdown]
 # ## What a cache saves
@@ -600,7 +598,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 
 # %% [markdown]
 # A table of four tokens cannot know what was asked, only how words and phrases go on. So few passes are saved, and guesses and longer passes cost time, too. The next bytes of a word are easier to guess. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes
-# ahead. (Such texts often repeat themselves, which is easy to guess, too. How much of the gain that makes was not measured.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they
+# ahead. (Such texts often repeat themselves, which is easy to guess, too.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they
 # keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
@@ -644,8 +642,7 @@ class Chat:
         return self.tokenizer.decode(answer)
 
 # %% [markdown]
-# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words. The grammar that wrote the corpus
-# knows the right answers. The next cell prints all forms that a question has, and the dialogues about one sentence.
+# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words, which the corpus's grammar can answer. The next cell prints all forms that a question has, and the dialogues about one sentence.
 
 # %% tags=["active-ipynb"]
 # print(f"{count_parameters(chat_model):,} parameters\n")
@@ -678,7 +675,7 @@ class Chat:
 # An answer depends on all turns before it, so that an earlier sentence can mislead the bot about a later one: the last two lines show whether it did. On
 # the command line an empty line begins a new chat.
 #
-# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the encoder-decoder that comes with the package, which has one direction to learn. The next cell also lets the bot translate 20 sentences, and checks that the exact ones are at most three standard errors fewer than the card's share promises.
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell also has the bot translate 20 sentences; the exact ones should be at most three standard errors fewer than the card's share.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
