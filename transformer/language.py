@@ -95,9 +95,9 @@ class OneStack(nn.Module):
 # %% [markdown]
 # What makes the two different is who may look where. In a model that goes on with a text (Radford et al., 2018) no token may see a later one, which is the mask of
 # Section 3.2.3: otherwise the model could copy the token that it should predict. Where a prompt is given and only the answer is to be predicted, the tokens of the prompt
-# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018). Which of the first two translates better is not measured yet; [decoders.md](../data/runs/decoders.md) has the plan.
+# may see each other (a *prefix language model*; Raffel et al., 2020). A model that fills gaps sees everything (Devlin et al., 2018).
 #
-# A batch holds prompts of unequal lengths. If padding stood at their ends, as it does elsewhere in this book, the answers would begin at different columns. So it goes to the beginning.
+# Prompts have unequal lengths. Their padding goes to the beginning, so that all answers begin in one column.
 
 
 # %%
@@ -122,22 +122,21 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 # %% tags=["active-ipynb"]
 # prompt = torch.tensor([[7, 5, 9, 0], [7, 4, 8, 6]])
 # real = right_aligned(prompt, pad_id=0) != 0
-# names = ["pad", "a", "b", "c", "answer", "answer"]
+# names = ["pad", "a", "b", "c", "answer 1", "answer 2"]
 # masks = {"goes on": language_mask(real, 6)[0, 0],
 #          "sees its prompt": language_mask(real, 6, prefix=True)[0, 0],
 #          "fills gaps": real.new_ones(6, 6) & torch.tensor(5 * [True] + [False])}
 # texts = [names, names, ["a", "b", "c", "d", "e", "pad"]]
 # panels = [(*mask, text, text) for mask, text in zip(masks.items(), texts)]
-# plotting.heatmaps(panels, labels=("key", "query", "1: may look"), largest=1.0,
+# plotting.heatmaps(panels, labels=("key", "query", "may look"), largest=1.0,
 #                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The pictures show the first row of the batch. Its first column is padding, which nobody sees, and whose own row may look nowhere; attention then gives zeros ([04](04_attention.ipynb)). In the middle picture the three tokens of the prompt see each other; the answer still
-# sees only what stands before it.
+# The first two pictures show the batch's first row, the third a text of five tokens. Nobody sees padding. (What padding itself sees does not matter; where it sees nothing, attention gives zeros, [04](04_attention.ipynb).) In the middle picture the tokens of the prompt see each other.
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
 # have to count from the first token, not from the first column. For rotary ones this changes nothing, because only
-# distances matter ([07](07_positions.ipynb)). For the others the class below takes the rows of their table that belong to each token's own place. `forward_flops` is what
+# distances matter ([07](07_positions.ipynb)). For the others the class below counts places from each row's first real token. `forward_flops` is what
 # a training log counts ([11](11_hardware.ipynb)).
 
 
@@ -195,7 +194,7 @@ class CausalStack(OneStack):
 # ## Which tokens count
 #
 # A chat alternates. Let each turn end with the end mark, and each answer of the model begin with the begin mark; these are the marks that the tokenizer of [notebook 10](10_data.ipynb) has
-# anyway. The model should learn to say answers, and need not learn to say questions. So the loss counts a token if it stands behind a begin mark, up to and including the next end mark, for the model has to learn to stop, too. For a sentence pair that is the translation, for a text that begins with the begin mark it is everything.
+# anyway. The model should learn to say answers, and need not learn to say questions. So the loss counts what follows a begin mark, up to the next end mark. That one counts, too: the model must learn to stop. For a sentence pair that is the translation, for a text that begins with the begin mark it is everything.
 
 
 # %%
@@ -220,13 +219,12 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 #     "cat", "[end]", "dog", "[end]"]
 
 # %% [markdown]
-# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. It is a kind of model like the Transformer and those of notebooks 01 and 02, so that
-# `transformer train --family language` trains it to translate: the source is then the prompt.
+# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. So `transformer train --family language` trains it to translate; the source is the prompt.
 
 
 # %%
 class LanguageModel(CausalStack):
-    """GPT as a `SequenceModel`: a source is the beginning of what it writes."""
+    """GPT, in the loops of training and search: a source begins what it writes."""
 
     def loss(self, batch, criterion: Callable) -> Tensor:
         """criterion(output, states, gold), with padding for what is not an answer."""
@@ -261,7 +259,7 @@ class LanguageModel(CausalStack):
         return self.output(self.read(tokens, state)[:, -1])
 
 # %% [markdown]
-# **Two ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece:
+# **Two ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece (learned positions would notice a wrong place):
 
 # %% tags=["active-ipynb"]
 # c = LanguageConfig(50, d_model=32, d_ff=64, N=2, h=4, positions="learned",
@@ -278,8 +276,7 @@ class LanguageModel(CausalStack):
 # assert difference < 1e-5
 
 # %% [markdown]
-# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within
-# $10^{-5}$.
+# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within $10^{-5}$ (BERT's but for a bias that ours lacks).
 #
 # ## A model of words
 #
@@ -310,8 +307,7 @@ class LanguageModel(CausalStack):
 #
 # A translation should be the likeliest one, and [notebook 15](15_decoding.ipynb) searched for it. The likeliest German word is of no interest; we want one at random, each as often as its probability says. Three settings
 # change the probabilities first. The **temperature** divides the logits: below 1 it makes the likely likelier, towards 0 only the likeliest is left. **top-k** leaves the $k$
-# likeliest types (Fan et al., 2018), **top-p** the fewest that have the probability $p$ together (Holtzman et al., 2020), so that the tail of a distribution, where a small model is least to be
-# trusted, is cut off.
+# likeliest types (Fan et al., 2018), **top-p** the fewest that have at least the probability $p$ together (Holtzman et al., 2020), so that the long tail of unlikely types is cut off.
 
 
 # %%
@@ -394,7 +390,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# With temperature 0 all twelve words are the same. The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from.
+# The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from (words that come twice are printed once).
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -416,7 +412,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 # ## How well does it predict?
 #
 # A language model is judged by the probability $P$ that it gives to texts that it has not seen; [notebook 13](13_regularization.ipynb) does so for translations, with the perplexity. In bits a character, $-\log_2 P / n$ for $n$ characters (the end mark of a word is one here), the figure has a second meaning: a
-# program that packs the text by the model's probabilities (an arithmetic coder) would need so many bits a character. So models and compressors can be put side by side.
+# program that packs the text by the model's probabilities (an arithmetic coder) would need so many bits a character.
 #
 # A long text does not fit into the positions, and is read in windows that overlap by half.
 
@@ -470,30 +466,30 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # assert abs(mean_bits([word]) - alone) < 1e-4
 
 # %% [markdown]
-# Many of the others are forms of words that it has learned from, so the figure says little about new stems.
+# Many of the others are forms of words it has learned from.
 #
-# How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles ([characters.md](../data/runs/characters.md) was written before the runs). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz packs the test articles behind the training articles. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
+# How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles (expectations stood in [characters.md](../data/runs/characters.md) before). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz, a compressor of files, packs both; what the test articles add to the file counts. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
 
 # %% [markdown]
-# xz has an advantage: it packs one article behind the other, and uses what it has packed. So all others are scored in a second way, too, in which they learn while they read. The n-gram counts each byte after it has predicted it. The model takes one step of Adam on each half window after it has predicted that (*dynamic evaluation*; Krause et al., 2018).
+# xz also uses the test articles that it has packed already. So the n-grams and the largest model are scored a second time, learning while they read. The n-gram counts each byte after it has predicted it. The model takes one step of Adam on each half window after it has predicted that (*dynamic evaluation*; Krause et al., 2018).
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("characters"):
 #     fixed, learning = (f"{row[name]:.2f}" if name in row else "   -"
 #                        for name in ("bits", "bits.learning"))
 #     print(f"{row['row']:20} {fixed} bits a character, learning {learning}", end="")
-#     print(f"; {row['characters'] / 1e6:.0f} million bytes read, in the end with "
-#           f"{row['loss'] / math.log(2):.2f} bits each" if "characters" in row else "")
+#     print(f"; trained on {row['characters'] / 1e6:.0f} million bytes, its loss then "
+#           f"{row['loss'] / math.log(2):.2f} bits" if "characters" in row else "")
 
 # %% [markdown]
-# With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column) goes on falling: it learns that by heart. The larger one does better; whether by dropout, width or window was not separated.
+# With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column) goes on falling: it learns that by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
 #
-# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So what xz was ahead by is no more than what learning from the text is worth. (One seed; the rate of the steps was chosen on validation.)
+# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So xz's lead was no larger than what learning while reading brings. (One seed; the rate of the steps was chosen on validation.)
 
 # %% [markdown]
 # ## What a cache saves
 #
-# To write token $n + 1$, a model without a cache reads all $n$ tokens again. With the caches of notebook 15 it reads one, and each layer keeps the keys and values of those before. The next cell counts tokens a
+# With the caches of notebook 15 a model reads one token a step; without, all $n$ again. The next cell counts tokens a
 # second at the size of the chat bot below, and bytes: two vectors of `d_model` numbers a token and layer.
 
 # %% tags=["active-ipynb"]
@@ -517,10 +513,12 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #     return 1 / sorted(seconds)[tokens // 2]
 #
 #
-# lengths = [n for n in (16, 32, 64, 128, 240, 480) if n + 8 <= c.max_positions]
+# lengths = [16, 32, 64, 128, 240]
+# rate(16, True)  # the first call warms up
 # rates = {name: [rate(n, name == "cache") for n in lengths]
 #          for name in ("cache", "no cache")}
-# growth(lengths, rates, "tokens a second", "Without a cache, later tokens cost more")
+# growth(lengths, rates, "tokens a second", "Without a cache, later tokens cost more",
+#        markers=True)
 # bytes_a_token = 2 * c.N * c.d_model * 4
 # print(f"after {lengths[-1]} tokens: {rates['cache'][-1]:.0f} tokens a second with a "
 #       f"cache of {bytes_a_token * lengths[-1] / 2**20:.1f} MiB, "
@@ -531,8 +529,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # ## Must an answer be written token by token?
 #
 # The paper's last section names generation in fewer steps as a goal. A model reads many tokens in one pass and writes one, because each token waits for the one before. So let something cheap guess the next tokens, and let
-# the model read all guesses in one pass. Its outputs say what it would have written after each. The guesses are kept up to the first that it would not have written; there its own token stands, and the cache forgets
-# what it read behind it. The answer stays the same, and each pass gives at least one token (Stern, Shazeer and Uszkoreit, 2018; the second and the third are authors of our paper, too). Here a table guesses: what came most often after the last four tokens in 2,000 dialogues, or after fewer where these never came.
+# the model read all guesses in one pass. Its outputs say what it would have written after each. Guesses are kept up to the first wrong one. In its place comes the model's own token, and the cache forgets the rest. The answer stays the same, and each pass gives at least one token (Stern, Shazeer and Uszkoreit, 2018; two are authors of our paper). Here a table guesses the next four tokens: what came most often after the last four tokens in 2,000 dialogues, or after fewer where these never came.
 
 
 # %%
@@ -597,14 +594,12 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# A table of four tokens cannot know what was asked, only how words and phrases go on. So few passes are saved, and guesses and longer passes cost time, too. The next bytes of a word are easier to guess. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes
-# ahead. (Such texts often repeat themselves, which is easy to guess, too.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they
-# keep a guess with such a probability that the drawn texts are distributed as before.
+# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there two passes of three and more are saved. (Such texts often repeat themselves, which is easy to guess.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
 # ## How does this become a chat bot?
 #
-# **A chat bot has no separate input and output.** Nothing is encoded and then decoded: what was said so far, by both sides, is one sequence, and the model goes on with it. Three things are needed besides the
+# **A chat bot has no separate input and output:** what both sides have said is one sequence, and the model goes on with it. Three things are needed besides the
 # model. The turns have marks, and the loss counts the model's own turns only, as above. Dialogues to learn from say how one answers. And the program keeps the turns: each answer
 # is written after all of them, so that a question can refer back.
 #
@@ -672,10 +667,9 @@ class Chat:
 #     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
-# An answer depends on all turns before it, so that an earlier sentence can mislead the bot about a later one: the last two lines show whether it did. On
-# the command line an empty line begins a new chat.
+# Earlier turns can mislead an answer; the last two lines compare. On the command line an empty line begins a new chat.
 #
-# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about a word come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell also has the bot translate 20 sentences; the exact ones should be at most three standard errors fewer than the card's share.
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 of the translations as a check.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
@@ -686,7 +680,7 @@ class Chat:
 #          "en.later": "the same after another sentence",
 #          "de.words": "which word is ...? after German",
 #          "en.words": "which word is ...? after English",
-#          "de.pronouns": "what does its (sein, ihr ...) mean?"}
+#          "de.pronouns": "what does its ... mean? after German"}
 # for name, kind in kinds.items():
 #     if f"test.{name}" in card:
 #         print(f"{kind:36} {card['test.' + name]:.1%}")
@@ -703,19 +697,16 @@ class Chat:
 # assert right >= least
 
 # %% [markdown]
-# The bot learns two directions and the questions besides, and more updates than the encoder-decoder. A share near 90% of 1,000 sentences has a margin of about two points, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
+# The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Each share has a margin of about two points, and answers were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
-# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer as well, because the model has nothing but probabilities; it was never shown that one may not know.
+# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer, too; no dialogue showed that one may not know.
 #
-# Large chat bots are trained in more steps than this one: first to go on with very much text, then with dialogues, and afterwards on what people prefer among several
-# answers (Ouyang et al., 2022).
+# Large chat bots first learn to go on with very much text, then dialogues, then what people prefer among several answers (Ouyang et al., 2022).
 
 # %% [markdown]
 # ## Filling gaps
 #
-# BERT chooses 15% of a sentence's tokens, and says what they were. It sees both sides of a gap, and is therefore not made to write from left to right: it would
-# have to read everything anew for each token, and it has learned from sentences whose end is known. Of the chosen tokens 80% are replaced by a mark, 10% by any type, and 10% stay as they are, so that the model cannot rely on
-# unmarked words being right. BERT's mark is a type of its own; here it is the begin mark, which no sentence holds.
+# BERT chooses 15% of a sentence's tokens, and says what they were. It sees both sides of a gap. To write from left to right it would have to read everything anew for each token. Of the chosen tokens 80% are replaced by a mark, 10% by any type, and 10% stay as they are, because the mark never occurs later, and so that the model cannot rely on unmarked words being right. BERT's mark is a type of its own; here it is the begin mark, which no sentence holds.
 
 
 # %%
@@ -746,7 +737,7 @@ def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
 
 # %% [markdown]
 # GPT-2 and BERT differ from the paper in parts that this book hands in as `Parts`. Biases stand in attention, the networks have GELU in place of $\max(0, x)$, and BERT has a norm over the
-# sum of embeddings and positions, and one more layer before its logits. BERT's second task, whether one sentence follows another, is left out here, and so are the vectors that tell the two sentences apart.
+# sum of embeddings and positions, and one more layer before its logits. BERT's second task (does one sentence follow another?), its vectors for the two sentences, and a bias on its logits are left out.
 
 
 # %%
@@ -827,7 +818,7 @@ class MaskedModel(OneStack):
 
 # %% [markdown]
 # **It uses both sides.** Here such a model learns the words of above. Then each letter of the held-out words is hidden in turn, and the model says what it was: once with the rest of the
-# word as it is, once with random letters before the gap, once with random letters after it. (Wrong letters also mislead, so the loss is more than that of what they hid.)
+# word as it is, once with random letters before the gap, once with random letters after it. (Random letters also mislead, so this overstates what that side was worth.)
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
@@ -858,7 +849,7 @@ class MaskedModel(OneStack):
 # %% [markdown]
 # ## Why does BERT stop at 512?
 #
-# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. Its authors write that longer texts cost out of proportion ([notebook 09](09_complexity.ipynb)). Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
+# Its positions are learned vectors, and the table has 512 rows. A longer text has no row to take, and a longer table would not help by itself: a row that no training sentence reaches keeps its random numbers. Positions that are computed have no last row, but that does not say that a model can use them. The next cell trains a small model with each kind of
 # positions on sequences of 20 tokens that repeat five random ones four times: a token to come equals the one five places before it. Then it reads sequences twice as long. (The first five tokens cannot be known and are left out. A random one of the five would be right in about a quarter of cases.)
 
 # %% tags=["active-ipynb"]
@@ -891,11 +882,11 @@ class MaskedModel(OneStack):
 # curves = {name: found[5:].tolist() for name, found in right.items()}
 # ax = plotting.lines(range(6, 41), curves, "number of the token", "share right",
 #                     "Beyond the 20 tokens of training, all kinds lose")
-# ax.axvline(20.5, color="grey", linestyle=":");
+# ax.axvline(20.5, color="grey", linestyle=":")
+# ax.set_xticks(range(6, 42, 5));
 
 # %% [markdown]
-# Up to the 20 tokens of training each model is nearly always right, and beyond them each is wrong at many places. Rotary positions lose the least here, and hold for a few tokens more: for them the distance to the token that is needed is the same everywhere. Why they lose something, too, and why the sinusoids are right again at the last two tokens, we do not know. This is one seed of one task; longer texts are usually reached by
-# training on some of them (Press et al., 2022, measure how the kinds of positions differ).
+# Rotary positions lose the least here, and hold for a few tokens more. Why all lose, why learned ones are better at every fifth token, and why the sinusoids are right again at the last two, we do not know. This is one seed of one task; longer texts are usually reached by training on some of them (Press et al., 2022, measure how the kinds of positions differ).
 #
 # ## Exercises
 #
@@ -972,9 +963,9 @@ class MaskedModel(OneStack):
 #     return bits / len(text)
 # ```
 #
-# The sum is over tokens and the division by characters: however a text is cut, its probability is a product over the pieces.
+# The sum is over tokens and the division by characters: each way to cut a text gives a product over its pieces.
 # </details>
 #
 # ## Next
 #
-# Attention over all tokens costs $O(n^2)$ in training. What was done about that, for documents of thousands of words, is mostly a matter of masks: [22 Sparse attention](22_sparse.ipynb). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
+# Attention over all tokens costs $O(n^2)$ in training. One remedy for long documents is masks: [22 Sparse attention](22_sparse.ipynb). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
