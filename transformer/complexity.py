@@ -151,8 +151,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
 # %% [markdown]
 # ## Every row becomes a layer
 #
-# The attention of notebook 04 takes any function that attends: its own, which writes the full table of weights; torch's kernel (a single operation,
-# called "fused" below); or the blocks. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
+# The attention of notebook 04 takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
 # same convolution on every second position, or every third, and so on: `Dilated` takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 
@@ -271,7 +270,7 @@ def make_layer(
 # ## Steps that must wait
 #
 # With enough processors, everything that needs no other's result can run at once. Autograd remembers which operation needed which, so we can
-# count the longest chain in which each needs the one before. As in the paper, any operation counts as one step.
+# count the longest chain in which each needs the one before. Any operation counts as one step.
 
 # %%
 def longest_chain(y: Tensor) -> int:
@@ -310,7 +309,7 @@ def longest_chain(y: Tensor) -> int:
 # print(f"each further position adds {a_step} operations to the GRU's chain, else none")
 
 # %% [markdown]
-# **$O(1)$ and $O(n)$, as in the table.** How long a flat chain is depends on the program. The GRU's grows, because its next step needs the last result inside a $\tanh$ and a $\sigma$. (A linear recurrence such as $h_t = U h_{t-1} + x_t$ can be regrouped into about
+# **$O(1)$ and $O(n)$, as in the table.** The GRU's chain grows: each step needs the last result, and its $\tanh$ and $\sigma$ forbid a regrouping. (A linear recurrence such as $h_t = U h_{t-1} + x_t$ can be regrouped into about
 # $\log n$ rounds, see [01](01_recurrence.ipynb).)
 #
 # ## The longest path
@@ -386,8 +385,7 @@ def recurrent_round(gru: nn.GRU) -> Callable:
 # print("40 rounds are torch's GRU, and all six curves are exactly those formulas")
 
 # %% [markdown]
-# **For the convolution the table is kind.** $\log_k n$ holds only for windows with growing gaps $1, k, k^2, \ldots$ Plain windows
-# take $(n-1)/(k-1)$ layers; the paper's text says $O(n/k)$. And a short path is paid
+# **The table flatters the convolution.** $\log_k n$ holds only for windows with growing gaps $1, k, k^2, \ldots$ Plain causal windows take $(n-1)/(k-1)$ layers, centred ones twice as many; the paper's text says $O(n/k)$. And a short path is paid
 # for with that many layers, while the table's first column prices one.
 #
 # ## Operations, counted
@@ -440,9 +438,10 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # mark_sizes(ax, [meet])
 
 # %% [markdown]
-# The paper's argument is that $n$ is usually smaller than $d$, and then self-attention is cheaper than recurrence. With all constants, both meet **exactly at $n = d$**. At $k = 3$ the convolutions lie on the GRU's line: $2k = 6$ matrices. (An LSTM has eight matrices and meets attention at $2d$.) The English sentences on which the paper tests have
-# 23 words on average ([10](10_data.ipynb)), and $d$ was 512. Below 96 positions, $3r$, restricted attention costs more than the full table, because its windows overlap.
-#
+# The paper's argument is that $n$ is usually smaller than $d$, and then self-attention is cheaper than recurrence. Where they meet depends on the matrices of a step: a GRU, with six, meets attention at $n = d$, an LSTM, with eight, at $2d$, and a plain $\tanh$ network, with two, is always cheaper. At $k = 3$ the convolutions lie on the GRU's line: $2k = 6$ matrices. The English sentences on which the paper tests have
+# 23 words on average ([10](10_data.ipynb)), and $d$ was 512. Up to some 110 positions ($3r = 96$, and a last block that is filled up) restricted attention costs more than the full table.
+
+# %% [markdown]
 # Section 4 has one more rival, the *separable* convolution. Each of the $d$ numbers is convolved with $k$ weights of its own, then one matrix mixes them: $2knd + 2nd^2$. Even with $k = n$, says the paper, its complexity is that of self-attention with the network after it. With all constants:
 
 # %% tags=["active-ipynb"]
@@ -466,14 +465,11 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # print(f"attention and a network of 4d: {with_network:7,.0f}")
 
 # %% [markdown]
-# For $k = n$ both grow like $n^2 d + n d^2$, but the
-# separable convolution takes far fewer FLOPs. What speaks for attention there is that its weights depend on the content
-# ([04](04_attention.ipynb)).
+# For $k = n$ both grow like $n^2 d + n d^2$, and the separable convolution takes far fewer FLOPs. (A centred window needs $k = 2n - 1$ to join both ends; then its first term equals attention's second, and what is left are fewer matrices.)
 #
 # ## Time and memory, measured
 #
-# FLOPs are not seconds. Each layer now works on one sequence, forward and as in training, with the backward pass. `measure` takes
-# the median of many turns, and the most memory that a layer's tensors hold at once. First here, with narrow layers of $d = 128$. On logarithmic axes a power law is a
+# FLOPs are not seconds. Each layer now works on one sequence, forward and as in training, with the backward pass. `measure` takes the median of all turns (two or three at the largest sizes), in seconds of the processor, and the most memory that a layer's tensors hold at once. First here, with narrow layers of $d = 128$. On logarithmic axes a power law is a
 # straight line with the exponent as its slope; `exponent` fits it through the larger half of the sizes.
 
 # %% tags=["active-ipynb"]
@@ -527,11 +523,9 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #           f"than the fused kernel from {fused:,.0f}")
 
 # %% [markdown]
-# The linear rows are linear. By FLOPs, self-attention stands at 1.72 and not at 2, because the projections are still half of the work at $n = 2d$, and the fused
-# kernel follows that count. The written-out form is steeper, 2.60. Why?
+# The linear rows are linear. By FLOPs, self-attention stands at 1.72 and not at 2, because the projections are still half of the work at $n = 1{,}024$, where the fit begins; the fused kernel follows that count. The written-out form is steeper, 2.60. Why?
 #
-# A suspect is memory. Each call makes new tables of $8 n^2$ numbers (for 8 heads), for which the system has to find pages and fill them
-# with zeros. `ReusedTables` writes into tables made beforehand instead:
+# A suspect is memory. Each call makes new tables of $8 n^2$ numbers (for 8 heads), for which the system has to find memory. `ReusedTables` writes into tables made beforehand instead:
 
 # %%
 class ReusedTables:
@@ -598,15 +592,14 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# With fresh tables the system takes three tenths of the time or more from 1,024 positions on, and with reused ones next to nothing. In the record that explains a factor of two, but not the slope: from 1,024 on the exponent is the same with both. In the first record the doublings from 1,024 on took 5.8, 4.3 and 10 times as long, measured again 4.0, 3.5 and 4.0. What slowed the first run down we do not know.
+# Fresh tables cost a factor of two from 1,024 positions on, in this record (limits.json), of which the system takes about half; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where these take 4.0, 3.5 and 4.0. Why the two differ we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?
 #
-# **Because it reads its weights again at every step.** The product of a matrix with one vector uses each weight once: two FLOPs for each number read. With
-# $m$ vectors at once, each weight read serves all of them. Self-attention multiplies $W_Q$ with all $n$ vectors in one
+# **Because each step multiplies its matrices with one vector only.** One likely cost is reading the weights: the product of a matrix with one vector uses each once, two FLOPs for each number read. With $m$ vectors at once, each weight read serves all of them. Self-attention multiplies $W_Q$ with all $n$ vectors in one
 # product. A recurrent layer has a single state to multiply its matrix with, waits for the next state, and reads the whole matrix again. A batch is the way
-# out: $B$ sequences take each step together. What does this make of a processor's speed?
+# out: $B$ sequences take each step together. The next cell measures what that does to a processor's speed:
 
 # %% tags=["active-ipynb"]
 # def gflops(m):
@@ -632,7 +625,7 @@ class ReusedTables:
 # assert curves["recurrent"][-1] > 1.3 * curves["recurrent"][0]
 
 # %% [markdown]
-# Left (one thread): the more vectors share a weight that is read, the faster the processor multiplies. Right ($n = 32$): so a batch helps the recurrent layer more than attention. (Half
+# Left (one thread): the more vectors at once, the faster the processor multiplies. Right ($n = 32$): a batch helps the recurrent layer more than attention. (Half
 # of a GRU's work needs only the inputs, and is done for all positions at once.)
 #
 # A GPU has thousands of processors, so it needs far more work at once to be busy. That is the paper's complaint in Section 1: long
@@ -657,7 +650,7 @@ class ReusedTables:
 # Up to 512 a token costs about the same at any length; then each doubling makes *every* token of both full forms dearer. And **memory ends**: at 512 these weights still fit into
 # a GPU of that time (16 GB), at 2,048 into none of them.
 #
-# How far does a machine really go? `python -m transformer.experiments.limits` tried it: one layer with $d = 512$ trained on sequences of doubled length, in a process that may take 4 GiB, until memory was refused (then lengths between were tried) or a pass, the last that counts, took more than ten seconds.
+# How far does a machine really go? `python -m transformer.experiments.limits` trains one layer ($d = 512$, at most 4 GiB), doubling $n$ until memory is refused (then it tries lengths between) or a pass takes over ten seconds; that pass still counts.
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("limits"):
@@ -666,15 +659,13 @@ class ReusedTables:
 #               f"in {row['seconds']:4.1f} s, ended by {row['stopped']}")
 
 # %% [markdown]
-# Memory ends the full table. The fused kernel (FlashAttention; Dao et al., 2022) computes it piece by piece, and
-# again in the backward pass: its memory is linear, and time ends it. Restricted attention goes further than both. With fused kernels today's models read 100,000 tokens and more, and pay in time.
+# With these limits memory ends the table that is written out, at a length at which time nearly would. The fused kernel (FlashAttention; Dao et al., 2022) computes it piece by piece, and again in the backward pass: its memory is linear, and time ends it. Restricted attention goes further than both.
 
 # %% [markdown] tags=["question-02"]
 # ## Is attention just smart brute force? What if we prune?
 #
 # It is brute force, as all $n^2$ pairs are compared, and smart, as a comparison is only an inner product. Are all needed?
-# The bundled model ([16](16_translation.ipynb)) reads 100 test sentences and their translations while each query keeps only some keys: those
-# with the largest weights, the nearest, or any.
+# The bundled model ([16](16_translation.ipynb)) reads 100 test sentences and their translations while each query keeps only some keys: those with the largest weights, the nearest, or random ones, in all three attentions at once (between two languages, the nearest are those of the same number).
 
 # %%
 def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
@@ -735,7 +726,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 #       + ", ".join(f"{value:.3f} ({name})" for name, value in four.items()))
 
 # %% [markdown]
-# The four largest weights, a third of a source's, do nearly the work of all, and the nearest four do not. But to know the largest, all scores have to
+# Four keys, a third of an average source, do nearly the work of all if they have the largest weights, and the nearest four do not. But to know the largest, all scores have to
 # be computed. **Pruning afterwards saves at most the product with $V$**, half of the $4n^2d$, and has to find the largest for it.
 #
 # To save more, a method must choose before it scores. One way is to sort (the Reformer; Kitaev et al., 2020): vectors that point the same way
@@ -798,7 +789,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #       f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}")
 
 # %% [markdown]
-# The nearest keys are of no use. With 16 tries (37% of the scores, and two thirds as many products with directions) sorting finds nearly every partner. Besides, a model must learn to let what belongs together point the same way.
+# The nearest keys help only where a partner happens to be near, for partners were drawn at random. With 16 tries (37% of the scores, and two thirds as many products with directions) sorting has an error of 0.02.
 #
 # ## Can one see what it does?
 #
@@ -811,11 +802,11 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #
 # What held: linear rows are linear, only recurrence waits, and the paths of attention and recurrence are exact. Footnotes:
 #
-# 1. *Self-attention's exponent*: by count below 2 while the projections weigh; by the clock 1.9, in one record 2.6 for reasons we do not know.
-# 2. *The crossing with recurrence*: at $n = d$ by count; for one sequence later by the clock, because steps that wait cost more than their FLOPs.
-# 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers.
+# 1. *Self-attention's exponent*: by count below 2 while the projections weigh; in seconds 1.9, in one record 2.6 for reasons we do not know.
+# 2. *The crossing with recurrence*: for a GRU at $n = d$ by count; for one sequence later in seconds.
+# 3. *The convolution's path*: $\log_k n$ needs growing gaps and that many layers (causal windows).
 # 4. *The restricted path*: about $2n/r$ with the paper's $r$, since a layer carries a signal half a window far. The O drops the 2.
-# 5. *Memory*: not in the table; the full table of weights ends by it.
+# 5. *Memory*: not in the table; with 4 GiB it ended the full table of weights at 6,144 positions.
 # 6. *Convolution beside recurrence*: $k$ times dearer, says Section 4 (not ours at $k = 3$, see above).
 
 # %% [markdown]
