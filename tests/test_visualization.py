@@ -449,6 +449,7 @@ def test_share_by_hand():
     hits, sentences = [1, 1, 0, 1], [0, 0, 1, 1]                # two sentences of two words
     assert share(hits) == pytest.approx((0.75, 1.96 * math.sqrt(0.75 * 0.25 / 4)))
     assert share(hits, sentences) == pytest.approx((0.75, 1.96 * math.sqrt(0.5 ** 2 + 0.5 ** 2) / 4))
+    assert share([1] * 6) == (1.0, 0.5) and share([0] * 4, sentences) == (0.0, 1.5)
 
 
 # Probes

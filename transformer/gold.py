@@ -241,7 +241,8 @@ def properties(example: Example, genders: dict) -> Iterator[tuple[str, int, str 
 
 
 def share(hits: Sequence, sentences: Sequence[int] | None = None) -> tuple[float, float]:
-    """The share of hits, and half the width of its 95% interval: 1.96 standard errors.
+    """The share of hits, and half the width of its 95% interval: 1.96 standard errors, or where all
+    or none hit 3 / n (the rule of three).
 
     sentences: for each hit the number of its sentence, of which the sample consists; each hit has
     its own where not given.
@@ -251,7 +252,7 @@ def share(hits: Sequence, sentences: Sequence[int] | None = None) -> tuple[float
     counts, sums = torch.bincount(places).double(), torch.bincount(places, weights=found)
     mean = sums.sum() / counts.sum()
     error = (sums - mean * counts).square().sum().sqrt() / counts.sum()
-    return mean.item(), 1.96 * error.item()
+    return mean.item(), 1.96 * error.item() or 3 / counts.count_nonzero().item()
 
 
 def labelled_vectors(layers: Callable, tokenizer, examples: Sequence[Example], genders: dict,
