@@ -59,9 +59,9 @@ from transformer.stacks import LayerNorm
 # %% [markdown]
 # ## Digits, form by form
 #
-# scikit-learn brings 1,797 handwritten digits along (Alpaydin and Kaynak, 1998; CC BY 4.0), so nothing has to be downloaded. Where it is missing, the next cell says what to install; Colab has it. Each image has 8 x 8 pixels of 17 grey levels, from 0,
-# paper, to 16. The images come in 14 blocks, and each block holds the same digits in nearly the same order: it is a form that somebody filled in. A writer's sevens resemble each other, and a network tested on writers
-# that it learned from would look better than it is. So the splits are cut between blocks. (The data's description counts 13 writers. So one may have filled two forms, and they may lie in two splits; which, it does not say.)
+# scikit-learn brings 1,797 handwritten digits along (Alpaydin and Kaynak, 1998; CC BY 4.0), so nothing has to be downloaded. Each image has 8 x 8 pixels of 17 grey levels, from 0,
+# paper, to 16. The images come in 14 blocks, and each block holds the same digits in nearly the same order: it is probably a form that somebody filled in. A writer's sevens resemble each other, and a network tested on writers
+# that it learned from would look better than it is. So the splits are cut between blocks. (The data's description counts 13 writers. So one writer may have filled two forms, perhaps in different splits; it does not say who.)
 
 # %% tags=["active-ipynb"]
 # splits = {split: read_digits(split) for split in DIGIT_SPLITS}
@@ -116,7 +116,7 @@ def from_patches(x: Tensor, width: int) -> Tensor:
 # print("put together again, all images are as they were")
 
 # %% [markdown]
-# Where a language model looks up the embedding of a token, a patch is multiplied by a learned matrix. That is a convolution without overlap: a kernel of $p \times p$ that moves by $p$ pixels at a time.
+# Where a language model looks up the embedding of a token, a patch is multiplied by a learned matrix. That is a convolution without overlap: a window of $p \times p$ that moves by $p$ pixels at a time.
 
 # %% tags=["active-ipynb"]
 # linear = nn.Linear(4, 6)
@@ -396,12 +396,14 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # assert accuracy(models["ViT"], *splits["test"]) > 0.85
 
 # %% [markdown]
-# Both know nearly all digits of the forms that they learned from, and lose some of the others, the ViT more. (The ViT needs fewer operations and more time; why, we have not measured.) Here are the first twenty that the ViT gets wrong. They come from the first forms of the test split, so look-alikes among them may be one hand's:
+# Both know nearly all digits of the forms that they learned from, and lose some of the others, the ViT more. Here are twenty that the ViT gets wrong, drawn at random, and how many of each digit it gets wrong:
 
 # %% tags=["active-ipynb"]
 # images, gold = splits["test"]
 # said = logits_of(models["ViT"], images).argmax(dim=1)
-# wrong = (said != gold).nonzero()[:20, 0]
+# wrong = (said != gold).nonzero()[:, 0]
+# order = torch.randperm(len(wrong), generator=torch.Generator().manual_seed(1))
+# wrong = wrong[order[:20]]
 # titles = [f"{gold[i]} as {said[i]}" for i in wrong]
 # figures.grid(images[wrong], titles, "Read by the ViT: the right digit, and as what")
 # print(f"{(said != gold).sum()} mistakes, by the right digit:",
@@ -410,10 +412,9 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # %% [markdown] tags=["question-29"]
 # ## Is an image worth 16x16 words?
 #
-# The title of ViT's paper says that it is. A word is a patch of 16 x 16 pixels, and attention alone reads the image. Its finding has two sides. Trained on a million images (ImageNet) its models stay below convolutional networks of their size; trained on 300 million they are
-# ahead. The authors' reading: without neighbours built in, more has to be learned from the data. Touvron et al. (2021) later reached the convolutional networks with a million images, by changing each image at random whenever it is shown, and by learning from a convolutional network's answers.
+# The title of ViT's paper says that it is. A word is a patch of 16 x 16 pixels, and no convolution slides over the image. Its finding has two sides. Trained on a million images (ImageNet), without strong regularization, its models stay below convolutional networks of their size; trained on 300 million they are ahead. The authors' reading: without neighbours built in, more has to be learned from the data. Touvron et al. (2021) later reached the convolutional networks with a million images, by changing each image at random whenever it is shown, and by learning from a convolutional network's answers.
 #
-# Images that are moved a little are the simplest such change. Each digit below also comes shifted by one pixel in all eight directions:
+# Images that are moved a little are the simplest such change. In a second training set each digit also comes shifted by one pixel in all eight directions:
 
 # %%
 def shifted(images: Tensor, down: int, right: int) -> Tensor:
@@ -429,7 +430,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # figures.grid(nine, [""] * 9, "One four, and eight copies moved by a pixel", across=9);
 
 # %% [markdown]
-# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. [Written down first](../data/runs/images.md) was what was expected: the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
+# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates (of logistic regression, three strengths of which the weakest always won) was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. [Written down first](../data/runs/images.md) was what was expected of them: the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
 
 # %% tags=["active-ipynb"]
 # recorded = read_rows("images")
@@ -453,10 +454,10 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # print("seeds:", len(tested["CNN"][0]))
 
 # %% [markdown]
-# The bars are the standard deviation over seeds. These differ in the images drawn, the first weights and the batches. (With all 1,029 images logistic regression has none of these.) Which differences are more than that noise? Two families are subtracted seed by seed, and a difference counts if its mean is larger than two standard errors. With five seeds chance alone goes so far once in nine comparisons, so a single star is weak evidence.
+# The bars, and ± above, are the standard deviation over seeds. These differ in the images drawn, the first weights and the batches. (With all 1,029 images logistic regression has none of these.) Which differences are more than that noise? Two families are subtracted seed by seed, and a difference counts if its mean is larger than two standard errors (one stands after ±). With five seeds chance alone goes so far once in nine comparisons, so a single star is weak evidence.
 
 # %% tags=["active-ipynb"]
-# def apart(ours, theirs):
+# def difference(ours, theirs):
 #     """Mean difference by seed, and its standard error."""
 #     by_seed = [a - b for a, b in zip(ours, theirs)]
 #     return statistics.mean(by_seed), statistics.stdev(by_seed) / len(by_seed)**0.5
@@ -466,20 +467,19 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # for family, other in (("ViT", "CNN"), ("ViT, shifted", "CNN"), ("logistic", "CNN"),
 #                       ("ViT, shifted", "ViT"), ("logistic", "ViT")):
 #     name = "logistic regression" if family == "logistic" else family
-#     cells = [apart(*both) for both in zip(tested[name], tested[other])]
+#     cells = [difference(*both) for both in zip(tested[name], tested[other])]
 #     print(f"{family} minus {other}".ljust(24), *(
 #         f"{mean:+5.1f} ± {error:3.1f}{'*' if abs(mean) > 2 * error else ' '}"
 #         for mean, error in cells))
 # print("* more than two standard errors")
 # assert found["ViT"][0][-1] >= 90
-# print("with all images the ViT reads at least the 90% that were expected")
+# print("with all images, the mean of the ViT is at least the 90% that were expected")
 
 # %% [markdown]
-# The CNN is ahead of the ViT at every size, most where there are few images. Even the single matrix of logistic regression is ahead of the ViT with 32 and 128 images, and with all 1,029, where both networks were expected to be ahead of it, the ViT is not. The curves of ViT and CNN do not cross, and nothing here says where they would: our largest set has a thousand images and our models 27,000 parameters. The published crossing lies between a million and
-# 300 million images, with models of 86 million parameters and more. So by the published figures the answer is a condition: yes, with enough images, or with a training that replaces them, as that of Touvron et al. Ours show the side without enough.
+# The CNN is ahead of the ViT at every size, most where there are few images. Even the single matrix of logistic regression is ahead of the ViT with 32 and 128 images, and with all 1,029, where both networks were expected to be ahead of it, the ViT is not. The curves of ViT and CNN do not cross, and nothing here says where they would: our largest set has a thousand images and our models 27,000 parameters. The published crossing lies between a million and 300 million images, with models of 86 million parameters and more. So by the published figures the answer is a condition: yes, with enough images, or with a training that replaces them, as that of Touvron et al. Ours are all on the side where the CNN leads; a larger ViT, or more updates, were not tried.
 
 # %% [markdown]
-# The shifted images, against what was expected, did not help: from 512 images on the ViT is worse with them. **Why, we do not know.** All images and their shifts are 9,261, and 300 updates show each about twice, in place of 19 times; and at three of the four sizes the largest rate tried was the best. More updates or a larger rate may turn this round, and neither was tried. The test images are from four forms; how it would be with other writers, these figures do not say.
+# The shifted images, against what was expected, did not help: from 512 images on the ViT is worse with them. **Why, we do not know.** Every digit here fills all eight rows, so that six of the eight shifts cut one off and leave a blank one, as no test image has. And all images and their shifts are 9,261, of which 300 updates show each about twice, in place of 19 times; at three of the four sizes the largest rate tried was the best. Shifts to the sides alone, more updates and a larger rate were not tried. The test images are from four forms; how it would be with other writers, these figures do not say.
 
 # %% [markdown]
 # ## Shuffled pixels
@@ -491,22 +491,22 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #              "Digits, and the same with one permutation of all pixels")
 # runs = [row for row in recorded if row["what"] == "shuffle"]
 # for family in ("ViT", "CNN"):
-#     plain, moved_pixels = ([100 * row["test"] for row in runs if row["family"] == family
-#                             and row["mixed"] == how] for how in (False, True))
-#     mean, error = apart(moved_pixels, plain)
+#     plain, shuffled = ([100 * row["test"] for row in runs if row["family"] == family
+#                         and row["mixed"] == how] for how in (False, True))
+#     mean, error = difference(shuffled, plain)
 #     label = "ViT, 1 x 1" if family == "ViT" else family
 #     print(f"{label:12} {len(plain)} seeds: {statistics.mean(plain):.1f}% as they are, "
-#           f"{statistics.mean(moved_pixels):.1f}% shuffled: {mean:+.1f} ± {error:.1f}")
+#           f"{statistics.mean(shuffled):.1f}% shuffled: {mean:+.1f} ± {error:.1f}")
 #     if len(plain) >= 5:
 #         assert (abs(mean) > 2 * error) == (family == "CNN")
 
 # %% [markdown]
-# The shuffle costs the CNN several points, and the ViT with patches of single pixels nothing beyond the noise of its runs, in which an effect of a point could hide. So a part of the CNN's lead comes from neighbours. Of the rest this experiment says little. The ViT here has single pixels, and the rate that was found for patches of 2 x 2. It reads fewer digits than the ViT above, and beside that one the shuffled CNN is about a point ahead.
+# The shuffle costs the CNN several points, and the ViT with patches of single pixels nothing beyond the noise of its runs, in which an effect of a point could hide. So a part of the CNN's lead seems to come from neighbours: this is one permutation, and no rate was tuned for shuffled pixels. The ViT here has single pixels, and the rate that was found for patches of 2 x 2. It reads fewer digits than the ViT above, and beside that one the shuffled CNN is about a point ahead.
 
 # %% [markdown]
 # ## What it sees
 #
-# The class token's attention says from which patches it takes, and how much. The rows of the picture are images, its columns the four heads of the first layer of the ViT trained above. The numbers are about ink, the mean grey level of a patch: that of the patches weighted by attention, over that of the whole image; 1 would be no preference. What the class token gives to itself is left out here, and printed by the side. "To one patch" is the largest weight of a patch, on the mean over all test images; evenly spread it would be 6%:
+# The class token's attention says from which patches it takes, and how much. The rows of the picture are images, its columns the four heads of the first layer of the ViT trained above. The first numbers compare ink, a patch's mean grey level: its average weighted by attention, divided by its plain average; 1 is no preference. What the class token gives to itself is left out there, and printed by the side. "To one patch" is the largest weight of any patch, averaged over the test images; evenly spread it would be 6%:
 
 # %% tags=["active-ipynb"]
 # images = splits["test"][0]
@@ -549,11 +549,11 @@ def position_similarity(table: Tensor) -> Tensor:
 # tables = {"before training": new, "after 300 updates": learned,
 #           "what training added": learned - new}
 # places = torch.cartesian_prod(torch.arange(4), torch.arange(4)).float()
-# apart = torch.cdist(places, places)
+# gaps = torch.cdist(places, places)
 # panels = []
 # for name, table in tables.items():
 #     similar = position_similarity(table[1:])  # without the class token's
-#     near, far = similar[apart == 1].mean(), similar[apart > 2].mean()
+#     near, far = similar[gaps == 1].mean(), similar[gaps > 2].mean()
 #     print(f"{name:19} neighbours {near:+.2f}, more than two apart {far:+.2f}")
 #     # the 16 maps of 4 x 4, each at the place of its position
 #     panels.append((name, from_patches(similar[None], 16)[0], None, None))
@@ -562,13 +562,13 @@ def position_similarity(table: Tensor) -> Tensor:
 #     figures.separate(ax, 4, 16)
 
 # %% [markdown]
-# Here there is nothing of the kind. Near positions are no more alike than distant ones, neither in the table nor in what training added to it. The published picture is of models that have read millions of images; at which size it appears, we have not tried.
+# In this run there is nothing of the kind. Near positions are no more alike than distant ones, neither in the table nor in what training added to it. The published picture is of models that have read millions of images; at which size it appears, we have not tried.
 
 # %% [markdown] tags=["question-33"]
 # ## How does a transformer draw?
 #
 # The way it writes: one token after another, and a grey level is a token like any other. A language model of notebook 21 reads the class as its prompt and then goes on with 64 pixels, row by row from the top left, each drawn from the probabilities that the model gives it. Parmar et al. (2018) drew
-# with the Transformer in this way, and Chen et al. (2020) with a model like GPT-2. `DRAWING` is such a model with $d_{model} = 64$ and three layers. Its positions count pixels along the rows, so it has to learn which one stands below which. Only the pairs are new:
+# with the Transformer in this way, and Chen et al. (2020) with a model like GPT-2. `DRAWING` is such a model with $d_{model} = 64$ and three layers. Its positions count pixels along the rows, so it has to learn which one stands below which. `as_drawings` makes the pairs, and `draw` asks for an image:
 
 # %%
 def as_drawings(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
@@ -606,9 +606,9 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # figures.grid(drawn, asked.tolist(), "Asked for, and drawn after 300 updates");
 
 # %% [markdown]
-# Who judges? A drawing is good if somebody else reads it as what was asked for: a CNN, trained as above, that has never seen a drawing. Beside the drawings stand the test images, which people drew, and images in which each pixel is drawn by itself, as often in each grey level as the training images of that digit have it there. (A small number, chosen on validation, is added to each count, for no level is impossible.)
+# Who judges? A drawing is good if a CNN, trained as above, that has never seen a drawing, reads it as what was asked for. Beside the drawings stand the test images, which people drew, and images whose pixels are drawn independently, each grey level as often as the digit's training images have it at that pixel. (A small number, chosen on validation, is added to each count, so that no level gets probability 0.)
 #
-# Copying would be an easy way to be read. So we also measure the distance from the nearest training image: the root of the mean square of the pixels' differences, in grey levels. A copy has 0, and noise is far from everything. What is wanted is the distance that test images have, digits of other people. Bits a pixel are what bits a character are in 21.
+# Copying would be an easy way to be read. So we also measure the distance from the nearest training image, the root of the mean square of the pixels' differences, in grey levels. For comparison stands the distance of test images, digits of other people. "Nearest 5%" is the distance below which one in twenty lies. Bits a pixel are what bits a character are in 21.
 
 # %% tags=["active-ipynb"]
 # judge = models["CNN"]
@@ -619,27 +619,28 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # for name in ("test images", "language model", "each pixel by itself"):
 #     own = [row for row in rows if row["row"] == name]
 #     read = ", ".join(f"{row['read']:.1%}" for row in own)
-#     far, near = (statistics.mean(row[column] for row in own)
-#                  for column in ("distance", "distance.near"))
+#     median, close = (statistics.mean(row[column] for row in own)
+#                      for column in ("distance", "distance.near"))
 #     bits = [row["bits"] for row in own if "bits" in row]
 #     shown = f"; {statistics.mean(bits):.2f} bits a pixel" if bits else ""
-#     print(f"{name:21} {read}; distance: median {far:.2f}, nearest 5% {near:.2f}{shown}")
-# best_drawn = torch.tensor(next(row["drawn"] for row in rows if "drawn" in row))
+#     print(f"{name:21} {read}; distance: median {median:.2f}, "
+#           f"nearest 5% {close:.2f}{shown}")
+# some_drawn = torch.tensor(next(row["drawn"] for row in rows if "drawn" in row))
 # added = next(row["added"] for row in rows if "added" in row)
 # p = pixel_frequencies(pictures, digits, added)  # (10, 8, 8, 17)
 # alone = p.flatten(0, 2).multinomial(1).reshape(10, 8, 8)
-# shown = torch.cat([best_drawn.unflatten(1, (8, 8)), alone])
+# shown = torch.cat([some_drawn.unflatten(1, (8, 8)), alone])
 # figures.grid(shown, [*range(10)] * 3,
 #              "Drawn after 1,000 updates; last row: each pixel by itself");
 
 # %% [markdown]
-# After 300 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed.)
+# After 300 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed after results were known, the rival's added number, too.)
 
 # %% [markdown]
-# About nine of ten drawings of the longer training are read as asked, and none equals a training image pixel for pixel. By itself that proves little: of the images in which each pixel is drawn by itself, even more are read. The other two measures tell them apart. On test images the
+# About nine of ten drawings of the longer training are read as asked, and none equals a training image pixel for pixel. Being read proves little by itself: of the images in which each pixel is drawn by itself, even more are read, where half had been expected. The other two measures tell them apart. On test images the
 # language model needs fewer bits a pixel, so it has learned how pixels belong together, and its drawings lie nearer to digits that people drew, if not as near as other people's digits do.
 #
-# Pixel by pixel is slow where images are large, 64 steps here and 50,176 for an image of 224 x 224. Later models draw patches, or begin with noise and refine all pixels at once (Ho et al., 2020).
+# Pixel by pixel is slow where images are large, 64 steps here and 50,176 for an image of 224 x 224. Other models begin with noise and refine all pixels at once (Ho et al., 2020).
 
 # %% [markdown]
 # ## Exercises
