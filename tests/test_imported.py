@@ -316,6 +316,12 @@ def test_gpt2_names_without_a_prefix_and_with_masks(tmp_path, pairs):
         **first.tokenizer.said, "merges": second.tokenizer.said["merges"]}
     assert all(torch.equal(*both) for both in zip(first.model.parameters(),
                                                   second.model.parameters()))
+    said = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))
+    for change in ({"pre_tokenizer": {**said["pre_tokenizer"], "add_prefix_space": True}},
+                   {"pre_tokenizer": None}, {"normalizer": {"type": "NFC"}}):
+        (folder / "tokenizer.json").write_text(json.dumps({**said, **change}), encoding="utf8")
+        with pytest.raises(ValueError, match="cuts texts in another way than GPT-2"):
+            import_folder(folder)
 
 
 # What is refused

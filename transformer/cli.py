@@ -228,12 +228,12 @@ class Talk:
     def run(self) -> None:
         from transformer.language import Chat, Sampler
 
-        draw, folder = Sampler(self.temperature, self.top_k, self.top_p), self.folder
+        draw = Sampler(self.temperature, self.top_k, self.top_p)
+        folder = self.folder or bundled_folder("chat")
         if self.html is not None:
             if self.temperature:
                 raise ValueError("the page of --html draws nothing: leave --temperature out")
             prepare_folder(self.html.parent, "--html")
-        folder = folder or bundled_folder("chat")
         model, tokenizer = load(folder, choose_device(self.device))
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
@@ -305,10 +305,8 @@ class Attend:
         from transformer.pages import view
         from transformer.search import translate
 
-        if self.html is None:
-            prepare_folder(self.output, "--output")
-        else:
-            prepare_folder(self.html.parent, "--html")
+        made = (self.output, "--output") if self.html is None else (self.html.parent, "--html")
+        prepare_folder(*made)
         model, tokenizer = load(self.folder)
         pair = self.sentence, translate(model, tokenizer, [self.sentence])[0]
         print(pair[1])
@@ -370,8 +368,7 @@ class Variations:
         from transformer.experiments.runner import devices_for
         from transformer.experiments.table3 import base_of, choose, run_variations
 
-        base = base_of(self.corpus, self.large, self.precision)
-        rows = choose(self.rows)
+        base, rows = base_of(self.corpus, self.large, self.precision), choose(self.rows)
         if not self.seeds:
             raise ValueError("--seeds needs at least one number")
         devices = devices_for(self.device, self.workers)

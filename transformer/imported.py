@@ -9,8 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/25_imported.ipynb)
 #
-# Thousands of trained models can be downloaded as folders for `transformers`, a library of the company Hugging Face. This notebook takes two kinds apart. Marian is a program that trains translators; with it the University of Helsinki
-# made over a thousand, between many pairs of languages (Tiedemann and Thottingal, 2020). GPT-2 is a language model (Radford et al., 2019). The numbers of such a folder go into this book's classes, whose outputs have to be those of that library. At the end you will know what such a folder holds, in which parts these models differ from the paper's, and how `transformer import` makes one of ours. Reading takes about 30 minutes, running it half a minute.
+# Thousands of trained models can be downloaded as folders for `transformers`, a library of the company Hugging Face (with an s; this book's package is `transformer`). With the program Marian the University of Helsinki trained over a thousand translators, between many pairs of languages (Tiedemann and Thottingal, 2020); below, *Marian* means these models as `transformers` computes them. GPT-2 is a language model (Radford et al., 2019). We put such weights into this book's classes and check that they compute what `transformers` computes. At the end you will know what such a folder holds, how these models differ from the paper's, and how `transformer import` makes one of ours. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -19,8 +18,7 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %% [markdown]
-# **No published weights were loaded on the machine that executed this notebook; it has no network.** The folders below have the published form and random numbers. The last section says
-# how to do the same with a folder that you download.
+# **No published weights were loaded on the machine that executed this notebook; it has no network.** The folders below have the published form and random numbers. The section "From the command line" says how to do the same with a folder that you download.
 
 # %%
 import math
@@ -74,7 +72,7 @@ from transformer.weights import check_fit, load_parameters, load_weights, weight
 # %% [markdown]
 # ## What is not in the paper
 #
-# Marian's Transformer has three things that the paper's has not: biases in the four matrices of each attention, a bias for each type in front of the softmax, and in most models another function between
+# Marian's Transformer has three parts that the paper's has not (the order of positions and the marks come later): biases in the four matrices of each attention, a bias for each type in front of the softmax, and in most models another function between
 # the two layers of the position-wise networks, $x \cdot \sigma(x)$ in place of $\max(0, x)$. [Notebook 08](08_model.ipynb) builds its model from parts that are handed in, so none of that notebook's classes has to change. Attention takes
 # `bias=True` already (`biased`, from [21](21_language.ipynb)); two parts are new:
 
@@ -201,8 +199,8 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # %% [markdown]
 # ## A folder to work with
 #
-# Besides the weights a Marian folder holds `config.json`, one model of SentencePiece for each language, and `vocab.json`, which gives every piece its number. SentencePiece is a program that cuts sentences into pieces, each of which has a probability (more below). We make such a folder. The library `tokenizers` learns the pieces from
-# the bundled corpus, and the cell writes them in SentencePiece's form: a list of fields with the number 1, one for each piece, in which field 1 is the piece's text and field 2 the logarithm of its probability. (How the bytes of a field are written can be skipped.)
+# Besides the weights a Marian folder holds `config.json`, one model of SentencePiece for each side, and `vocab.json`, which gives every piece its number. SentencePiece is a program that cuts sentences into pieces; in the models used here each has a probability (more below). We make such a folder. The library `tokenizers` learns the pieces from
+# the bundled corpus, and the cell writes them in SentencePiece's form, a protocol buffer: a list of fields with the number 1, one for each piece, in which field 1 is the piece's text and field 2 the logarithm of its probability. (How the bytes of a field are written can be skipped.)
 
 # %% tags=["active-ipynb"]
 # def field(number, content):
@@ -257,12 +255,11 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     print(f"{path.name:20} {path.stat().st_size:8,} bytes")
 
 # %% [markdown]
-# Every number is random, also biases and norms, which begin as zeros and ones in training: a bias that somebody forgot to copy would not show among zeros. The last tensor has a second name of the shared matrix, as many published files have.
+# Every number is random, also biases and norms, which begin as zeros and ones in training: a bias that somebody forgot to copy would not show among zeros. The last tensor, `lm_head.weight`, is the shared matrix again, as in many published files.
 #
 # ## Sines and cosines in another order
 #
-# Section 3.5 of the paper puts the sine and the cosine of a frequency side by side. Marian puts all sines into the first half of the vector and all cosines into the second. The two tables hold the same
-# numbers:
+# Section 3.5 of the paper puts the sine and the cosine of a frequency side by side. Marian puts all sines into the first half of the vector and all cosines into the second. Our table with its halves put first, as there, is ours again when `interleaved` has sorted it (the check below compares with the library's own):
 
 
 # %%
@@ -283,9 +280,7 @@ def interleaved(d_model: int) -> Tensor:
 # print("their table with its columns in another order is ours")
 
 # %% [markdown]
-# On the left the sines come first and the cosines behind them; on the right they alternate, and the slow ones show as stripes.
-#
-# Positions are added to embeddings, so the embeddings stand in that order, too, and so does everything that is added to them, layer after layer. A class for the other order is not needed. Suppose that two places are exchanged in every vector. A matrix is stored as (out, in): if the two
+# Positions are added to the embeddings, and each sub-layer's output to that, so all vectors between layers have Marian's order. Reordering the weights is enough. Suppose that two places are exchanged in every vector. A matrix is stored as (out, in): if the two
 # columns of each matrix that reads vectors are exchanged, and the two rows of each that writes them, with their biases, all products stay what they were. A norm's mean and variance do not depend on the order; its gain and bias are exchanged, too. What is inside the heads
 # and inside the networks stays as it is. A small check with a norm and a network:
 
@@ -384,12 +379,11 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
 # %% [markdown]
 # ## A begin mark, and the scale
 #
-# **Marks.** Marian's decoder begins with the padding mark; it has no other begin mark. In this book padding, begin and end mark are three ids, and `TransformerConfig` refuses others, because code that finds padding by its id would take the begin mark for padding. So the vocabulary gets **one type more than the published one**, a begin mark whose
-# embedding is a copy. This begin mark must not get a share of the softmax. Its bias at the output is $-10{,}000$, and $e^{-10000}$ is exactly 0 in float32, so the probabilities of all other types stay what they were.
+# **Marks.** Marian's decoder begins with the padding mark; it has no other begin mark. In this book padding, begin and end mark must be three different ids (`TransformerConfig` checks it), because code that finds padding by its id would take the begin mark for padding. So the vocabulary gets **one type more than the published one**, a begin mark whose embedding is a copy of padding's. This begin mark must not get a share of the softmax. Its bias at the output is $-10{,}000$, so far below the other logits that its softmax is exactly 0 in float32, and the probabilities of all other types stay what they were.
 
 # %% [markdown]
 # **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not, but our `Embedding` always does. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
-# too small by that factor. The last norm before them has a gain $g$ and a bias $b$ of its own, and both can be multiplied by $\sqrt{d}$, where $d = d_{model}$. With $z$ for a vector before gain and bias: $(\sqrt{d}\, g \odot z + \sqrt{d}\, b)\, (E/\sqrt{d})^\top = (g \odot z + b)\, E^\top$. The last norm is `decoder.final_norm` in GPT-2, and the third norm of the decoder's last layer in a Marian model.
+# too small by that factor. The last norm before them has a gain $g$ and a bias $\beta$ of its own, and both can be multiplied by $\sqrt{d}$, where $d = d_{model}$. With $z$ for a vector before gain and bias: $(\sqrt{d}\, g \odot z + \sqrt{d}\, \beta)\, (E/\sqrt{d})^\top = (g \odot z + \beta)\, E^\top$ (the output's own bias is added after that). The last norm is `decoder.final_norm` in GPT-2, and the third norm of the decoder's last layer in a Marian model.
 
 
 # %%
@@ -412,7 +406,7 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
 # %% [markdown]
 # ## What is refused
 #
-# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Ours has none of these, and would write something else without a warning. So those that we know of are refused with a sentence; the last three rows are of GPT-2's configuration. An entry in neither table is not looked at, and is noticed only if it changes a tensor's name or shape.
+# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Our model has none of these and would silently compute something else, so each that we know of is refused; the last three rows are of GPT-2's configuration. An entry that neither the tables nor the functions below name is not looked at, and is noticed only if it changes a tensor's name or shape.
 
 
 # %%
@@ -507,8 +501,7 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 # %% [markdown]
 # ## Two models that cut, one vocabulary
 #
-# The pieces of SentencePiece's *unigram* model have probabilities, and of all ways to cut a sentence the likeliest is taken (Kudo, 2018); the byte pairs of [notebook 10](10_data.ipynb) are merged in a fixed order instead. A space is part of the piece after it and shows as ▁. The ids of Marian are not
-# those of SentencePiece: both models look their pieces up in one `vocab.json`, and a piece that is not there is `<unk>`. English goes through the one, German through the other.
+# The pieces of SentencePiece's *unigram* model have probabilities, and of all ways to cut a sentence the likeliest is taken (Kudo, 2018); the byte pairs of [notebook 10](10_data.ipynb) are merged in a fixed order instead. A space is part of the piece after it and shows as ▁. The ids of Marian are not those of SentencePiece: the pieces of both models are looked up in one `vocab.json`, and a piece that is not there is `<unk>`. English goes through the one, German through the other.
 #
 # `transformer/pieces.py` reads the two `.spm` files and hands their pieces to the library `tokenizers`, so SentencePiece itself is not needed. (Models other than unigram are refused.) The tokenizer that `marian_pieces` returns has the methods of our `Tokenizer`, and `of_targets` for the other side:
 
@@ -524,13 +517,13 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 # assert tokenizer.eos_id not in tokenizer.encode("</s>")
 
 # %% [markdown]
-# `tests/test_imported.py` trains SentencePiece on the bundled corpus and finds the ids of `MarianTokenizer`, of the library `transformers`, for 300 pairs of sentences and for some strange texts.
+# `tests/test_imported.py` trains SentencePiece on the bundled corpus and finds the ids of `MarianTokenizer`, of the library `transformers`, for 300 pairs of sentences and for some strange texts (without typed marks).
 
 # %% [markdown]
 # ## GPT-2
 #
-# With learned positions and the parts `GPT2` of [notebook 21](21_language.ipynb), biases in attention and GELU in its approximation by tanh, the language model of that notebook has GPT-2's form. Besides the names (`wte` and `wpe` are embeddings and positions, `c_attn` and `c_fc` read, `c_proj` writes) and byte pairs in place of SentencePiece, three things are new. Matrices are
-# stored transposed, as $(in, out)$. Those of queries, keys and values are one, side by side. And there is one mark only, `<|endoftext|>`, which stands between two texts. **Our vocabulary gets two types more**: padding, whose embedding is zero, and a begin mark, whose embedding is a copy of that mark's. GPT-2's output has no bias; ours has one for the sake of these two, 0 for all other types.
+# With learned positions and the parts `GPT2` of [notebook 21](21_language.ipynb) (biases in attention, GELU by tanh), the language model of that notebook has GPT-2's form. Besides the names (`wte` and `wpe` are embeddings and positions, `c_attn` and `c_fc` read, `c_proj` writes) and byte pairs, three things are new. Matrices are
+# stored transposed, as $(in, out)$. Those of queries, keys and values stand side by side in one. And there is one mark only, `<|endoftext|>`, which stands between two texts. **Our vocabulary gets two types more**: padding, whose embedding is zero, and a begin mark, whose embedding is a copy of that mark's. Of its tokenizer only types and merges are read; one that cuts texts in another way is refused. GPT-2's output has no bias; ours has one for the sake of these two, 0 for all other types.
 
 
 # %%
@@ -672,7 +665,7 @@ def import_folder(folder: Path | str) -> Imported:
 
 # %% [markdown]
 # **The check.** The same folder goes into the library `transformers`, where that is installed, and both models get the same pair of sentences. The encoder's states are compared in our order of places, the logits without our begin mark. Then both write, the library without padding, which our search never writes, and the ids have to agree. (A model of random numbers may repeat itself, so the logits are the stronger check.) Both write
-# greedily: with several hypotheses alive they would differ, because the library ranks them by another length penalty than Section 6.1's ([15](15_decoding.ipynb)).
+# greedily: with several hypotheses alive they could differ, because the library ranks them by another length penalty than Section 6.1's ([15](15_decoding.ipynb)).
 
 # %% tags=["active-ipynb"]
 # def compare_marian(model, tokenizer, folder):
@@ -756,7 +749,7 @@ def import_folder(folder: Path | str) -> Imported:
 # checked(compare_gpt2, speaker.model, small)
 
 # %% [markdown]
-# `tests/test_imported.py` repeats both with more sentences, padding, other activations, unscaled embeddings, and again after the model was saved and loaded by this package.
+# `tests/test_imported.py` repeats Marian's check with more sentences, padding, other activations and unscaled embeddings, and both after saving and loading.
 #
 # ## From the command line
 #
@@ -770,11 +763,12 @@ def import_folder(folder: Path | str) -> Imported:
 # assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB. GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB (pages hold several copies, and the pattern takes what is needed). GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
 # pip install huggingface_hub
-# hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de
+# hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de \
+#     --include "*.json" "*.spm" "*.txt" "*.safetensors" "*.bin"
 # transformer import opus-mt-en-de --output runs/opus
 # transformer translate "The old cat behind the school has lost its ball." --folder runs/opus
 # transformer evaluate --corpus wmt14 --folder runs/opus  # BLEU on newstest2014
@@ -783,7 +777,7 @@ def import_folder(folder: Path | str) -> Imported:
 # ```
 
 # %% [markdown]
-# Where the folder has a pickle only, `transformer import` says so. For a folder that you trust, this writes the other form:
+# Many folders have a pickle only, and `transformer import` says so. For a folder that you trust, this writes the other form:
 #
 # ```
 # pip install transformers
@@ -792,23 +786,27 @@ def import_folder(folder: Path | str) -> Imported:
 # transformer import opus --output runs/opus
 # ```
 #
-# GPT-2's folder is imported by the same command. It is no chat bot, so `transformer chat` refuses it; `generate` goes on with a text:
+# GPT-2's folder is imported by the same command (here into runs/gpt2). It is no chat bot, so `transformer chat` refuses it; `generate` goes on with a text:
 #
 # ```python
+# import torch
+# from transformer import load
+# from transformer.language import Sampler, generate
+#
 # model, tokenizer = load("runs/gpt2")
 # ids = torch.tensor([tokenizer.encode("The old cat")])
 # print(tokenizer.decode(generate(model, ids, 40, Sampler(top_p=0.9))[0]))
 # ```
 
 # %% [markdown]
-# With published folders none of these lines could be run here. The page of `attend --html` ([19](19_visualization.ipynb)) computes other models itself, but not these parts; it shows what Python recorded. Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
+# With published folders none of these lines could be run here. Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
 
 # %% [markdown] tags=["question-35"]
 # ## Is this what the published models are?
 #
-# For these two kinds, as far as the checks above go: a folder that the library `transformers` reads gives the same logits here, to within $10^{-5}$, every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
+# For these two kinds, as far as the checks above go: folders of random numbers, with two layers of some 30 numbers, give the same logits here as in `transformers`, to within $10^{-5}$; every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
 #
-# Of the paper's model Marian keeps the stacks, the attention, the sinusoids in another order, the shared matrix and the place of the norms. It adds biases, mostly changes the activation, and begins with padding. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
+# Of the paper's model Marian keeps the stacks, the attention, the sinusoids in another order, the shared matrix and the place of the norms. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
 
 # %% [markdown]
 # The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, and gated networks; their folders would need their own tables, and are refused.

@@ -224,12 +224,17 @@ def marian_pieces(folder: Path) -> SentencePieces:
 
 
 def gpt2_pieces(folder: Path) -> GPT2Pieces:
-    """Byte pairs in tokenizer.json, or in vocab.json and merges.txt."""
+    """Byte pairs in tokenizer.json, or in vocab.json and merges.txt; ValueError where the former
+    does something else with a text besides.
+    """
     path = folder / "tokenizer.json"
     if path.is_file():
-        model = made(lambda: read_json(path)["model"], path)
-        return made(lambda: GPT2Pieces({"kind": "gpt2", "vocabulary": model["vocab"],
-                                        "merges": model["merges"]}), path)
+        said = made(lambda: dict(read_json(path)), path)
+        cut = made(lambda: dict(said.get("pre_tokenizer") or {}), path)
+        if said.get("normalizer") or cut.get("type") != "ByteLevel" or cut.get("add_prefix_space"):
+            raise ValueError(f"{path} cuts texts in another way than GPT-2: import another model")
+        return made(lambda: GPT2Pieces({"kind": "gpt2", "vocabulary": said["model"]["vocab"],
+                                        "merges": said["model"]["merges"]}), path)
     path = existing(folder / "vocab.json", "a GPT-2 folder has its types there, or in "
                     "tokenizer.json")
     merges = existing(folder / "merges.txt", "a GPT-2 folder has it beside vocab.json")
