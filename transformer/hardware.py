@@ -85,7 +85,7 @@ def choose_device(name: str = "auto") -> torch.device:
 # print("this notebook runs on:", device, gpu)
 
 # %% [markdown]
-# All notebooks run on a CPU, too. Colab lends you a GPU under *Runtime, Change runtime type*.
+# Colab lends you a GPU under *Runtime, Change runtime type*.
 #
 # ## How precise must a number be?
 #
@@ -102,7 +102,7 @@ def choose_device(name: str = "auto") -> torch.device:
 # %% [markdown]
 # fp16 loses the two smallest numbers. bf16 keeps all four, but its next number after 1 is 1.0078.
 #
-# So training takes bf16 where the GPU has it. Otherwise it takes fp16 with *loss scaling*: the loss is multiplied by a large number, so that
+# So on a GPU training takes bf16 where there is bf16, else fp16 with *loss scaling*: the loss is multiplied by a large number, so that
 # gradients do not vanish, and the gradient is divided by it again before the update. The weights themselves stay in fp32 either
 # way, and only products are done in short numbers ("autocast"). A CPU and Apple's GPU stay with fp32 unless you ask.
 
@@ -264,8 +264,7 @@ def training_flops(c, S: float, T: float) -> float:
 #           f"({6 * 63.0e6 * n / exact:.0%})")
 
 # %% [markdown]
-# Here $D$ counts the target's tokens. The encoder's parameters see the source's tokens instead, of which there are as many, and the embedding takes part
-# once, at the output. The rule leaves out the $n^2$, which is why it falls behind on long sentences.
+# Here $D$ counts the target's tokens. The encoder sees as many source tokens instead; the embedding matrix multiplies only at the output. The rule leaves out the $n^2$, which is why it falls behind on long sentences.
 #
 # ## How fast is this machine?
 #
@@ -329,12 +328,11 @@ def wait_for(device: torch.device) -> None:
 # print("one of 256 vectors takes under half of the time that it takes alone")
 
 # %% [markdown]
-# A single vector makes the processor fetch the whole matrix for two FLOPs a number, and the arithmetic waits; many vectors share what is fetched. This is one reason for large batches.
-# (Very small products lose time in another way: each call of an operation costs some microseconds, whatever its size.)
+# A single vector makes the processor fetch the whole matrix for two FLOPs a number, so the arithmetic probably waits; many vectors share what is fetched. This is one reason for large batches.
 #
 # Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. `transformer
 # train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as fast as fp32.
-# Training gains less than products do ([notebook 20](20_speed.ipynb)).
+# Training gains less than products do, and a small model may even lose ([notebook 20](20_speed.ipynb)).
 
 # %% [markdown]
 # ## How long would the paper's run take here?
@@ -369,9 +367,8 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# A CPU needs months, a slower one years. The lines for GPUs are forecasts from their data sheets: the page shown here was run on a CPU. For eight P100
-# 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this is no proof, as our third was guessed from such runs. The FLOPs in its
-# Table 2, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
+# With a third of the rate, as on GPUs, a CPU needs months. (On two cores we measured two thirds, [20](20_speed.ipynb): half as long.) The lines for GPUs are forecasts from their data sheets: the page shown here was run on a CPU. For eight P100
+# 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this proves nothing, as our third was guessed from such runs. The FLOPs in its Table 2 for base, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
 # the share of the hardware's rate that went into products is:
 
 # %% tags=["active-ipynb"]
@@ -383,9 +380,7 @@ def estimate_seconds(
 #           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
 
 # %% [markdown]
-# This share is called **model FLOPs utilisation**. Big reaches more of it than base. Its matrices are larger, which may be the reason; we have not tested that. A single guess such as our third
-# fits neither of them exactly.
-# While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
+# This share is called **model FLOPs utilisation**. Big reaches more of it than base. Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
 # %%
 class Meter:
@@ -418,7 +413,7 @@ class Meter:
 # ## How much memory?
 #
 # Two things fill it. The *state* has a fixed size: weights, gradients and Adam's two averages, 16 bytes a parameter in fp32. The *activations* are what the forward pass keeps for the
-# backward pass, and grow with the batch. Torch says what it keeps (`saved_tensors_hooks`), and on the `meta` device, where tensors have shapes but no numbers, it takes no memory to ask. Here is the
+# backward pass, and grow with the batch. `saved_tensors_hooks` shows what torch keeps. On the `meta` device tensors have shapes but no numbers, so asking costs no memory. Here is the
 # paper's batch of 25,000 tokens a side, in the base model, in sentences of 30 tokens and of 1,000:
 
 # %% tags=["active-ipynb"]
@@ -452,8 +447,8 @@ class Meter:
 
 # %% [markdown]
 # The layers of the base model keep about ten thousand numbers a token and layer, so that the activations of this batch take nearly twelve times the memory of the state; the paper spread them over eight
-# GPUs. In long sentences the tables of attention weights come on top, with numbers for each head and pair of positions. Logits and loss take nearly four times the state.
-# A batch that does not fit can be taken in parts, whose gradients are added up ("A batch in parts" below); and shorter numbers halve most of the activations.
+# GPUs. In long sentences the tables of attention weights come on top, with numbers for each head and pair of positions. Logits and loss take nearly four times the state, and in the backward pass their gradient takes as much again.
+# A batch that does not fit can be taken in parts, whose gradients are added up ("A batch in parts" below); and shorter numbers make most of the activations smaller.
 #
 # `peak_memory` tells what a run has needed; the progress bar of [notebook 14](14_training.ipynb) shows it.
 
@@ -479,19 +474,18 @@ def peak_memory(device: torch.device) -> float:
 #
 # The model's code stays as the paper writes it, and a model is built from parts ([notebook 08](08_model.ipynb)). `transformer.fast` has parts with the same
 # parameters that give the same results within rounding, and never write the largest tables. One is attention by torch's *kernel* (a kernel is a program for one operation), of
-# the kind called *flash attention* (Dao et al., 2022), which never holds the whole table of weights. The other is a loss that never holds the whole
+# the kind called *flash attention* (Dao et al., 2022), which never holds the whole table of attention weights. The other is a loss that never holds the whole
 # table of logits $z = x E^\top$.
 
 # %% [markdown]
-# Each row of this table is needed for a moment only: for one number, the loss, and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
+# Each row of logits is needed only briefly, for its loss and its gradient (an exercise of [notebook 06](06_embeddings.ipynb); $q$ is 1 on the right token, or
 # smoothed as in [notebook 13](13_regularization.ipynb)):
 #
 # $$\frac{\partial\, loss}{\partial z} = \mathrm{softmax}(z) - q$$
 #
 # So this loss takes some rows of $x$, computes their logits, loss *and* gradient at once, and forgets the logits.
 #
-# What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking
-# turns (without dropout, so that both losses must be equal):
+# What is it worth here? One forward and backward pass of a small model, with its loss, the plain way and the fast way, taking turns (without dropout, so that both losses must be equal within rounding; both parts together):
 
 # %% tags=["active-ipynb"]
 # c = TransformerConfig(4000, d_model=128, d_ff=512, N=2, h=4, P_drop=0.0)
@@ -559,9 +553,9 @@ def peak_memory(device: torch.device) -> float:
 #     print(f"                one process: {one['computing']:.1f} ms computing")
 
 # %% [markdown]
-# What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So in a large batch the exchange is a smaller part of the time. The process that is ready first
-# waits for the other.
-#
+# What is exchanged are all gradients, once an update, whatever the size of the batch; computing grows with the batch. So in a large batch the exchange is a smaller part of the time; for a small one two processes may even be slower than one. The process that is ready first waits for the other.
+
+# %% [markdown]
 # Torch does the same with one process a GPU, started by `torchrun`. The processes talk through a library: NCCL between GPUs, Gloo between CPUs.
 # (On several machines `torchrun` is started on each, with the address of the first one, and a `--folder` on a disk that all of them see.)
 #
@@ -570,7 +564,7 @@ def peak_memory(device: torch.device) -> float:
 # ```
 #
 # `--accumulate` is the number of batches whose gradients make one update; the processes share them out, so it must be a multiple of their
-# number. The number of processes changes the time, and not the result beyond rounding.
+# number. The number of processes changes the time, and the result by roundings only (which grow in a long run, [20](20_speed.ipynb)).
 
 # %% [markdown]
 # ## A batch in parts

@@ -166,14 +166,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # The systems are built in `transformer/bench/peers.py`:
 #
 # - **This package**, twice: *plain*, as Section 3 reads, and *as it runs* by `transformer train` and `transformer translate`.
-# - **torch.nn.Transformer**, with the embeddings, positions and output layer that it lacks, and without what the paper does not have (dropout on
-#   attention weights and hidden units, a norm after each stack). It has no cache, so to write one more token it computes all earlier ones
+# - **torch.nn.Transformer**, with the embeddings, positions and output layer that it lacks, and without what the paper does not have (dropout on attention weights and hidden units, a norm after each stack; the biases of its attention stay). It has no cache, so to write one more token it computes all earlier ones
 #   again. It takes part twice: with torch's Adam as it comes, and *tuned*, with the fused one.
 # - **Marian** as Hugging Face has it, the model behind a thousand translators on its hub, with caches and tied embeddings.
 # - **CTranslate2**, made for serving translations on CPUs, in fp32 (in `transformer bench` also with weights in 8 bits, which round more). It does not train.
 
 # %% [markdown]
-# Here is a small contest of 20 updates a round among the first four; Marian and CTranslate2 come with the record below. Its clock counts the processor's seconds, which leaves out those in which it worked for others. ("highest"
+# Here is a small contest of 20 updates a round among the first four; Marian and CTranslate2 come with the record below. The clock counts only seconds that the processor spent on this program. ("highest"
 # is torch's name for its usual fp32 products.)
 
 # %% tags=["active-ipynb"]
@@ -186,15 +185,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # assert all(min(values) > 0 for values in rates.values())
 
 # %% [markdown]
-# "x torch" is the median of the rounds' ratios. With a model this small and three rounds, expect the second digit to change from run to run. That each
-# system computes the same loss and the same gradient from the same weights is among the package's tests (`tests/test_bench.py`).
+# "x torch" is the median of the rounds' ratios. With a model this small and three rounds, expect the second digit to change from run to run. That each system computes the same loss, and the same gradient of the embedding, from the same weights is among the package's tests (`tests/test_bench.py`).
 
 # %% [markdown]
 # ## What does each lever give?
 #
 # The package pulls five *levers*: batches of **similar lengths** (here equal ones, without padding: the best that sorting can give, [10](10_data.ipynb)); the
-# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from fewer random bits; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it
-# gives to the whole. The last row adds bf16 to all five. `over_all` is a row's speed divided by that with all levers, `over_none` by that with none.
+# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from 16 random bits an entry, where torch draws a whole number; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it gives to the whole. The last row adds bf16 (on a CPU, short sentences then leave torch's kernel for attention). `over_all` and `over_none` are the medians of the rounds' ratios to all levers and to none; differences below a tenth are noise with three rounds.
 
 # %% tags=["active-ipynb"]
 # levers = measure_levers(small, 200, 20, 3, cpu, time.process_time)
@@ -207,13 +204,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 
 # %% [markdown]
 # In the saved run the loss in chunks gives most. The last bar lies below the second: bf16 makes a model this small slower, although large products are faster in it (a section
-# below shows them); what takes the time we have not separated. All bars depend on sizes and machine: one expects more from the loss in chunks where there are more types, and from attention in longer sentences (figures at the end). That is why
-# the package takes nothing for granted: `transformer train` multiplies each way before it begins, and gives a hint where another precision is much faster.
+# below shows them); what takes the time we have not separated. All bars depend on sizes and machine: one expects more from the loss in chunks where there are more types, and from attention in longer sentences (figures at the end). So time a few updates yourself: the hint that `transformer train` gives on another precision compares products only.
 
 # %% [markdown]
 # ## Does it still learn the same?
 #
-# Each fast form equals the plain one within rounding (notebook 11 and the tests). What becomes of a rounding in training? A small model is trained three times on the same
+# Each fast form equals the plain one within rounding (notebook 11 and the tests), but for dropout, which draws other bits, and the batches; these two are the same on both sides here. What becomes of a rounding in training? A small model is trained three times on the same
 # batches with the same entries dropped: the plain way, the plain way with *one* of its weights moved by a millionth before the start, and the fast
 # way. How far are the losses of the last two from the first?
 
@@ -238,8 +234,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 
 # %% [markdown]
 # (Equal losses are drawn at $10^{-7}$; one step of fp32 is $5 \cdot 10^{-7}$ at first.) Both distances grow by powers of ten. This training magnifies any
-# difference, however small, so it makes no sense to ask whether the fast way's last loss *equals* the plain one's. (In double precision the two ways stay together to
-# seven digits over fifty gentle updates; that is among the tests.) What can be asked is whether the fast way is as good on average. `transformer bench learning` takes most of an hour: a
+# difference, however small, so it makes no sense to ask whether the fast way's last loss *equals* the plain one's. What can be asked is whether the fast way is as good on average. `transformer bench learning` takes most of an hour: a
 # small model learns the bundled corpus in four ways with six seeds, on the same batches with the same entries dropped, and all are scored on the same validation sentences.
 
 # %% tags=["active-ipynb"]
@@ -252,13 +247,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #           f"seed by seed, {statistics.mean(gaps):+.3f} ± {error:.3f} (standard error)")
 
 # %% [markdown]
-# In fp32 and in bf16 no difference of the fast way from plain is seen; it lies on both sides. At "medium" (explained below; the record does not say whether it was bf16 there) it is worse by about two standard errors. When three ways are compared with
+# In fp32 and bf16 the fast way is better with some seeds and worse with others. At "medium" (explained below; the record does not say whether it was bf16 there) it is worse by about two standard errors. When three ways are compared with
 # plain, one may get that far by chance, so six seeds do not settle it.
 #
 # ## How fast could it be?
 #
 # Almost all FLOPs are those of matrix products, so their rate is a ceiling. There is more than one way to multiply on a CPU. These are torch's on the shapes
-# of a small model's forward and backward pass, with the relative error that each makes. "medium" and "packed" are the second library of [notebook 11](11_hardware.ipynb), the latter with weights laid out beforehand.
+# of a small model's forward and backward pass, with the relative error that each makes. "medium" uses the second library of [notebook 11](11_hardware.ipynb); "packed", too, with weights stored beforehand in the order it likes (without gradients only).
 # `fp32_class` is True where the error is one of fp32.
 
 # %% tags=["active-ipynb"]
@@ -269,12 +264,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # print("fp32 is exact to six digits, bf16 to two or three")
 
 # %% [markdown]
-# The error of bf16 is some ten thousand times as large, so only a much higher rate makes it a bargain. "medium" is another fp32 on some CPUs and bf16 on others, and its error tells (on the machine of the record below it was fp32). The package never sets it for you, and so the comparisons below use "highest" on both sides.
+# The error of bf16 is some ten thousand times as large. "medium" is another fp32 on some CPUs and bf16 on others, and its error tells (on the machine of the record below it was fp32). The package never sets it for you, and so the comparisons below use "highest" on both sides where they say nothing else. The fast model trains at 95% of the rate of "torch" in the record below (base; 106 of 112 GFLOP/s).
 #
 # ## Your model in CTranslate2
 #
 # CTranslate2 has a format of its own for weights, and the paper's architecture is among those that it runs, so ours fit matrix by matrix
-# (`transformer/export.py`). The bundled model, moved there, must translate the same. (Without CTranslate2 the cell says how to get it.)
+# (`transformer/export.py`). The bundled model, moved there, must translate the same.
 
 # %% tags=["active-ipynb"]
 # if importlib.util.find_spec("ctranslate2"):
@@ -295,10 +290,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% [markdown]
 # ## The recorded comparison
 #
-# The whole comparison takes hours, so it is a command, `transformer bench` (or parts of it, such as `transformer bench T1 --rounds 4`). T1 trains the paper's base model with 8,000 types, T2 a smaller one ($N = 3$, $d_{model} = 256$) and "small" one of the Multi30k recipe's sizes, but with 10,000 types. T3 and T4 decode with T1's
+# The whole comparison takes hours now, so it is a command, `transformer bench` (or parts of it, such as `transformer bench T1 --rounds 4`). T1 trains the paper's base model with 8,000 types, T2 a smaller one ($N = 3$, $d_{model} = 256$) and "small" one of the Multi30k recipe's sizes, but with 10,000 types. T3 and T4 decode with T1's
 # model, whose weights are random, to fifty tokens a sentence: greedily and with a beam of 4.
 #
-# **The record is of older code than the package's**: a round of training was a single update there, "tuned" and "8 bits" did not take part, and the levers were pulled one after the other.
+# **The record is of older code than the package's**: a round of training was a single update there, "tuned" and "8 bits" did not take part, and each lever was added to those before. Its rounds often differ by a third.
 
 # %% tags=["active-ipynb"]
 # rows = read_rows("bench")
@@ -330,12 +325,12 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # print("with --precision medium: times torch's module", *(f"{x:.2f}" for x in medium))
 
 # %% [markdown]
-# Each dot is a round, the stroke and the number are the median.
+# A dot is a round, the stroke and the number are the median.
 #
-# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: a factor of 1.16 for the smallest, in the table below.)
-# - At "medium", there another fp32, the package is faster still (the last line), torch's module slower.
+# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. This is on padded batches; with equally long sentences the record has 1.2, 1.5 and 1.6, and 0.85 in one round of the smallest. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: 1.16 for the smallest, in the table below.)
+# - At "medium", there another fp32, this package trains faster still (the last line; torch's module at "highest").
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
-# - From **CTranslate2** the rounds do not clearly differ: they lie on both sides of 1.
+# - **CTranslate2** is about as fast: the rounds lie on both sides of 1.
 
 # %% tags=["active-ipynb"]
 # def part(name):
@@ -345,12 +340,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #     print(shown(name, part(name)))
 
 # %% [markdown]
-# In the first table each row keeps the levers of the rows above it ("dropout" gained nothing there; the run above says what it gives now). Similar lengths and the loss in chunks gave most, and
-# bf16 made this larger model faster. The batches'
-# padding of 16% explains a factor of 1.2 of the 1.48 for similar lengths; where the rest comes from we do not know. Training the base model takes two thirds of the memory
+# In the first table (the model called small above, larger than the live one) each row keeps the levers of the rows above it. Similar lengths and the loss in chunks gave most, and bf16 made this model faster. The batches' padding of 16% explains a factor of 1.2 of the 1.48 for similar lengths; the rest may be noise. Training the base model takes two thirds of the memory
 # that torch's module takes. Over 8,192 positions torch's kernel for attention takes 0.2 GiB where the formula of notebook 04 ("naive") takes 6.2.
 #
-# So it was worth it: in the record training is 1.3 to 2.5 times as fast as with torch's module (base at 66% of the best fp32 rate, "packed"), and six seeds show no loss of quality in fp32.
+# So it was worth it: in the record training is 1.2 to 2.5 times as fast as with torch's module, and six seeds show no loss of quality in fp32 from loss, attention and Adam.
 
 # %% [markdown]
 # ## Exercises
