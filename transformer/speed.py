@@ -325,10 +325,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # print("with --precision medium: times torch's module", *(f"{x:.2f}" for x in medium))
 
 # %% [markdown]
-# A dot is a round, the stroke and the number are the median.
+# A dot is a round, stroke and number are the median.
 #
-# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times. This is on padded batches; with equally long sentences the record has 1.2, 1.5 and 1.6, and 0.85 in one round of the smallest. Marian trains base about as fast as this package, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: 1.16 for the smallest, in the table below.)
-# - At "medium", there another fp32, this package trains faster still (the last line; torch's module at "highest").
+# - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times, on padded batches. With equally long sentences the record has 1.2, 1.5 and 1.6, 0.85 in one round. Marian trains base about as fast, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: 1.16 for the smallest, in the table below.)
+# - At "medium", there another fp32, it trains faster still (the last line; torch's module at "highest").
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
 # - **CTranslate2** is about as fast: the rounds lie on both sides of 1.
 
