@@ -329,6 +329,8 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #
 # - **Training** the base model is 1.3 times as fast as with torch's module, the middle one 1.5 times, the smallest 2.5 times, on padded batches. With equally long sentences the record has 1.2, 1.5 and 1.6, 0.85 in one round. Marian trains base about as fast, and the two others more slowly. (Fused Adam, one argument in torch, is a part of this: 1.16 for the smallest, in the table below.)
 # - At "medium", there another fp32, it trains faster still (the last line; torch's module at "highest").
+
+# %% [markdown]
 # - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
 # - **CTranslate2** is about as fast: the rounds lie on both sides of 1.
 
