@@ -211,12 +211,12 @@ def dependence(layer: Callable, x: Tensor) -> Tensor:
 # print("centred: itself and a neighbour on each side; causal: itself and two before it")
 
 # %% [markdown]
-# Each row is an output, the colour is the norm of the gradient, and the darkest is exactly 0. Which of the three inputs is brightest is chance, because the weights are random.
+# Each row is an output, the colour is the norm of the gradient, and the darkest is exactly 0. Which of a row's inputs is brightest is chance, because each output's numbers are summed with random weights of its own.
 
 # %% [markdown]
 # ## One block
 #
-# A block is a convolution with $2\,d_{model}$ outputs, contents and gates, then the gate, and a path around both: the block adds to what
+# A block is a convolution with $2\,d_{model}$ outputs, then the GLU, and a path around both: the block adds to what
 # came in (notebook [03](03_stacks.ipynb) measures what such paths are for). A sum of two independent numbers of variance 1 has variance 2, so it is multiplied by
 # $\sqrt{1/2}$.
 
@@ -260,7 +260,8 @@ class GatedBlock(nn.Module):
 #     norms = dependence(nn.Sequential(*blocks[:depth]), x)[16]
 #     rows.append(norms / norms.max())
 # fields = [int((row > 0).sum()) for row in rows]
-# labels = [f"{depth} blocks: {field} words" for depth, field in zip(range(1, 9), fields)]
+# labels = [f"blocks: {depth}, words: {field}"
+#           for depth, field in zip(range(1, 9), fields)]
 # plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels,
 #                  "Gradient of the middle word (each row's largest = 1), fourth root",
 #                  labels=("distance in words", ""))
@@ -285,10 +286,10 @@ class GatedBlock(nn.Module):
 # print(f"eight times the blocks, {mean[3] / mean[0]:.1f} times as far (root of 8: 2.8)")
 
 # %% [markdown]
-# The field grows with the number of blocks, but the distance at which a word really looks about like its square root. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen.
+# The field grows with the number of blocks, but how far a word really looks only with about the root of that number. Luo et al. (2016) found this for images, called it the *effective receptive field*, and saw training widen it. Beyond the field nothing can be seen.
 #
 # **To see a word $n$ places away, about $n / (k-1)$ causal blocks must stand on top of each other**, or twice as many centred ones.
-# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field doubles with each block. (The paper's Table 1 counts $\log_k n$ layers from one end to the other; that needs such gaps, see [09](09_complexity.ipynb).)
+# In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field about doubles with each of the five. (The $\log_k n$ layers of the paper's Table 1 need gaps $1, k, k^2, \ldots$, see [09](09_complexity.ipynb).)
 # The paper's point (Section 2, Table 1) is that in self-attention one layer is enough, however far apart two words are.
 
 # %% [markdown]
@@ -373,7 +374,7 @@ class ConvolutionalEncoder(nn.Module):
 #
 # Each block of the decoder is causal and has attention of its own, so the source is consulted $N$ times for each word. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$. The score is its dot product with the key, which is large where both point the same way.
 #
-# **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer, because our word vectors start larger than theirs. **Left out** are
+# **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer: our word vectors start larger than ConvS2S's. **Left out** are
 # ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its separate position vectors for source and target; our first weights are a little smaller.
 
 # %%
@@ -523,8 +524,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # print("vectors of positions that training changed:", int(moved.sum()), "of", len(moved))
 
 # %% [markdown]
-# Up to ten digits, the longest of training, nearly every row is right. Of the rows of twelve it still gets most, although it has never read a digit at their last two places: of the twenty position vectors training has changed eleven, the last of
-# them for the target alone, and the others are as random as at the start. Why it gets along with those, we have not examined. (The score
+# Up to ten digits, the longest of training, nearly every row is right. It still gets most rows of twelve, although no source had a digit at the last two places: training changed only eleven of the twenty position vectors (the eleventh in targets alone) and left the others as random as at the start. Why it gets along with those, we have not examined. (The score
 # does not rank this model against those of notebook 01, which have one layer and trained for other numbers of steps. Notebook [16](16_translation.ipynb)
 # compares with more care.)
 #
@@ -559,7 +559,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # print("most weight on the right digit, by layer:", *(f"{hit:.0%}" for hit in hits))
 
 # %% [markdown]
-# All three layers look at the right digit nearly always; at the end mark there is nothing left to fetch, but the weights must add up to 1 all the same. The Transformer keeps
+# All three layers look at the right digit nearly always; at the end mark no digit is left to fetch, but the weights must add up to 1 all the same. The Transformer keeps
 # this idea, as each of its decoder layers has its own attention to the source, and puts attention in place of the windows too.
 
 # %% [markdown]

@@ -98,8 +98,8 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #               f"{row['mean']:12.1f}{row['types']:11,}{row['once']:7.0%}{unseen:>8}")
 
 # %% [markdown]
-# The bundled grammar has few words and uses each often. Real text is different: a third to two thirds of its different words
-# occur a single time. German, which writes compounds as one word and has more endings, has up to twice as many different words as English. In the debates, 4.2% of
+# The bundled grammar has few words and uses most often. Real text is different: a third to two thirds of its different words
+# occur a single time. German, which writes compounds as one word and has more endings, has up to 2.1 times as many different words. In the debates, 4.2% of
 # the German words in validation sentences were never seen, which is about one in every sentence. A vocabulary of whole words could not write them;
 # the pieces of words below can.
 
@@ -116,8 +116,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #
 # ## Noise
 #
-# Real text has errors of many kinds, most of all where pairs were collected from the web. Seven pairs of our own show what turns up. Most errors betray
-# themselves by numbers that need no knowledge of either language: an empty side, two equal sides, a length that is far
+# Real text has errors of many kinds, most of all where pairs were collected from the web. Seven pairs of our own show what turns up. Many errors betray themselves by numbers that need no knowledge of either language: an empty side, two equal sides, a length that is far
 # from the other's. So corpora are filtered, usually by the **length ratio**, the longer side's words divided by the shorter's.
 
 # %% tags=["active-ipynb"]
@@ -144,8 +143,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
 # %% [markdown]
 # A limit of 2 finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
-# a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. In the corpora here fewer than one pair in a hundred goes beyond a factor of two. Europarl, whose sentences were paired by a program, has most of
-# them. The paper does not say whether it filtered; this package filters none of them. The second exercise writes such a filter.
+# a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. In the corpora here fewer than one pair in a hundred goes beyond a factor of two. Europarl has the largest share. The paper does not say whether it filtered; this package filters none of them. The second exercise writes such a filter.
 
 # %% [markdown]
 # ## Splits that do not leak
@@ -154,7 +152,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # stands on several lines with different translations, so that drawing *lines* for the test leaves copies in training.
 # Here the lines are first put into groups: two lines are in one group if their English or their German sides are equal,
 # where case, punctuation and spaces do not count. This carries on: if A goes with B and B with C, all three are one group.
-# One pair of a group is held out, and the rest of its group is left out. In the cell, `groups` gives each of five lines the number of the first line of its group,
+# One pair of a group is held out, and the rest is used nowhere. In the cell, `groups` gives each of five lines the number of the first line of its group,
 # and `hold_out` draws one pair for the test.
 
 # %% tags=["active-ipynb"]
@@ -179,8 +177,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # differs from them in one word only, so that a score on Tatoeba says little about new kinds of sentences.
 #
 # **Deviations: the paper held out no part of Europarl**; here its last 2,000 pairs are validation and test, so that this
-# sample can be used alone. The training text of wmt14 comes with spaces around its punctuation. **The paper seems to have kept these spaces** (it does not say); here
-# they are taken out again, because the test sentences are plain text.
+# sample can be used alone. The training text of wmt14 comes with spaces around its punctuation. **Whether the paper kept such spaces, it does not say**; here they are taken out again, because the test sentences are plain text.
 
 # %% [markdown]
 # ## Byte pairs, step by step
@@ -221,7 +218,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # %% [markdown]
 # "an" is most frequent (it is in all 17 words), then "and" (15), then "land", "hand" and "hands". "lands" was too rare
 # to get a symbol of its own and stays "land" + "s". In the same way "mans" would become "m" + "an" + "s", although it never
-# occurred. Frequent words become one token, rare ones stay in parts, and every word can be written.
+# occurred. Frequent words become one token, rare ones stay in parts. Any word of known letters can be written.
 #
 # Now the same on the English side of the bundled corpus. A word carries the space before it, written here as "_", so
 # that the pieces say where words begin.
@@ -255,8 +252,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # English-French vocabulary is made of word pieces, another way of cutting; here byte pairs serve all languages.
 #
 # A **type** is an entry of the vocabulary, a **token** one occurrence of it in a text. Besides bytes and merges there are three
-# types that no text contains, the marks for padding, begin and end. Merges must not cross words, so the text is first
-# cut at `PRE_TOKEN`: a word or one punctuation mark with the space before it, or leftover white space.
+# types that no text contains, the marks for padding, begin and end. Merges must not cross words, so the text is first cut into `PRE_TOKEN`s: a word or one punctuation mark with the space before it, or leftover white space.
 
 # %%
 SPECIALS = ("<pad>", "<s>", "</s>")
@@ -391,7 +387,7 @@ class Tokenizer(BytePairs):
 # ## How many types?
 #
 # A larger vocabulary makes shorter sentences, and attention's work grows with the square of their length. But each type needs a row of
-# $d_{model}$ numbers in the embedding matrix, and rare types are seldom trained. The paper takes about 37,000 types for
+# $d_{model}$ numbers in the embedding matrix, and rare types are seldom seen. The paper takes about 37,000 types for
 # 4.5 million pairs.
 
 # %% tags=["active-ipynb"]
@@ -400,7 +396,7 @@ class Tokenizer(BytePairs):
 # for row in vocabularies:
 #     curves.setdefault(row["corpus"], []).append(row["tokens"] / row["words"])
 # for some in curves.values():
-#     some += [float("nan")] * (len(sizes) - len(some))  # nothing left to merge
+#     some += [float("nan")] * (len(sizes) - len(some))  # fewer types than V
 # title = "the first few thousand types shorten sentences most"
 # plotting.lines(sizes, curves, "types in the vocabulary, V", "tokens a word", title,
 #                log="x", markers=True).set_xticks(sizes, sizes)
@@ -410,8 +406,7 @@ class Tokenizer(BytePairs):
 #               f"for the {row['words']:.1f} words of a validation sentence")
 
 # %% [markdown]
-# All curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl, which has
-# the most unseen words in the table above, goes on falling: with 32,000 types nearly every word is one token. The curve of the bundled corpus ends where nothing is left to merge. The recipes of this book take
+# All curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. The bundled corpus has only 5,362 types, so its curve ends at 4,000. The recipes of this book take
 # 3,500 types for the bundled corpus, 6,000 for Multi30k and 8,000 for Tatoeba; we have not measured how BLEU depends on V.
 #
 # ## Types that both languages share
@@ -430,7 +425,7 @@ class Tokenizer(BytePairs):
 
 # %% [markdown]
 # While there are few types, most of them are short pieces that occur in both languages. Later merges make whole words, which
-# belong to one language. At 32,000 types, 12% of those used are still common, such as punctuation and names. (The rest of each V
+# belong to one language. At 32,000 types, 12% of those used still occur in both languages. (The rest of each V
 # are bytes that do not occur, and merges that were only a step to longer ones.)
 #
 # ## Marks and batches
@@ -641,7 +636,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #                   labels=("place in the sentence", "sentence"));
 
 # %% [markdown]
-# How much padding is there in four ways of making batches, the first three of which make equally many, of about 107 sentences? (More than in the picture, so that at random more is padding.)
+# How much padding do four ways of making batches leave? The first three make 186 batches, of about 107 sentences. (The picture has 53; larger random batches have more padding.)
 
 # %% tags=["active-ipynb"]
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T
@@ -727,7 +722,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #     return stay
 # ```
 #
-# The product in place of the quotient avoids a division by zero.
+# As `shorter > 0` comes first, a quotient would do as well.
 # </details>
 #
 # **3.** Fill batches by tokens. Sentences come in a given order; each goes into the current batch unless the

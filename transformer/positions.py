@@ -101,7 +101,7 @@ def frequencies(d_model: int) -> Tensor:
 def wavelengths(d_model: int) -> Tensor:
     """Positions until each sine comes round again, 2 pi / omega_i: (d_model / 2,).
 
-    They grow by the same factor each, from 2 pi to nearly 10000 * 2 pi.
+    Each is a fixed multiple of the last, from 2 pi to below 10000 * 2 pi.
     """
     return 2 * math.pi / frequencies(d_model)
 
@@ -153,7 +153,7 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 # %% [markdown]
 # Each row is one position and each column one component; red is $+1$, blue is $-1$. On the left the columns change from one
 # position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0
-# (grey) and the cosines near 1, like the leading digits of small numbers. No two rows are alike.
+# (grey) and the cosines near 1, like the leading zeros of 0,000,023. No two rows are alike.
 #
 # Four of the columns as curves:
 
@@ -202,8 +202,7 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # assert difference < 1e-9
 
 # %% [markdown]
-# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns by 3 radians, almost half a turn; the last turns by
-# 0.003 and is nearly the identity.
+# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns by 3 radians, almost half a turn; the last turns by 0.003, printed as 0.00.
 
 # %% [markdown]
 # How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
@@ -251,8 +250,7 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # %% [markdown]
 # ## Adding it to the embeddings
 #
-# The paper adds the pattern to the embedding and does not put the two side by side, so the width stays $d_{model}$. A model can still tell
-# both parts apart, because it may use different directions for each. The factor $\sqrt{d_{model}}$ of
+# The paper adds the pattern to the embedding and does not put the two side by side, so the width stays $d_{model}$. A model can still tell both parts apart if it uses different directions for each. The factor $\sqrt{d_{model}}$ of
 # [notebook 06](06_embeddings.ipynb) gives the embeddings about the same size as the sines.
 #
 # A table has an end, and a longer sentence is refused. The argument `start` is for writing word by word ([notebook 15](15_decoding.ipynb)),
@@ -341,14 +339,12 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # Sentences of 20 words give a gradient to the first 20 rows only, so rows past the longest sentence of training are never
 # trained and stay random. The sines are defined everywhere. Whether a model makes good use of sines at positions that it has not met in training is
-# another question, which the paper leaves open. [Notebook 17](17_variations.ipynb) makes a mild test of it, and in [21](21_language.ipynb), on one small task, they do worst.
+# another question, which the paper leaves open. A mild test in [17](17_variations.ipynb) decides nothing; in [21](21_language.ipynb), one seed of one task, sines do worst of three kinds.
 
 # %% [markdown]
 # ## Turning queries and keys
 #
-# Vectors that are added to embeddings have to pass through $W_Q$ and $W_K$ before they reach a score. Rotary positions (Su et
-# al., 2021), which most language models use today, act on the scores directly. Inside attention they turn each query and each
-# key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$, with $d_k$ for $d_{model}$. (Values are not turned.) If two hands
+# Vectors that are added to embeddings have to pass through $W_Q$ and $W_K$ before they reach a score. Rotary positions (Su et al., 2021), which most language models use today, come after these matrices. They turn each query and each key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$ ($d_k$ replaces $d_{model}$ in $\omega_i$). Values are not turned. If two hands
 # are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by $(p - j)\,\omega$. An inner product depends only on lengths and on such angles, so
 # the score depends on the content of query and key, and on how far one stands before or after the other.
 
@@ -360,8 +356,9 @@ class RotaryPositions(nn.Module):
     """Turn queries or keys x (B, h, n, d_k) by their positions (Su et al., 2021).
 
     The numbers 2i and 2i + 1 of the vector at position pos are rotated by
-    pos * omega_i, so that an inner product of a query and a key depends on their
-    distance. start is the position of the first vector. ValueError past max_positions.
+    pos * omega_i, so that an inner product of a query and a key depends on
+    pos_q - pos_k. start is the position of the first vector. ValueError past
+    max_positions.
     """
 
     def __init__(self, max_positions: int, d_k: int):

@@ -99,7 +99,7 @@ from transformer.frame import (
 # Each word it writes is what it reads next, until it writes the end mark `</s>`. In training the true target is known, and the decoder
 # reads that instead of its own words (*teacher forcing*).
 #
-# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in the networks that are built here, the steps are computed one after the other**, and within a sentence more processors do not help. (To iterate towards all states at once is possible, at a price: Lim et al., 2024.) That is the paper's complaint, and notebook [09](09_complexity.ipynb) measures it. A linear step can be
+# Follow the arrows between the states: $h_7$ needs $h_6$, which needs $h_5$. **If $f$ is not linear, as in the networks that are built here, the steps are computed one after the other**, however many processors there are. (All states can be guessed, then improved, at a price: Lim et al., 2024.) That is the paper's complaint, and notebook [09](09_complexity.ipynb) measures it. A linear step can be
 # regrouped so that $n$ positions take about $\log_2 n$ rounds (exercise 3); later models make use of that.
 
 # %% [markdown]
@@ -135,7 +135,7 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor,
 
 # %% [markdown]
 # The older *long short-term memory* (LSTM; Hochreiter and Schmidhuber, 1997) keeps two vectors: a cell $c$, and the state $h$
-# that it shows to others. The new content is a tanh, as in the GRU. Three gates scale: $i$ (input) the new content, $o$ (output) what is shown, and $f$ (forget; Gers et al., 2000) what the cell holds. The gates are computed as the GRU's are,
+# that it shows to others. The new content is a tanh, as in the GRU. Gate $i$ (input) scales the new content, $o$ (output) what is shown, $f$ (forget; Gers et al., 2000) what the cell holds. The gates are computed as the GRU's are,
 # $i, f, o = \sigma(W_{i,f,o}\, x + U_{i,f,o}\, h)$:
 #
 # $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
@@ -174,7 +174,7 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor,
 #
 # Training asks how the last state would have changed, had the first word been a little different. The answer, a list of rates of change called
 # the **gradient**, travels back through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = U h_{t-1} + x_t$, whose $U$ makes every vector $g$ times as long. After $t$ steps the gradient is $g^t$ times as long:
-# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. The gradient is multiplied away, or up, a little at each step. Near 0 it no longer tells training what to keep of the first word; too large, it throws the weights about. With $f = \tanh$ each step multiplies by the slope of tanh too, which is at most 1.
+# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. It shrinks or grows a little at each step. Near 0 it no longer tells training what to keep of the first word; too large, it changes the weights too much. With $f = \tanh$ each step multiplies by the slope of tanh too, which is at most 1.
 
 # %%
 def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
@@ -241,9 +241,9 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 
 # %% [markdown]
 # Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps and hardly anything after 99;
-# with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So it is the weights that decide, and training moves them.
+# with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So the weights decide, and training moves them.
 #
-# Gates as torch initialises them (right) do not help. With a forget gate near 1 the cell passes on almost unchanged, and the gradient stays. The first LSTM had no forget gate: its cell was passed on whole and only added to.
+# Gates as torch initialises them (right) help little. With a forget gate near 1 the cell keeps about 98% a step, and no gradient vanishes. The first LSTM had no forget gate: its cell was passed on whole and only added to.
 #
 # Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
@@ -254,7 +254,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # its number an *id*, and each occurrence in a sentence a *token*. Three ids are marks: the start, the end, and the padding that brings
 # the sentences of a batch to one length.
 #
-# What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*, and at the top vectors into a score for each type, a *logit*, with the same table
+# What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
 # ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
 # sentences of a batch, S and T the tokens of source and target, V the types.
 
@@ -280,7 +280,7 @@ class RecurrenceConfig(SequenceConfig):
 #
 # A state knows only what stands to its left. So the encoder reads the sentence twice, from left to right and from right to
 # left, each with half of the width, and joins the two states of each word. Torch does this with `bidirectional=True`.
-# A network that read on through the padding would end in another state, so *packing* tells torch where each sentence ends.
+# Padding, if it were read too, would change the last state, so *packing* tells torch where each sentence ends.
 
 # %%
 def recurrent_layers(c: RecurrenceConfig, bidirectional: bool = False) -> nn.Module:
@@ -315,7 +315,7 @@ class RecurrentEncoder(nn.Module):
 # %% [markdown]
 # ## The bottleneck
 #
-# The first encoder-decoders (Cho et al., 2014; Sutskever et al., 2014) give the decoder one vector, whatever the length of the
+# Early encoder-decoders (Cho et al., 2014; Sutskever et al., 2014) give the decoder one vector, whatever the length of the
 # sentence: the state after the last word. Ours joins the last states of both directions.
 
 # %%
@@ -542,8 +542,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half after so short a training.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed each) show that packing a row into one vector and unpacking it in order is *slow to learn*, and less slow in a model twice as wide. With attention each digit stays where it is,
-# and only the place to look at must be learned. How much it could carry in the end, they do not tell. Notebook [16](16_translation.ipynb) asks the question of real sentences.
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks the question of real sentences.
 #
 # Where does the model with attention look?
 
@@ -566,7 +565,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
 
 # %% [markdown]
-# Rows are the digits it writes, from top to bottom, and columns the digits it reads. The model was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark there is nothing left to fetch, but the weights must add up to 1 all the same. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
+# Rows are the digits it writes, from top to bottom, and columns the digits it reads. The model was never told where to look. The weights move from right to left, but they are blurred, and the largest is not always on the right digit, perhaps because each state of the encoder knows its neighbours too. At the end mark no digit is left to fetch, but the weights must add up to 1 all the same. Such a picture is an *alignment*: it shows which word comes from which. Bahdanau et al. drew such pictures for
 # French and English.
 
 # %% [markdown]
@@ -626,7 +625,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # The padding must be left out of the sum as well. For large scores `exp` would overflow; `softmax` subtracts the largest score first.
 # </details>
 #
-# **3** (harder)**.** All states of $h_t = U h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions. After the first round position $t$ holds $x_t + W x_{t-1}$,
+# **3** (harder)**.** All states of $h_t = W h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions. After the first round position $t$ holds $x_t + W x_{t-1}$,
 # after the second a sum of four, and so on.
 
 # %% tags=["active-ipynb"]
