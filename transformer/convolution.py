@@ -290,7 +290,7 @@ class GatedBlock(nn.Module):
 #
 # **To see a word $n$ places away, about $n / (k-1)$ causal blocks must stand on top of each other**, or twice as many centred ones.
 # In ByteNet (Kalchbrenner et al., 2016) the words of a window stand 1, 2, 4, 8, 16 places apart, block by block, so that the field about doubles with each of the five. (The $\log_k n$ layers of the paper's Table 1 need gaps $1, k, k^2, \ldots$, see [09](09_complexity.ipynb).)
-# The paper's point (Section 2, Table 1) is that in self-attention one layer is enough, however far apart two words are.
+# The paper's point is that in self-attention one layer is enough, however far apart two words are.
 
 # %% [markdown]
 # ## Configuration
