@@ -11,7 +11,7 @@
 #
 # A large model can learn its training sentences by heart. Section 5.4 of the paper announces three measures against that and describes two: *dropout*
 # disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
-# exactly they act, what tensor2tensor and torch do differently, what smoothing does to a model's probabilities, and what can be said of the paper's finding that smoothing makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
+# exactly they act, what tensor2tensor and torch do differently, how sure a model trained with it is, and what can be said of the paper's finding that smoothing makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -58,9 +58,7 @@ from torch import nn
 # probabilities 1/2, 1/4 and 1/8, the perplexity is 4, as if each had got 1/4.
 
 # %% [markdown]
-# **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the outputs' runs of $n$ words that
-# also stand in the human translation, the *reference*, all sentences counted together. BLEU is the geometric mean of $P_1$ to $P_4$, times 100, and for outputs of $c$ words in all
-# that are shorter than the references' $r$ also times a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
+# **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the outputs' runs of $n$ words that also stand, as often, in the human translation, the *reference*, over all sentences. BLEU is the geometric mean of $P_1$ to $P_4$, times 100. If the outputs' $c$ words in all are fewer than the references' $r$, it is multiplied by a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
 #
 # $$\mathrm{BLEU} = 100 \cdot BP \cdot (P_1 P_2 P_3 P_4)^{1/4} .$$
 #
@@ -322,7 +320,7 @@ def lowest_loss(V: int, epsilon: float) -> float:
 
 
 # %% [markdown]
-# Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest points; tensor2tensor subtracts its own:
+# Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest losses; tensor2tensor's is set to zero:
 
 # %%
 def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
@@ -375,7 +373,7 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # reports as perplexity is computed without smoothing, and so is ours.
 
 # %% [markdown]
-# ## What smoothing does to a trained model
+# ## The probabilities of a model trained with smoothing
 #
 # The model that comes with the package was trained with $\epsilon = 0.1$. How sure is it of the right tokens of 300 sentences that it
 # has not seen?
@@ -389,8 +387,9 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 #     log_p = logits.log_softmax(dim=-1)
 # log_p = log_p.gather(-1, batch.gold[..., None])[..., 0][batch.gold != 0]
 # p = log_p.exp()
-# plotting.histograms({"right tokens": p}, "probability of the right token",
-#                     "a model trained with ε = 0.1 stops near 0.9");
+# ax = plotting.histograms({"right tokens": p}, "probability of the right token",
+#                          "a model trained with ε = 0.1 stops near 0.9")
+# ax.set_yscale("log")  # else the few wrong ones cannot be seen
 
 # %% tags=["active-ipynb"]
 # near = ((p > 0.85) & (p < 0.95)).double().mean()
@@ -401,14 +400,13 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 
 # %% [markdown]
 # Most right tokens have a probability near 0.9, as smoothing asks. That alone costs perplexity. Yet each of them would be chosen: a model that
-# always writes the likeliest token needs the right one to be first, no matter how far ahead. (On the far left are the tokens that the model gets wrong.)
+# always writes the likeliest token needs the right one to be first, no matter how far ahead. (Of its 37 wrong tokens, half are at the far left.)
 
 # %% [markdown]
 # ## In the paper perplexity gets worse and BLEU better
 #
 # Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. The paper gives
-# one number a row and no spread. In [notebook 17](17_variations.ipynb)'s three seeds in small, perplexity rises with $\epsilon$ as well, and BLEU differs by less than the seeds do;
-# [notebook 16](16_translation.ipynb) finds a *better* perplexity with smoothing, on a small corpus that is seen many times.
+# one number a row and no spread. In small, [notebook 17](17_variations.ipynb), both are higher with smoothing in each of three seeds, but no BLEU passes its test; one run in [notebook 16](16_translation.ipynb) has a *better* perplexity with smoothing, on a small corpus seen many times.
 
 # %% [markdown]
 # Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
@@ -434,12 +432,12 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 #     gains[epsilon] = gain
 #     print(f"ε = {epsilon}: beam 1 {one['validation.bleu']:.2f} BLEU, length "
 #           f"{one['validation.length']:.3f} of the references'; beam 4 {gain:+.2f}, "
-#           f"without the factor for short outputs {left:+.2f}")
+#           f"without BP {left:+.2f}")
 # assert gains[0.0] > gains[0.1]
 # print("beam search does not gain more with smoothing")
 
 # %% [markdown]
-# The record does not show that: a beam of 4 gains 0.8 BLEU for the smoothed model and 1.6 for the other. Much of that is length. BLEU has a factor for outputs shorter than the references, and with a beam of 1 the other model's are shorter. Without it the gains are 0.5 and 0.7. And the smoothed model is ahead already with a beam of 1. So beam
+# It does not: a beam of 4 gains 0.8 BLEU with smoothing and 1.6 without. Most of the difference is length: with a beam of 1 the model without smoothing writes less, and $BP$ takes more from it. Without $BP$ the gains are 0.5 and 0.7. And the smoothed model is ahead already with a beam of 1. So beam
 # search is not where this model's advantage comes from. It is one run of each, trained in different precisions (bf16 and fp32), so a difference of some tenths may be
 # chance. If smoothing helps BLEU, we do not know why.
 
