@@ -136,7 +136,7 @@ from transformer.checks import check_heads, check_mask
 # **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
 # $\sqrt{d_k}$, where $d_k$ is the width of a key. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
-# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, so that in 16-bit numbers (fp16), which end at 65,504, large scores do not overflow first.
+# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, since undivided scores could overflow 16-bit numbers (fp16), which end at 65,504.
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -347,7 +347,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # The "±" is the standard deviation over the starts. Three things come apart.
 # - *Weights that depend on the content*: a sum with fixed weights stays near $0.75$.
 # - *The same rule for every place*: the network on the whole input has a larger error in spite of more weights and more tasks, and no place for a fifth pair.
-# - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. It is nearly as good with the names and the length of its training, and much worse beyond them.
+# - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. Its error is small, too, with the names and the length of its training, and much larger beyond them. Which of the two it lacks most, this does not say.
 #
 # Attention is a look-up in a table that the input brings along.
 
@@ -379,7 +379,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #                  for score in (dot_product, scaled_dot_product))
 
 # %% tags=["active-ipynb"]
-# panels = {"gradient at the scores": ["scores, 10th percentile", "scores, median"],
+# panels = {"gradient at the scores": ["scores, median", "scores, 10th percentile"],
 #           "dead rows": ["dead"],
 #           "gradient at q": ["q, median", "q, 90th percentile"]}
 # for ax, (title, kinds) in zip(plotting.new_axes(3.9, 3.4, columns=3), panels.items()):
@@ -398,9 +398,9 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #           f"{row['dead']:.0%} of rows dead")
 
 # %% [markdown]
-# Without the scale, the smallest gradients at the scores go first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ is a sum of keys, which the scale divides, too: without it a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing. A mean would hide both.
+# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ sums keys, and the scale divides this sum: unscaled, a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing. A mean would hide both.
 #
-# Does it hurt learning? The look-up is trained at three widths with four scores, each at two learning rates, of which the better is shown. The second score has no division, but
+# Does it hurt learning? The look-up is trained at three widths with four scores, each at three learning rates, of which the best is shown. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
 
 # %% tags=["active-ipynb"]
@@ -411,12 +411,12 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     "additive": lambda d_k: LookUp(16, d_k, AdditiveScore(d_k, 32)),
 # }
 #
-# def better_of_two_rates(make):
+# def at_best_rate(make):
 #     batch = partial(toys.look_ups, known)
-#     trained = [toys.train_several(make, batch, 200, lr) for lr in (0.003, 0.01)]
+#     trained = [toys.train_several(make, batch, 200, lr) for lr in (0.003, 0.01, 0.03)]
 #     return min(trained, key=lambda run: run[0][-50:].mean())
 #
-# trained = {(d_k, name): better_of_two_rates(partial(make, d_k))
+# trained = {(d_k, name): at_best_rate(partial(make, d_k))
 #            for d_k in (16, 64, 256) for name, make in flavours.items()}
 # for ax, d_k in zip(plotting.new_axes(3.9, 3.4, columns=3, sharey=True), (16, 64, 256)):
 #     curves = {name: trained[d_k, name][0].mean(dim=1).unflatten(0, (20, 10)).mean(dim=1)
@@ -434,7 +434,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider; at $d_k = 16$ it is better than the scaled one, if anything. A smaller start mends it without any division, so on this task the division buys nothing more. Whether it does in long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
+# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task the division buys nothing more, when each has its own best learning rate. Whether it does in long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -514,8 +514,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # assert ends["ring", "vectors, not itself"].min() > 0.2
 
 # %% [markdown]
-# Vectors alone fail even at partners: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring
-# stays out of reach, because scores are symmetric: round the circle each link would have to score higher than the one before, and so, in the end, higher than itself. $W_Q$ and $W_K$ lift both limits.
+# Vectors alone fail even at partners: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring stays out of reach: each token must score the next above the one before. As scores are symmetric, they would have to rise all the way round, for ever. $W_Q$ and $W_K$ lift both limits.
 #
 # ## Masks
 #
@@ -687,7 +686,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
             module.attend = before[name]
 
 # %% [markdown]
-# Section 3.2.3 has three uses: encoder to itself, decoder to itself, decoder to encoder. They are three ways of calling it, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
+# Section 3.2.3 has three uses: encoder to itself, decoder to itself, decoder to encoder. They are three calls of one class, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
 # behind the causal mask, and torch's module gives the same.
 
 # %% tags=["active-ipynb"]

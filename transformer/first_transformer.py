@@ -36,8 +36,7 @@ from torch import nn
 #
 # - The **encoder** reads the source. In each of its layers every token looks at all tokens, itself included, and
 #   takes from them what it needs. This look is *attention*.
-# - The **decoder** writes the target, one token after the other. Each new token looks at the tokens written so far, and at what
-#   the encoder made of the source.
+# - The **decoder** writes the target, one token after the other. Each written token looks at itself, at those before it, and at what the encoder made of the source.
 
 # %% [markdown]
 # Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
@@ -66,7 +65,7 @@ from torch import nn
 # %% [markdown]
 # Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value ($h$ heads with $d_k = d_{model} / h$ numbers each), so
 # that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
-# a weight of 0. (Where a mask has a 1 in its shape, it is the same for all heads or all queries.)
+# a weight of 0.
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
 
 # %%
@@ -174,7 +173,7 @@ class DecoderLayer(nn.Module):
 # %% [markdown]
 # ## Positions
 #
-# Attention does not use the order of the tokens. So a pattern of sines and cosines, another one for each position, is added to the
+# Attention does not use the order of the tokens. So a pattern of sines and cosines, a different one for each position, is added to the
 # vectors ([notebook 07](07_positions.ipynb)).
 
 # %%
@@ -193,8 +192,7 @@ def sinusoids(n, d_model):
 # Its numbers start small, as suits the scores, and are multiplied by $\sqrt{d_{model}}$ on their way in ([notebook 06](06_embeddings.ipynb)).
 #
 # While training, the decoder gets the whole target at once, and has to name at each place the token that comes next. So its mask is a triangle: each token may look at itself and at what stands
-# before it, and not at the answer. When the model writes by itself, the rest is not there yet. Another mask hides the padding, token 0, with which the
-# shorter sources of a batch are filled up.
+# before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up. (A 1 in a mask's shape stands for all heads, or queries.)
 
 # %%
 class Transformer(nn.Module):
@@ -340,7 +338,7 @@ def train_step(model, optimizer, step, warmup=100):
 #                "From guessing to knowing", log="y");
 
 # %% [markdown]
-# At first the model only repeats the begin mark, and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 70 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
+# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 50 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
 # writing, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this step takes from this
 # digit (mean of four heads).
 
@@ -353,11 +351,11 @@ def train_step(model, optimizer, step, warmup=100):
 #                   labels=("digit of the source", "step: right digit", "weight"));
 
 # %% [markdown]
-# In the first pictures the model was still writing wrong digits. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
+# In the first three pictures its answer was still wrong. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
 # to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
 # Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, about 5,000 of each
-# length. Among them are 4 in 10 of all numbers with four digits (some came twice), but hardly any of the hundred million with eight. So we ask for numbers of eight digits. (Longer ones than it learned from are another question; [07](07_positions.ipynb) asks it.)
+# length. Among them are 4 in 10 of all numbers with four digits (some came twice), but hardly any of the hundred million with eight. So we ask for numbers of eight digits. (Longer ones than it learned from are another question; [21](21_language.ipynb) asks it.)
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)
@@ -481,6 +479,6 @@ def train_step(model, optimizer, step, warmup=100):
 #   [10](10_data.ipynb) and [12](12_optimizer.ipynb) to [15](15_decoding.ipynb) how it is trained and how it writes, [16](16_translation.ipynb) translates real
 #   sentences, and [19](19_visualization.ipynb) looks inside.
 # - **Everything.** All notebooks in their order, beginning with [01 Recurrence](01_recurrence.ipynb): what there was before, what attention costs
-#   ([09](09_complexity.ipynb)), every row of the paper's tables in small ([17](17_variations.ipynb), [18](18_parsing.ipynb)), how it is made fast ([20](20_speed.ipynb)), and what came after ([21](21_language.ipynb) to [25](25_imported.ipynb)).
+#   ([09](09_complexity.ipynb)), every row of the paper's Table 3 in small ([17](17_variations.ipynb)), a parser ([18](18_parsing.ipynb)), how it is made fast ([20](20_speed.ipynb)), and what came after ([21](21_language.ipynb) to [25](25_imported.ipynb)).
 #
 # The README's table says how many minutes each of them takes.

@@ -297,7 +297,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # The decoder needs no mask for padding at the end of its own sentence: real tokens stand before it, and never look ahead.
 #
-# Here is a first run, with random tokens and random weights. At first the scores are nearly normal, with mean 0 and variance 1 (why, follows). Then each power $e^z$ is $e^{1/2}$ on average, and the denominator of softmax about $V e^{1/2}$. The loss is the denominator's logarithm minus the score of the right token, which is 0 on average: about $\log V + \tfrac12$.
+# Here is a first run, with random tokens and random weights. The first logits are nearly normal, with mean 0 and variance 1 (why: see below). Then each power $e^z$ is $e^{1/2}$ on average, and the denominator of softmax about $V e^{1/2}$. The loss is the denominator's logarithm minus the score of the right token, which is 0 on average: about $\log V + \tfrac12$.
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
@@ -315,7 +315,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # The memory has one vector for each source token, and the logits have one score for every type at each target token. The
 # logits start with a variance near 1, because the last layer's output is normalised and embeddings have variance
-# $1/d_{model}$. So the first loss is only half a nat above $\log V$, that of guessing all types alike, and this is worth looking for in any new model.
+# $1/d_{model}$. So the first loss is only half a nat above $\log V$, that of guessing all types alike. This is worth looking for in a new model, but it can fail, as we shall see.
 #
 # ## What it must never do
 #
@@ -402,7 +402,7 @@ class Transformer(EncoderDecoder):
 # %% [markdown]
 # The paper reports 65 and 213 million (Table 3) and does not say how it counted. The vocabulary has "about 37,000" types, but as
 # the last lines show, no single size gives both numbers: base would need more types, big fewer. Biases in the attention would add
-# under 0.1 million. So part of the difference stays unexplained: 3% for base, 0.6% for big. (The range of types is what rounds to the paper's millions.)
+# under 0.1 million. So the differences stay unexplained: 3% for base, 0.6% for big. (The types are ranges because the paper rounds to millions.)
 #
 # Where the numbers sit:
 
@@ -478,10 +478,11 @@ class Transformer(EncoderDecoder):
 #     optimizer.step()
 #     losses.append(loss.item())
 # print(f"loss {losses[0]:.2f} at first, {losses[-1]:.4f} at the end; "
-#       f"guessing {math.log(13):.2f}")
+#       f"guessing the ten digits and the end {math.log(11):.2f}")
 # title = "the loss starts above guessing and falls to nearly nothing"
 # plotting.lines(
-#     range(400), {"loss": losses}, "step", "loss per token (nats)", title, log="y");
+#     range(400), {"loss": losses, "guessing": [math.log(11)] * 400}, "step",
+#     "loss per token (nats)", title, log="y");
 
 # %% [markdown]
 # The loss falls far below that of guessing. But it starts above 4, and not near $\log 13 + \tfrac12 \approx 3.1$. We suspect the tied embeddings, with which the token just read has a high score at first
@@ -502,7 +503,7 @@ class Transformer(EncoderDecoder):
 # assert firsts["one matrix"].mean() > firsts["three matrices"].mean() + 0.8
 
 # %% [markdown]
-# Three matrices do start near 3.1. With one matrix the token just read gets most of the probability. Beside 1,000 other types, as above, one high score adds little to the denominator of softmax.
+# Three matrices do start near 3.1. With one matrix the token just read gets most of the probability. Above, there were two layers, and 1,000 other types, beside which one high score adds little to softmax's denominator.
 #
 # To make the model write, we give it a source and the start mark, take the most probable next token, append this token to the target, and repeat. This is greedy decoding. We always write six tokens, and ignore what comes after the end mark.
 
@@ -528,7 +529,7 @@ class Transformer(EncoderDecoder):
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, and those that training did not show, nearly all with four or five digits, come out backwards, too.
+# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, and of those that training did not show, nearly all with four or five digits, nearly all come out backwards, too.
 
 # %% [markdown] tags=["question-18"]
 # ## What is the decoder's output, and how does it become a word?

@@ -68,7 +68,7 @@ def whole_model():
     arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
     arrows += [((x, i), (x, i + 2), 0.42 * (2 * x - 1))
                for x, i in ((0, 2), (0, 4), (1, 2), (1, 4), (1, 6))]
-    frames = [(0, 1.98, 5.2, "N ×"), (1.25, 3.58, 8.4, "N ×")]
+    frames = [(0, 1.98, 5.2, "encoder, N ×"), (1.25, 3.58, 8.4, "decoder, N ×")]
     ax = flow(boxes, [*arrows, ((0, 7), (1, 5), 0)], frames, new_axes(7.5, 8))
     ax.set_title("From token ids, below, to a score for each next token, on top", fontsize=10)
     return ax
