@@ -496,13 +496,13 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 
 # %% [markdown]
 # Without a penalty, the likeliest output that the search finds breaks off after three words. The model gives this output a small probability ($\log P = -7.0$), but the 28 tokens of the whole sentence cost more together ($-9.6$). The penalty of 0.6 lets the whole sentence win,
-# although its end is wrong (the theatre is missing).
+# although its end is wrong (the theatre is missing, the hospital is plural, and the verb singular).
 #
 # How strong is $\alpha = 0.6$? With one more token, $lp$ grows by this part of itself:
 #
 # $$\frac{d \log lp}{d |Y|} = \frac{\alpha}{5 + |Y|}$$
 #
-# The library fairseq divides by $|Y|^{\beta}$ instead, with $\beta = 1$ unless told otherwise, which grows by $1/|Y|$. Both are equally strong where
+# The library fairseq divides by $|Y|^{\beta}$ instead. With its default, $\beta = 1$, this grows by $1/|Y|$, so both are equally strong where
 # $\alpha = (5 + |Y|)/|Y|$. So an $\alpha$ can be compared between programs only at a length:
 
 # %% tags=["active-ipynb"]
@@ -651,7 +651,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print("the mean was taken parameter by parameter")
 
 # %% [markdown]
-# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k averaging brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
+# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k averaging ten brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## BLEU
@@ -728,23 +728,20 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #     print("  ", words.replace(" ", "|"))
 
 # %% [markdown]
-# One translation gets very different scores. Quotes of another shape are errors to the first and the last way of counting (the first leaves „ at its word, so that „Die is not Die), and become
-# right when somebody replaces the quotes of the reference. The last way also counts
+# One translation gets very different scores. (The cut lines are the reference.) Quotes of another shape are errors to the first and the last way (to the first „Die is one word, and not Die), and become right when somebody replaces the reference's. The last way also counts
 # the parts of compounds: *Adresse* is right there, in spite of *Email*.
 
 # %% [markdown]
-# The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes in the output alone, and so need a reference whose quotes were replaced as well. Popel scored a published
+# The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes (except „) in the output alone, and so need a reference whose quotes were replaced as well. Popel scored a published
 # model on newstest2014 both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)):
-# 27.52 with sacreBLEU, 29.02 with the script and such a reference. A fit over many checkpoints by NVIDIA gives 0.978 times the
-# script's score minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
+# 27.52 with sacreBLEU, 29.02 with the script and such a reference. NVIDIA fitted sacreBLEU to another score, fairseq's own BLEU on tokenised text: 0.978 times that minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
 # know. **Here** `compound_bleu` leaves quotes as they are, on both sides.
 
 # %% [markdown]
 # ## Is a difference real?
 #
 # Two searches differ by some tenths of a point on 200 sentences. Would another 200 say the same? The *bootstrap* (Koehn, 2004) draws
-# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an interval for the score (the number before it is the mean of the draws). To compare two systems, both are scored on the *same* draws, and the interval is taken of the difference
-# (*paired* bootstrap).
+# as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an interval for the score; the cell prints their mean before it. To compare two systems, both are scored on the *same* draws, and the interval is that of the difference (*paired* bootstrap).
 
 # %% tags=["active-ipynb"]
 # counts = {name: torch.tensor([counts_of(*pair) for pair in zip(some, gold)])
@@ -771,7 +768,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # The interval of one system is more than five points wide, and yet the paired interval of the first difference is clear of 0: hard sentences are hard for both
 # systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these, and between greedy
 # search and a beam of 4 these 200 sentences do not decide. Whoever tries many pairs must ask for more
-# than 95%: of twenty pairs without a difference, one looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`.
+# than 95%: of twenty pairs without a difference, one on average looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`.
 
 # %% [markdown]
 # ## Checks

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
-# A model computes with vectors, and a text consists of words, here *tokens* from a fixed vocabulary. At the bottom of the model each
+# A model computes with vectors, and a text consists of *tokens*: words from a fixed vocabulary, or pieces of them. At the bottom of the model each
 # token becomes a vector, and at the top each vector becomes a probability for every entry of the vocabulary. Section 3.4 does both, for
 # both languages, with one matrix. At the end you will have this matrix, know what sharing it saves and what the factor
 # $\sqrt{d_{model}}$ changes in a small model, and have seen which rows of a trained matrix are alike. Reading takes about 20 minutes,
@@ -70,7 +70,7 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. Source and target can share it
 # because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
-# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. For an id outside the vocabulary `outside_vocabulary` words the error. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
+# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. `outside_vocabulary` writes the error message for an unknown id. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
 
 # %%
 class Embedding(nn.Module):
@@ -158,7 +158,7 @@ class Projection(nn.Module):
 #
 # So much for the sizes at the start. Does a model *learn* better with the factor? We train a very small one: a single encoder layer of
 # notebooks 03 to 05 that has to write twelve random tokens backwards, for which it must know both which tokens there are
-# and where they stand. It is trained with and without the factor, with one matrix for input and output and with a matrix for each, three seeds each. (The loss is explained below; guessing among 100 types costs $\log 100 = 4.6$.)
+# and where they stand. It is trained with the factor ($\sqrt{32} = 5.7$) and without, with one matrix for input and output and with a matrix for each, three seeds each. (The loss is explained below; guessing among 100 types costs $\log 100 = 4.6$.)
 
 # %% tags=["active-ipynb"]
 # class Backwards(nn.Module):
@@ -211,8 +211,8 @@ class Projection(nn.Module):
 # print("all four learn the task, with the factor and without it")
 
 # %% [markdown]
-# All four learn it, and here the models without the factor even end lower. So for this model and this task the factor is not needed.
-# One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a small start within some hundred steps. Why the factor even costs steps here, we do not know. In a whole translator the start can matter: [notebook 14](14_training.ipynb) halves the shared matrix, and with it the logits, before training, and a model of two layers then uses its source less after 600 updates. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
+# All four learn it, and here, at one learning rate, the models without the factor end lower. So for this model and this task the factor is not needed.
+# One possible reason, which we have not tested, is Adam ([notebook 12](12_optimizer.ipynb)): it moves small numbers as fast as large ones, and can make up for a small start within some hundred steps. Why the factor costs steps here (with two matrices only late), we do not know. In a whole translator the start can matter: [notebook 14](14_training.ipynb) halves the shared matrix, and with it the logits, before training, and a model of two layers then uses its source less after 600 updates. Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
 
 # %% [markdown]
 # ## From scores to probabilities
@@ -326,7 +326,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 
 # %% [markdown]
 # The columns are the 20 rows of $E$, and the colour is the size of each row's gradient. Source and target reach only the rows of
-# tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the rows of the right tokens (11 to 13) are pulled towards the vectors $x$ that should predict them, and all others are pushed away a little. So the row of a word that is missing from this batch changes,
+# tokens that occur (1 to 3, and 10 to 12). The output reaches every row: the rows of the right tokens (11 to 13) are pulled towards the $x$ that should predict them, and each $x$ pushes every row away as strongly as it is predicted. So the row of a word that is missing from this batch changes,
 # too. A separate output matrix would learn the same, but with tying this row is also the word's input vector.
 
 # %% [markdown]
@@ -379,7 +379,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # assert same > 50 and alike > 40
 
 # %% [markdown]
-# The model has sorted English nouns by German gender: each of the sixty has a noun of its own gender as its nearest. Nobody gave it
+# The model has sorted English nouns by German gender: the nearest of the sixty always has the same one. Nobody gave it
 # genders; but to write *der*, *die* or *das*, and the right ending of every adjective before the noun, it needs them. Within a gender
 # meaning shows as well: the nearest to a person or an animal is mostly a person or an animal, and the nearest to a thing a thing.
 #
@@ -399,7 +399,7 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 #           f"{rank:,} of {len(everything):,} rows are nearer")
 
 # %% [markdown]
-# It does not: most rows of the matrix are nearer to each of these nouns than the row of its translation. Nothing in training asks for
+# Not for these four: most rows are nearer to each of these nouns than the row of its translation. Nothing in training asks for
 # nearness. The English row is read by the encoder, the German row is read
 # and written by the decoder, and the layers between translate one into the other.
 

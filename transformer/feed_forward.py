@@ -176,15 +176,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     kinks = -small.W_1.bias / small.W_1.weight[:, 0]  # where a unit switches
 #     name = f"d_ff = {d_ff}, {(kinks.abs() < 2).sum()} kinks inside"
 #     curves[name] = small(line).detach()
-# title = "more hidden units, more kinks, a closer fit"
+# title = "more hidden units, more kinks: here a closer fit"
 # plotting.lines(line[:, 0], curves, "x", "output", title).set_ylim(-1.3, 2)
 # assert errors[128] < 0.02 < 0.1 < errors[2]
 
 # %% [markdown]
-# Two units can bend the line twice. Of the eight kinks of the second network only some lie inside the picture when training ends, so
-# its line follows the middle of the wave only; whether longer training would move the others inside, this run does not say. With
-# 128 units the line follows nearly all of the wave. In Table 3 (rows C) the paper's model also gains from a larger $d_{ff}$,
-# and loses with a smaller one.
+# Two units can bend the line twice. Of the eight kinks of the second network only three lie inside the picture when training ends, and its line follows the middle of the wave only. Whether another start or longer training would do better, this run does not say. With
+# 128 units the line follows nearly all of the wave. In Table 3 (rows C) the paper's model gains from a larger $d_{ff}$; our small one does not clearly ([17](17_variations.ipynb)).
 
 # %% [markdown]
 # ## Trained with it, and without
@@ -232,7 +230,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
 
 # %% [markdown]
-# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, but here one attention stays above that, and a second gains little (0.14 to 0.17). With the network most starts find the second part, an absolute value as in the first example.
+# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, and a second attention gets below it (0.14 to 0.17), but slowly: these are 600 steps at one rate. With the network most starts find the second part, an absolute value as above.
 
 # %% [markdown]
 # ## What do the units of a trained model answer to?
@@ -270,7 +268,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #                     "most units are on for less than a tenth of all words");
 
 # %% [markdown]
-# With random weights a unit is on for about half of all words, because its sum is as often below zero as above. After training a word switches on one unit in 15 to 20. In large trained
+# With random weights about half of the units are on for a word, because sums are as often below zero as above. After training a word switches on one unit in 15 to 20. In large trained
 # models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle, with the times that they are on (`es` and `s` are pieces of words):
 
 # %% tags=["active-ipynb"]

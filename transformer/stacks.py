@@ -55,8 +55,7 @@ from torch import Tensor, nn
 
 # %% [markdown]
 # A grey frame is one layer, and there are six of each kind. Attention is orange, the position-wise network green. *Self*-attention means that the words of one sentence
-# look at each other, and *masked* that each word sees only itself and the words before it (the later ones are not written yet). Numbers in brackets are notebooks. The lines at the sides are the paths around the
-# sub-layers; they end in a box where the two are added and normalised. The slanted arrow leaves the *top* of the encoder and
+# look at each other, and *masked* that each word sees only itself and the words before it (the later ones are not written yet). Numbers in brackets are notebooks. The lines at the sides are the paths around the sub-layers; each box adds path and sub-layer and normalises the sum. The slanted arrow leaves the *top* of the encoder and
 # goes to *every* layer of the decoder.
 #
 # We build from the small to the large: normalisation, path, layer, stack.
@@ -216,7 +215,7 @@ class Residual(nn.Module):
 #   keeps the size would do as well as a path.
 # - **Length of the gradient.** On its way down the gradient is multiplied by the slope of each sub-layer and fades. If so, anything that keeps
 #   its length would do.
-# - **Information.** Random sub-layers mix what passes, whatever its size: the top cannot make out the input, nor the bottom what the top asks for. If so, half a path, for the signal or the gradient alone, will not do.
+# - **Information.** Random sub-layers mix what passes, whatever its size: the top cannot make out the input, nor the bottom the top's gradient. If so, a path for only one of the two will not do.
 
 # %% [markdown]
 # We stack twelve small networks, as many as the paper's encoder has sub-layers, in five ways. Each has two matrices with a ReLU between them, which turns negative numbers into 0. "He" is the initialisation of He et al. (2015): the second matrix is larger by $\sqrt 2$, to make up for the ReLU. LayerNorm
@@ -266,7 +265,7 @@ class Residual(nn.Module):
 
 # %% [markdown]
 # The upper row belongs to the first two explanations, the lower row to the third. Only the plain stack without a path loses the size of its vectors and the length of its gradient; He's initialisation or a LayerNorm
-# keeps both. Yet in the lower row the three stacks without a path are alike: at the top at most 0.05 can be read of the input, and at the bottom nothing of the gradient that came from the top. (The first two curves lie on each other.) The two stacks with a path keep more of both, and pre-norm more than post-norm, which rescales the path in every layer. (Pre-norm's last bend is its final LayerNorm.)
+# keeps both. Yet in the lower row the three stacks without a path are alike: at the top at most 0.05 can be read of the input, and at the bottom nothing of the gradient that came from the top. (There the first two curves lie on each other; above left, LayerNorm's and post-norm's.) The two stacks with a path keep more of both, and pre-norm more than post-norm, which rescales the path in every layer. (Pre-norm's last bend is its final LayerNorm.)
 
 # %% [markdown]
 # Which of these matters for learning? The stacks get a task: put out the 32 input numbers in another, fixed order. One matrix stands on top, and could do
@@ -289,7 +288,7 @@ class Residual(nn.Module):
 #     start[way] = toys.up_and_down(twelve(way, runs=5), runs=5, d_model=32)
 
 # %% [markdown]
-# Each stack is trained by Adam for 150 steps with five seeds at each of three learning rates. What counts is the mean error of the last 20 steps, at the rate where it is smallest. Always answering 0 has an error of 1. The
+# Each stack is trained by Adam ([12](12_optimizer.ipynb)) for 150 steps with five seeds at each of three learning rates. What counts is the mean error of the last 20 steps, at the rate where it is smallest (for pre-norm the largest tried). Always answering 0 has an error of 1. The
 # number after ± is the standard deviation over the seeds.
 
 # %% tags=["active-ipynb"]
@@ -334,14 +333,14 @@ class Residual(nn.Module):
 # print("learned, with all five seeds:", ", ".join(way for way in ways if way in learned))
 
 # %% [markdown]
-# For this task and depth the measurements decide.
+# For this task and depth the measurements say:
 #
 # - **Neither size nor length.** With He's initialisation the vectors at the top and the gradient at the bottom have the right size without a path, and hardly anything is learned.
-# - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing can be read of the gradient at the bottom, and hardly anything is learned. With a path for the gradient only it is the other way round, and no better. (One gradient shrinks to a thousandth, the other grows two thousand times, but Adam divides by the usual size.)
+# - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing can be read of the gradient at the bottom, and hardly anything is learned. With a path for the gradient only it is the other way round, and no better. (Adam evens out the sizes. That half a path also makes gradients wrong, we did not separate.)
 # - **The start is most of it.** A stack without any path learns if it *starts* as $x + F(x)$. Its extra width is not the reason, since random networks as wide do not learn.
 
 # %% [markdown]
-# Most of what is learned is the top matrix: on untouched layers the best one leaves what cannot be read of the input, 0.74 in post-norm and 0.48 in pre-norm; the layers add 0.09 and 0.07. With a path for the signal only the same 0.74 was possible, and training did not get there. Why, we did not test.
+# The top matrix could do much of it alone: on untouched layers the best one leaves what cannot be read of the input, 0.74 in post-norm and 0.48 in pre-norm. With a path for the signal only the same 0.74 was possible, and training did not get there. Why, we did not test.
 
 # %% [markdown]
 # So the paths let every layer begin as a correction of its input, and both the signal and the gradient reach all layers with some of their content. How training undoes

@@ -193,7 +193,7 @@ class TrainingConfig:
 
 # %% [markdown]
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first.** Plans for files of one's own use it (`transformer.planning`), because their runs are short, and so do the everyday model and some later experiments; the other recipes for translation follow the paper.
+# minute if that comes first.** Runs on your own files use it (`transformer.planning`), being short; so do notebook 15's model of everyday sentences and some later experiments. The other recipes for translation follow the paper.
 
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
@@ -347,7 +347,7 @@ def validation_loss(
 # ## The loop
 #
 # What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
-# update, for the schedule and for dropout's seeds; and in fp16 on the scale of the loss. A *checkpoint* holds all of it, so that a run can go on
+# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* holds all of it, so that a run can go on
 # after a break.
 
 # %% [markdown]
@@ -454,8 +454,7 @@ def train(
 # %% [markdown]
 # The training curve lies higher although it is about sentences that the model has seen. Three things raise it: it is smoothed, it is
 # measured with dropout, and each point is a mean over the twenty updates before it. So compare each curve with itself only. Where the
-# held-out curve passes below the flat one, the model must use more than frequencies: words of the target, or of the source.
-# (A later section tells these two apart.)
+# held-out curve passes below the flat one, the model must use more than frequencies: the place in the sentence, words of the target, or of the source. (A later section asks about the source.)
 
 # %% [markdown]
 # ## Stopping and going on
@@ -561,7 +560,7 @@ def train(
 
 # %% [markdown]
 # Both losses become tiny, even on sentences outside training, and nothing in them warns that one model is useless. The model without the mask learned
-# to answer with the next word of the target, and when it writes by itself there is no next word. Nothing keeps such a model from using its source as well. This one did not.
+# to answer with the next word of the target, and when it writes by itself there is no next word. Nothing keeps such a model from using its source as well, but it need not, and it does not translate.
 #
 # Is it the same with sentences? Here is the run on the bundled corpus again, with the same settings and without the mask. *chrF* (Popović,
 # 2015; 100 is best) counts runs of characters that also stand in the reference, which is fairer than BLEU to a model that
@@ -604,7 +603,7 @@ def train(
 # So a loss that is suspiciously good is a reason to test the mask, and a model's own translations should be read early.
 
 # %% [markdown] tags=["question-36"]
-# ## The loss is fine, the sentences are fluent, and they ignore the source. Why?
+# ## The loss falls, but the source is ignored. Why?
 #
 # First look whether the source is used at all. Give each held-out target the source of another pair: if the loss hardly rises, the
 # decoder only continues the German that it has read, and the English helps it little. The rise, in nats a target token, is called **use** here:
@@ -646,12 +645,10 @@ def train(
 
 # %% [markdown]
 # Each thin line is a seed. A run has *started* if the mean of its last two uses is at least 0.3; the lines of the others are dashed. On the right is
-# how much the encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly
-# the same vector at every position. Attention cannot tell equal vectors apart, so cross-attention spreads evenly.
+# how much the encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly the same vector at every position by update 240; in some runs they part again later. Attention could not tell equal vectors apart.
 
 # %% [markdown]
-# Which setting decides? Two settings, "ignores" (N = 4) and "uses" (N = 2), are the *centres*. Each row of the table changes one thing in one of them: how many of its runs started, how far their use lies from the centre's, and $p$, the chance of so large a difference if the change did
-# nothing, enlarged by Holm's correction because many changes are tested at once. A change *decides* where $p$ is under 0.05 and
+# Which setting decides? Two settings, "ignores" (N = 4) and "uses" (N = 2), are the *centres*. Each row of the table changes one thing in one of them, and says how many runs started, how far their use lies from the centre's, and $p$: the chance of so large a difference if the change did nothing, made larger (Holm's correction) because many changes are tested. A change *decides* where $p$ is under 0.05 and
 # all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. (*Peak* is the largest learning rate. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
 # *embeddings / 2* with smaller embeddings.)
 
@@ -666,15 +663,12 @@ def train(
 # %% [markdown]
 # **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
 # *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder alone
-# does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial
-# weights tried. With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
-# or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here
-# a post-norm encoder is too deep for its learning rate; with four times the updates one of three starts, late.
+# does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial weights tried (with these the held-out loss itself stayed high). With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
+# or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here the encoder's depth, rate and order of norms decide. With four times the updates one of three starts, late and barely (use 0.31).
 
 # %% [markdown]
 # **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (the update 240 after the first): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
-# "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under
-# a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
+# "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A fourth, attention on almost one position, occurred in no run. A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
 # that do:
 
 # %% tags=["active-ipynb"]
@@ -687,8 +681,7 @@ def train(
 # models fail for the same reason. A run that has not started after 600 updates may start later.
 
 # %% [markdown]
-# **What to do** about such a model: measure the use within the first few hundred updates, and do not wait for BLEU. If it stays near 0, put the norms
-# first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
+# **What to do** about such a model: measure the use at every validation, and do not wait for BLEU. (Here it told the two kinds of run apart only from update 480 on.) If it stays low, put the norms first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises

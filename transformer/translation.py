@@ -484,7 +484,7 @@ TABLE_2 = {
 
 # %% [markdown]
 # The loss falls, the outputs that we looked at are fluent German, and they have little to do with their source: 62 rounds through the corpus never bring greedy BLEU above 6. [Notebook 14](14_training.ipynb) asks why
-# such trainings ignore their source ("The loss is fine, the sentences are fluent"), and says what to measure in the first hundred updates.
+# such trainings ignore their source ("The loss falls, but the source is ignored"), and says what to measure.
 #
 # Two more records are hints at most, one fp32 run each on another machine, too. **Without label smoothing** the test score is 1.5 below the recipe's best seed; on validation, each at its best $\alpha$, the two
 # differ by 0.6. (The validation loss is better *with* smoothing, 1.51 against 1.63 nats; in the paper perplexity got worse, see notebook [13](13_regularization.ipynb).) **With three embedding matrices instead of
