@@ -82,7 +82,7 @@ from transformer.training import train
 # | `tatoeba` | 162,000 short sentences about anything | 40 minutes |
 # | `wmt14_eighth` | one in eight of the paper's 4.5 million pairs: debates, web pages, news; scored on newstest2014 | 50 minutes |
 #
-# **The three times for a GPU are planned and not yet measured.** These recipes have run on a CPU, for a few updates each. Each stops
+# **The three times for a GPU are planned, not measured.** On a CPU Multi30k's recipe has run to its end, Tatoeba's halfway. Each stops
 # at its limit of minutes; `MINUTES` sets another (0: the recipe's own).
 
 # %% tags=["active-ipynb"]
@@ -143,13 +143,12 @@ from transformer.training import train
 
 # %% [markdown]
 # **Only the last column is the paper's recipe.** Multi30k's follows Wu et al., but for 6,000 types instead of about 10,000, and a dropout of 0.2 instead of 0.3. On
-# `wmt14_eighth` the norms come first (pre-norm, [notebook 03](03_stacks.ipynb)): in the small trainings of [notebook 14](14_training.ipynb) this made deep encoders start to learn, and
-# there is no time for a second try. Nothing was tuned for `tatoeba` and `wmt14_eighth`.
+# `wmt14_eighth` the norms come first (pre-norm, [notebook 03](03_stacks.ipynb)): in the small trainings of [notebook 14](14_training.ipynb) this made deep encoders start to learn. Nothing was tuned for `tatoeba` and `wmt14_eighth`.
 #
 # ## A plan from twenty updates
 #
 # How long will it take? [Notebook 11](11_hardware.ipynb) counts FLOPs and supposes that a third of the machine's rate
-# reaches the model. A small model on a GPU gets far less, because the GPU waits for Python. So we time twenty updates, and take
+# reaches the model. A small model on a GPU gets far less, because the GPU waits for Python; a CPU may get more. So we time twenty updates, and take
 # the median.
 
 # %%
@@ -254,8 +253,7 @@ def with_translations(sentences: list[str]) -> Task:
 #       f"then {log[-1]['validation_loss']:.2f}")
 
 # %% [markdown]
-# The sentences show what a falling loss buys: at first words repeat, then the order of German words appears, then more and more words that fit. On a CPU, wrong words and endings are left at the end. The training loss lies
-# higher for the reasons in [notebook 14](14_training.ipynb). On a CPU this is about one round through the corpus; `transformer train` makes eight.
+# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, repeated and wrong words and endings are left. On a CPU this is about one round through the corpus; `transformer train` makes eight.
 
 # %% [markdown]
 # ## Its score
@@ -311,14 +309,14 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # recorded = table("multi30k-en-de-*", "multi30k-de-en-*", "tatoeba-en-de*")
 # columns = {"test.bleu": "BLEU, cased",
 #            "test.bleu_tokenized_lowercased": "BLEU, tokenised, lower-cased",
-#            "test.average-1.bleu": "cased, last weights alone", "minutes": "CPU minutes"}
+#            "test.average-1.bleu": "cased, last weights alone",
+#            "minutes": "elapsed minutes"}
 # print("margins of 95%:", *sorted(recorded["test.bleu.margin"]))
 # recorded.set_index("file")[list(columns)].rename(columns=columns).round(1)
 
 # %% [markdown]
 # These runs were made on a CPU, without a limit of minutes; their records lie in `data/runs`. **Multi30k**: three seeds of this page's recipe score 40.2 to 40.5 as the literature counts (tokenised, lower-cased). Wu et al.'s 41.0
-# is 0.7 above their mean: more than our seeds differ, and less than the margin of 1.7 that a thousand sentences leave. Only a paired test could decide, and their
-# translations are not at hand. **Tatoeba**: one run, of half this page's updates. Two OPUS-MT systems, trained on many millions of pairs, report
+# is 0.7 above their mean: more than our seeds differ, and less than the margin of 1.7 that a thousand sentences leave. **Tatoeba**: one run, of half this page's updates. Two OPUS-MT systems, trained on many millions of pairs, report
 # [47.3](https://huggingface.co/Helsinki-NLP/opus-mt-en-de) and [43.7](https://huggingface.co/gsarti/opus-mt-tc-big-en-de) on samples of their own, so the order is open.
 
 # %% [markdown]
@@ -356,8 +354,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # %% [markdown]
 # ## Beam and α
 # Search scores a finished output $Y$ by $\log P(Y)/lp(Y)$ with $lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$
-# ([notebook 15](15_decoding.ipynb)), because each further token lowers $\log P$. The paper has $\alpha = 0.6$; Multi30k wants 1.6. Is that odd? By one more token the
-# penalty grows relatively by
+# ([notebook 15](15_decoding.ipynb)), because each further token lowers $\log P$. The paper has $\alpha = 0.6$; Multi30k wants 1.6. Is that odd? With one more token $lp$ grows by the share
 #
 # $$\frac{d \log lp}{d |Y|} = \frac{\alpha}{5 + |Y|}.$$
 #
@@ -375,7 +372,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #     print(f"validation, beam {beam}, α = {alpha}: BLEU {score:.2f}")
 
 # %% [markdown]
-# At a caption's 16 tokens fairseq's default is like $\alpha = 1.3$, so 1.6 is a little stronger, and not wild. Length is not all: this page's model, whose sentences are as long, may want less. The last lines say it, coarsely: five trials on 200 validation sentences. Here is the record of Multi30k's first seed, on all 1,014:
+# At a caption's 16 tokens fairseq's default is like $\alpha = 1.3$, so 1.6 is a little stronger, and not wild. This page's model, whose sentences are as long, may want less; five trials on 200 sentences only hint at it. Here is the record of Multi30k's first seed, on all 1,014:
 
 # %% tags=["active-ipynb"]
 # trials = table("multi30k-alpha")
@@ -455,7 +452,7 @@ TABLE_2 = {
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
 # Beside the RNN with attention, the plain RNN loses a quarter of the BLEU on the shortest sentences of the bundled test set and four fifths on the longest; on Multi30k it loses a
-# seventh on the shortest and one half on the longest. It must press every source, short or long, into one vector of 176 or 192 numbers. Grey bars are standard deviations over three seeds
+# seventh on the shortest and one half on the longest. All it reads passes through one vector of 176 or 192 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? These runs do not tell. Grey bars are standard deviations over three seeds
 # (Multi30k has one seed).
 
 # %% tags=["active-ipynb"]
@@ -465,7 +462,7 @@ TABLE_2 = {
 
 # %% [markdown]
 # The middle panel is the grammar's harder set, with new combinations and with sentences longer than the longest of training, 19 words. There the Transformer and the convolutional model
-# fall far, the RNN with attention a little. Positions that training never reached are one suspect. They cannot be all: at 15 to 18 words, lengths that training has, the Transformer is already five points behind. Longer training helps (the bundled model: 89 BLEU instead of 82). What else it is, we do not know; notebook [17](17_variations.ipynb) has runs with longer sentences than in training.
+# fall far, the RNN with attention a little. Positions that training never reached are one suspect. They cannot be all: at 15 to 18 words, lengths that training has, the Transformer is already five points behind. One longer run did better (the bundled model: 89 BLEU, not 82). What else it is, we do not know; notebook [17](17_variations.ipynb) has runs with longer sentences than in training.
 #
 # ## What did not work
 #
@@ -486,7 +483,7 @@ TABLE_2 = {
 # The loss falls, the outputs that we looked at are fluent German, and they have little to do with their source: 62 rounds through the corpus never bring greedy BLEU above 6. [Notebook 14](14_training.ipynb) asks why
 # such trainings ignore their source ("The loss falls, but the source is ignored"), and says what to measure.
 #
-# Two more records are hints at most, one fp32 run each on another machine, too. **Without label smoothing** the test score is 1.5 below the recipe's best seed; on validation, each at its best $\alpha$, the two
+# Two more records are hints at most, one fp32 run each on another machine, too. **Without label smoothing** the test score is 1.5 below the recipe's same seed; on validation, each at its best $\alpha$, the two
 # differ by 0.6. (The validation loss is better *with* smoothing, 1.51 against 1.63 nats; in the paper perplexity got worse, see notebook [13](13_regularization.ipynb).) **With three embedding matrices instead of
 # one** the score is 1.7 lower.
 
@@ -528,7 +525,7 @@ TABLE_2 = {
 # %% [markdown]
 # A panel is a head of the decoder's last cross-attention; each row is a word being written, and its colours say where in the source the head looks. In
 # a model that translates, bright squares run along the diagonal, with steps where the two languages differ in order. A picture does not say what a head is needed for:
-# [notebook 19](19_visualization.ipynb) scores heads and turns them. `view(model, tokenizer, sentence)` (`from transformer import view`) opens a page with all of them.
+# [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` (`from transformer import view`) opens a page with all of them.
 
 # %% [markdown]
 # ## The paper's own run
@@ -540,9 +537,7 @@ TABLE_2 = {
 # transformer train --corpus wmt14 --preset big --folder runs/wmt14-big
 # ```
 #
-# The second line is for eight GPUs: `--accumulate` counts the batches of all processes together, and eight of 3,125 tokens make the paper's 25,000. **Nobody has yet run these to the end with this code.** Even
-# then these would differ from the paper: **text that came cut into words is put together again**, **the vocabulary is of byte pairs** (notebook 10), **padding counts in the 25,000**,
-# and weights are kept by updates, not by minutes.
+# The second line is for eight GPUs: `--accumulate` counts the batches of all processes together, and eight of 3,125 tokens make the paper's 25,000. **Nobody has yet run these to the end with this code.** Even then these differ, or may differ, from the paper: **training text that comes cut into words is put together again**, **padding counts in the 25,000** (notebook 10), and weights are kept by updates, not by minutes.
 
 # %% [markdown]
 # ## Exercises
@@ -598,11 +593,9 @@ TABLE_2 = {
 #     return [t / k for t in total]
 # ```
 #
-# The paper's base model averages its last five, the big one its last twenty.
 # </details>
 #
-# **3.** Two systems translated the same sentences. For each sentence we have how many words were right, and how many were written. A draw names as many
-# sentences, some of them twice. In which part of the draws is the precision (right words over written words, of all its sentences together) of ours higher than that of theirs?
+# **3.** Two systems translated the same sentences. For each sentence we have how many words were right, and how many were written. A draw names as many sentences, some more than once. In what share of the draws is the precision (right words over written words, of all its sentences together) of ours higher than that of theirs?
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.translation import check_share_better

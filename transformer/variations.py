@@ -113,8 +113,7 @@ TABLE_3 = [
 
 # %% [markdown]
 # In the paper two layers instead of six cost 2.1 BLEU, the most of any row, and eight layers gain none. A width of 256, or no dropout, costs more
-# than one point. One head costs 0.9 and 32 heads cost 0.4, so the best number lies between. Keys of 16 numbers cost 0.7. Learned
-# positions change almost nothing. Label smoothing of 0.1 makes perplexity worse and BLEU better.
+# than one point. One head costs 0.9 and 32 heads cost 0.4, so its best lies between. Keys of 16 numbers cost 0.7. Label smoothing of 0.1 makes perplexity worse and BLEU better.
 #
 # Below, logarithms of perplexities are compared, so differences are in nats a token. The paper has one number for each row and does
 # not say how far two runs of *one* row lie apart.
@@ -122,7 +121,7 @@ TABLE_3 = [
 # %% [markdown]
 # ## A row applied to a base
 #
-# A base is an `Experiment` of [notebook 16](16_translation.ipynb): a corpus, a model, and its training. Readers' questions, further below, change three things besides: the pairs, which may be drawn from the grammar of the bundled corpus, how long they may be, and what is taken out of the model.
+# A base is an `Experiment` of [notebook 16](16_translation.ipynb): a corpus, a model, and its training. Readers' questions, further below, change three things besides: where pairs come from (perhaps the bundled grammar), how long they may be, and what is taken out of the model.
 
 # %%
 @dataclass
@@ -163,7 +162,6 @@ LARGE = Trial(
 # embeddings and sees Multi30k eleven times; `LARGE` is for a GPU. **Deviations: a smaller base, another corpus, far fewer updates, and averaged weights, which the
 # paper did not use for this table.**
 #
-# A field may belong to the model, to its training, or to the trial itself.
 
 # %%
 def holder(e: Trial, name: str):
@@ -384,7 +382,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # $$\text{score} = \text{row} + \text{seed} + \text{noise}$$
 #
 # to all runs at once. Three runs tell too little about a row's own noise, so it is assumed to be as large in all rows. Each difference from
-# base gets a 95% interval and, by Student's $t$, a $p$ value: how often noise alone would make it as large. Of twenty differences that are
+# base gets a 95% interval and, by Student's $t$, a $p$ value: how often noise alone makes it at least as large. Of twenty differences that are
 # only noise one is expected to pass $p < 0.05$, so Holm's correction multiplies the smallest $p$ by their number, the next by one less, and
 # so on.
 #
@@ -461,7 +459,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # **Five perplexities differ from base's.** As in the paper, a narrow model (d_model=256), short keys (d_k=16) and more label smoothing make
 # them worse. Against the paper, no dropout makes it better. More dropout makes it much worse, in the paper hardly. **Only one BLEU differs**: intervals reach two points to either side, the paper's differences at most 2.1.
 #
-# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most, so its own $p$ is too small and the intervals too wide. Without it more rows pass, such as h=32 (worse) and N=4 (better). These are hints: we looked afterwards.
+# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most, so its own $p$ is too small, the others' intervals too wide. Without it more rows pass, such as h=32 (worse) and N=4 (better). These are hints: we looked afterwards.
 #
 # Two numbers sum the table up: the rows that differ from base in the paper's direction, and Spearman's rank correlation with the paper's
 # differences (1 for the same order, about 0 for unrelated ones).
@@ -469,7 +467,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% tags=["active-ipynb"]
 # judged = judged.assign(loss=np.log(judged["validation.perplexity"]))
 # in_paper = minus["log perplexity"].drop("base")
-# # low and high: 95% of tables in which each row draws its runs again
+# # low, high: each row draws its three runs again (seeds' noise alone; too narrow)
 # agreement_with_interval(judged, "loss", in_paper).round(2)
 
 # %% [markdown]
@@ -477,8 +475,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #
 # ## Trained longer
 #
-# `SMALL` was chosen to ask again: four times as many tokens, a beam of four, averaged weights. Fifteen rows are trained with three
-# seeds at one rate, the highest tried at which the two rows most at risk learn (and base even at twice it); then each may choose a lower
+# `SMALL` was chosen to ask again: over four times the tokens, a beam of four, averaged weights. Fifteen rows will be trained with three seeds at one rate, the highest tried at which N=8 and big learn (and base even at twice it); then each may choose a lower
 # one. What is expected, and by which test, was
 # [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table3.md). `python -m transformer.experiments.rates`
 # does all of it, in an estimated sixteen hours of one core.
@@ -498,8 +495,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
 #
-# The remaining sections answer what readers ask, all from the shorter runs. Rows A have more or fewer heads at the same cost, so that
-# more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
+# The remaining sections answer what readers ask, all from the shorter runs. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
 
 # %% tags=["active-ipynb"]
 # heads = {"h=1": 1, "h=4": 4, "base": 8, "h=16": 16, "h=32": 32}
@@ -551,7 +547,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # ## The hyperparameters look random. Are they?
 #
 # The learning rate is swept, one seed each: `factor` multiplies it, and `warmup` is how long it climbs; a longer climb ends lower. The
-# warm-ups of 1,000, 4,000 and 12,000 updates in the rows' names are the paper's, here 100, 400 and 1,200. The noise is that of rows A to C.
+# warm-ups of 1,000, 4,000 and 12,000 updates in the rows' names are the paper's, here 100, 400 and 1,200. Rows A to C tell the noise.
 
 # %% tags=["active-ipynb"]
 # everywhere = everything[everything["corpus"] == "multi30k"]
@@ -573,7 +569,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. The other three end under a BLEU of two. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
 #
-# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: half or twice the inner width, or 4 or 16 heads, show no difference that passes. But half of $d_{model}$ costs as much as a quarter of the rate, and one layer more ruins the run.
+# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: half or twice the inner width, or 4 or 16 heads, show no difference that passes. But half of $d_{model}$ costs 0.32 nats, a quarter of the rate 0.45, and one layer more ruins the run.
 
 # %% [markdown] tags=["question-23"]
 # ## How much data saturates a given architecture?
@@ -607,7 +603,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # ## Deep models
 #
-# Two kinds of runs with four layers, one with the norms before the sub-layers ([notebook 03](03_stacks.ipynb)), one with a quarter of the rate, minus the four layers that failed (row N=8):
+# Two runs with four layers, one with the norms before the sub-layers ([notebook 03](03_stacks.ipynb)), one with a quarter of the rate, minus the four layers that failed (row N=8):
 
 # %% tags=["active-ipynb"]
 # rows = ["N=8,norm_first=True", "N=8,factor=0.25"]
@@ -615,8 +611,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # compare(tried, rows).round(2)
 
 # %% [markdown]
-# One seed each, but the differences are many times the noise. **Depth alone is not to blame** for the failure: both changes let four layers learn. With the paper's order
-# of norms it is a matter of the rate, which is why the longer runs above begin with a search for it.
+# One seed each, but the differences are many times the noise. **Depth alone is not to blame** for the failure: both changes let four layers learn. With the paper's order of norms depth and rate decide together, which is why the longer runs above begin with a search for it.
 
 # %% [markdown] tags=["question-07"]
 # ## Which parts can I drop when my problem is simple?
@@ -631,13 +626,13 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. $W_V$ and the matrix behind it, $W_O$, are two in a row, so $W_O$ may do most of the work.
 #
 # **Without the residual paths it did not learn to translate** at this rate: its BLEU is 0.
-# [Notebook 03](03_stacks.ipynb) looks at why. So whoever has a simple problem may try one head, or spare $W_V$. Two at once, a lower rate without paths, and more seeds (`--rows simple`) have not been run.
+# [Notebook 03](03_stacks.ipynb) looks at why. Whether each change costs its four BLEU, single runs do not tell. Two at once, a lower rate without paths, and more seeds (`--rows simple`) have not been run.
 
 # %% [markdown]
 # ## What is to be learned
 #
-# - A table of ablations at one learning rate measures two things at once: what a part is worth, and how near a row stands to the rate at which trainings fail.
-# - After 1,500 updates narrow models and short keys lose, as in the paper; dropout does harm, against the paper. The paper's order of rows does not show.
+# - A table of variations at one learning rate measures two things at once: what a part is worth, and how near a row stands to the rate at which trainings fail.
+# - After 1,500 updates narrow models and short keys lose, as in the paper; dropout does harm, against the paper. Little of the paper's order of rows shows.
 # - Three seeds resolve a tenth of a nat; in BLEU, after the correction, not even 2.4 points. Most rows of Table 3 lie closer together than that.
 #
 # `transformer variations --corpus multi30k` trains Table 3, `--rows A B` two of its groups, `--rows heads schedule depth simple` what readers ask;
@@ -724,7 +719,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #     return (a @ b / (a.norm() * b.norm())).item()
 # ```
 #
-# `argsort` gives the order; sorting that order again gives each number its place. Because only places count, perplexities and their logarithms give the same answer.
+# `argsort` gives the order; sorting that order again gives each number its place.
 # </details>
 
 # %% [markdown]

@@ -98,7 +98,7 @@ def why_not() -> str | None:
 # print(problem or f"torchtext {load_torchtext().__version__} with torch {version}")
 
 # %% [markdown]
-# Where that line says that torchtext is missing, the cells below go on with byte pairs alone. The outputs on this page were made with torchtext.
+# Where that line is a complaint, the cells below go on with byte pairs alone. The outputs on this page were made with torchtext.
 #
 # ## What the loop expects
 #
@@ -194,7 +194,7 @@ def load_words(path: str | Path) -> Words:
 # ## Pieces
 #
 # SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but its *unigram* model finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
-# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest 0.05% of letters are left out, here "C", and are unknown, as is every letter that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
+# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest letters, at most 0.05% of the text, are unknown (here "C" and "Ä"), as are letters that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
 
@@ -304,7 +304,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # print(len(pairs), "pairs,", len(different), "different words")
 
 # %% [markdown]
-# Here are two sentences in each vocabulary, which is for both languages together. `_` is a space alone; the space that belongs to a longer piece is not shown. The words "cat", "saw" and "Katze" occur in training, but too seldom to be
+# Here are two sentences in each vocabulary (one for both languages). `_` is a space alone; the space that belongs to a longer piece is not shown. The words "cat", "saw" and "Katze" occur in training, but too seldom to be
 # among the 1,000 words; "kangaroo" does not occur.
 
 # %% tags=["active-ipynb"]
@@ -315,7 +315,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 #         print(f"{name:14}{len(ids):3} tokens  ", " | ".join(pieces))
 
 # %% [markdown]
-# Whole words make the shortest rows, and a rare word is lost. The two other vocabularies spell it in pieces. How long are the rows, and how many tokens are unknown, on
+# Whole words lose a rare word; the two other vocabularies spell it in pieces. How long are the rows, and how many tokens are unknown, on
 # sentences outside training?
 
 # %% tags=["active-ipynb"]
@@ -334,7 +334,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # %% [markdown]
 # Whole words have the shortest rows and by far the most unknown tokens; byte pairs have the longest rows, and nothing is unknown to them.
 #
-# **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks three rules: byte pairs lose nothing, of held-out sentences the others lose only what is unknown to them, and no text can spell a mark. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
+# **What is lost?** The next cell encodes and decodes every held-out sentence, and some odd texts, and compares. The one after it checks three rules: byte pairs lose nothing, of held-out sentences the others lose only what is unknown to them, and "<pad> <s> </s>" spells no mark. (In odd texts SentencePiece also tidies up: it makes two spaces one, drops one
 # at the beginning, turns a line break into a space, and takes the ligature ﬁ apart.)
 
 # %% tags=["active-ipynb"]
@@ -469,8 +469,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates, with one seed and few sentences, whole words are ahead; of the other two one has more sentences right, the other the lower loss. Why, we have not separated: a sentence of whole words has fewer tokens to get right, and `<unk>` stands for every rare one. But most translations of the model with whole words have an `<unk>` in them, and longer training cannot replace it, because the words
-# are not in the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
+# After so few updates, with one seed and few sentences, whole words are ahead; SentencePiece has more sentences right than byte pairs, which have the lower loss. Why, we have not separated: a sentence of whole words has fewer tokens to get right, and `<unk>` stands for every rare one. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercises
 #
@@ -545,7 +544,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
-# `your_size = 2141`, all words of training and the marks, leaves 1.9%: words that training never shows. A larger number changes nothing.
+# `your_size = 2135` is the smallest. 2141, all words of training and the marks, leaves 1.9%: words that training never shows.
 # Byte pairs reach zero with 259 types, which are all bytes and the marks.
 #
 # </details>
