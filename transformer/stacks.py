@@ -292,7 +292,7 @@ class Residual(nn.Module):
 # number after ± is the standard deviation over the seeds.
 
 # %% tags=["active-ipynb"]
-# rates = (0.0003, 0.001, 0.003)
+# rates = (0.001, 0.003, 0.01)
 # curves, ends = {}, {}
 # for way in ways:
 #     torch.manual_seed(0)
