@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.corpora.digits import read_digits
-from transformer.experiments.runner import Job, run_command, run_jobs
+from transformer.experiments.runner import Job, best_rates, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
 from transformer.fast.training import fused_adam
 from transformer.images import (
@@ -218,15 +218,12 @@ def sweep_jobs(seed: int) -> list[Job]:
 
 def chosen(rows: list[dict], seed: int) -> dict[str, dict[int, float]]:
     """{family: {images: setting}}: the best on validation with this seed, the first of equals."""
-    best: dict[tuple, dict] = {}
-    for row in rows:
-        place = row.get("family"), row.get("images")
-        if row["what"] == "curve" and row["seed"] == seed:
-            if place not in best or row["validation"] > best[place]["validation"]:
-                best[place] = row
-    families = dict.fromkeys(family for family, _ in best)
-    return {family: {size: row["rate"] for (name, size), row in best.items() if name == family}
-            for family in families}
+    own = [row for row in rows if row["what"] == "curve" and row["seed"] == seed]
+    best = {size: best_rates([row for row in own if row["images"] == size],
+                             lambda row: row["validation"])
+            for size in dict.fromkeys(row["images"] for row in own)}
+    return {family: {size: rates[family] for size, rates in best.items() if family in rates}
+            for family in dict.fromkeys(row["family"] for row in own)}
 
 
 def other_jobs(best: dict[str, dict], seeds: tuple[int, ...]) -> list[Job]:
