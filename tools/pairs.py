@@ -19,6 +19,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
+IN_COLAB = '"google.colab" in sys.modules'  # stands in the cell that installs the package
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -169,7 +170,7 @@ def code_hash(notebook):
     book = nbformat.read(notebook, as_version=4)
     cells = [c.source for c in book.cells if c.cell_type == "code"]
     # The address of the repository changes no result
-    text = code("\n".join(cell for cell in cells if '"google.colab" in sys.modules' not in cell))
+    text = code("\n".join(cell for cell in cells if IN_COLAB not in cell))
     waiting = imported(text, front)
     while waiting:
         name = waiting.pop()

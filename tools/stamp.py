@@ -57,11 +57,11 @@ def badge(url, notebook):
 
 def install_cell(url):
     """The cell that installs the package, in Colab only."""
-    return f'import sys\n\nif "google.colab" in sys.modules:\n    %pip install -q git+{url}'
+    return f"import sys\n\nif {pairs.IN_COLAB}:\n    %pip install -q git+{url}"
 
 
 def is_install_cell(cell):
-    return cell.cell_type == "code" and '"google.colab" in sys.modules' in cell.source
+    return cell.cell_type == "code" and pairs.IN_COLAB in cell.source
 
 
 def stamp_notebook(notebook, url, old):
