@@ -43,7 +43,10 @@ from transformer.weights import count_parameters
 COMMAND = "python -m transformer.experiments.images"
 SIZES = (32, 128, 512, 1029)
 PLAIN, CNN, SHIFTED, LOGISTIC = "ViT", "CNN", "ViT, shifted", "logistic regression"
-FAMILIES = {PLAIN: VisionConfig(), SHIFTED: VisionConfig(), CNN: ConvolutionalConfig()}
+STEPS = (0, -1, 1)
+MOVES = {SHIFTED: (STEPS, STEPS), "ViT, up and down": (STEPS, (0,)),
+         "ViT, to the sides": ((0,), STEPS)}
+FAMILIES = {**dict.fromkeys((PLAIN, *MOVES), VisionConfig()), CNN: ConvolutionalConfig()}
 PEAKS, STRENGTHS = (0.003, 0.0015, 0.006), (0.1, 0.01, 1.0)
 FAST_VIT = replace(VIT, attention=partial(MultiHeadAttention, bias=True,
                                           attend=kernel_attention))
@@ -64,11 +67,11 @@ def sample(size: int, seed: int) -> tuple[Tensor, Tensor]:
     return images[rows], digits[rows]
 
 
-def moved(images: Tensor, digits: Tensor) -> tuple[Tensor, Tensor]:
-    """The images, and each moved by a pixel in all eight directions."""
-    steps = (0, -1, 1)
-    return (torch.cat([shifted(images, down, right) for down in steps for right in steps]),
-            digits.repeat(9))
+def moved(images: Tensor, digits: Tensor, down: tuple = STEPS,
+          right: tuple = STEPS) -> tuple[Tensor, Tensor]:
+    """The images, and each moved by a pixel, in all eight directions where nothing else is said."""
+    return (torch.cat([shifted(images, i, j) for i in down for j in right]),
+            digits.repeat(len(down) * len(right)))
 
 
 def training_of(config, peak: float, seed: int, **changes) -> TrainingConfig:
@@ -106,8 +109,8 @@ def scores(family: str, size: int, setting: float, seed: int) -> dict:
     if family == LOGISTIC:
         score, parameters = logistic(images, digits, setting), 650
     else:
-        if family == SHIFTED:
-            images, digits = moved(images, digits)
+        if family in MOVES:
+            images, digits = moved(images, digits, *MOVES[family])
         model = classifier(FAMILIES[family], images, digits, setting, seed)
         score, parameters = partial(accuracy, model), count_parameters(model)
     return {"what": "curve", "family": family, "images": size, "rate": setting,
