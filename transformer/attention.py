@@ -255,7 +255,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score starts almost even, because torch's first weights are small.
+# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score starts almost even.
 # In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
 
 # %% [markdown]
@@ -520,7 +520,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #
 # ## Masks
 #
-# Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. (Padding itself may look; nobody uses what its rows give.) In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
+# Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
 # and including $t$ (Section 3.2.3). Such a mask is called *causal*.
 
 # %%
@@ -713,7 +713,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 
 # %% [markdown]
 # **What are several heads for?** Now one query asks for two names among six pairs, and both numbers are wanted, in order. One head and
-# two heads have the same width $d_{model} = 32$ and as many weights. Would a network after the one head help? It is tried too.
+# two heads have the same width $d_{model} = 32$ and as many weights. Would a network after the one head help?
 
 # %% tags=["active-ipynb"]
 # class TwoLookUps(nn.Module):
@@ -757,8 +757,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # plotting.heatmaps(panels, largest=1.0, labels=("pair", "query", "weight"));
 
 # %% [markdown]
-# Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. (An even blend of both would be no better: it
-# tells the sum, not which number is whose.) Of two heads each finds one name.
+# Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. Of two heads each finds one name.
 #
 # ## A trained head
 #
@@ -792,7 +791,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #
 # ## Exercises
 #
-# Replace `...`, run the cell, and it says whether you are right, on inputs that the page does not show.
+# Replace `...`, run the cell, and it says whether you are right.
 #
 # **1.** Write equation 1 yourself, without a mask.
 

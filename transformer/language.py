@@ -134,7 +134,7 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 #                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The first two pictures show the batch's first row, the third a text of five tokens. Nobody sees padding. (What padding itself sees does not matter; where it sees nothing, attention gives zeros, [04](04_attention.ipynb).) In the middle picture the tokens of the prompt see each other.
+# The first two pictures show the batch's first row, the third a text of five tokens. Nobody sees padding. In the middle picture the tokens of the prompt see each other.
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
 # have to count from the first token, not from the first column. For rotary ones this changes nothing, because only
@@ -596,7 +596,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there two passes of three and more are saved. (Such texts often repeat themselves, which is easy to guess.) Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
+# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there two passes of three and more are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
 # ## How does this become a chat bot?
@@ -667,7 +667,7 @@ class Chat:
 #     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
-# Earlier turns can mislead an answer; the last two lines compare. On the command line an empty line begins a new chat.
+# Earlier turns can mislead an answer; the last two lines compare.
 #
 # How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 of the translations as a check.
 

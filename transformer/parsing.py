@@ -32,7 +32,7 @@ from transformer.search import Batching, translate, translate_n_best
 from transformer.trees import Tree, read_tree, walk
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import random

@@ -44,7 +44,7 @@ from transformer.settings import check_counts, check_fractions, check_positive
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import itertools
@@ -118,8 +118,7 @@ def endless_batches(
 # ## Training in twenty lines
 #
 # Every line of the loop comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12). The
-# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and
-# half of the paper's rate suit so small a model.
+# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and half the paper's rate suit so small a model.
 
 # %% tags=["active-ipynb"]
 # def plain_training(model, updates):
@@ -157,7 +156,7 @@ def endless_batches(
 
 # %% [markdown]
 # **Deviations.** The paper keeps weights every ten minutes. Here that happens every `save_every` updates, so that two runs of the
-# same settings keep the same weights (ten minutes were about 1,500 updates of the base model). Padding counts in
+# same settings keep the same weights. Padding counts in
 # `batch_tokens`, so that memory is bounded, and the real tokens of an update are somewhat fewer.
 #
 # *Clipping* shortens a gradient that is longer than a limit. The paper names no limit, so `clip` is None by default.
@@ -193,7 +192,7 @@ class TrainingConfig:
 
 # %% [markdown]
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first.** Runs on your own files use it (`transformer.planning`), being short; so do notebook 15's model of everyday sentences and some later experiments. The other recipes for translation follow the paper.
+# minute if that comes first.** Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
@@ -278,8 +277,7 @@ def update_weights(
 
 
 # %% [markdown]
-# Does a batch in two parts, of 4 and 12 pairs, equal the whole one? We compare gradients, without dropout and in float64. The parts
-# are padded differently, which must not matter. A common mistake takes the mean of the two parts' means instead:
+# Does a batch in two parts, of 4 and 12 pairs, equal the whole one? We compare gradients, without dropout and in float64. The parts are padded differently. A common mistake takes the mean of the two parts' means instead:
 
 # %% tags=["active-ipynb"]
 # exact = Transformer(TransformerConfig(600, **sizes, P_drop=0.0)).double()
@@ -454,7 +452,7 @@ def train(
 # %% [markdown]
 # The training curve lies higher although it is about sentences that the model has seen. Three things raise it: it is smoothed, it is
 # measured with dropout, and each point is a mean over the twenty updates before it. So compare each curve with itself only. Where the
-# held-out curve passes below the flat one, the model must use more than frequencies: the place in the sentence, words of the target, or of the source. (A later section asks about the source.)
+# held-out curve passes below the flat one, the model must use more than frequencies: the place in the sentence, words of the target, or of the source.
 
 # %% [markdown]
 # ## Stopping and going on
@@ -601,7 +599,6 @@ def train(
 # %% [markdown]
 # Here the model without the mask even has by far the lower loss on held-out sentences, and its own translations are worthless again: all hundred
 # are empty, because it writes marks in place of words (id 1 begins a sentence, id 2 ends it). The model with the mask does not translate yet either, after 240 updates, but it has begun to write German.
-# [Notebook 16](16_translation.ipynb) shows what a longer training makes of it.
 #
 # So a loss that is suspiciously good is a reason to test the mask, and a model's own translations should be read early.
 
@@ -671,7 +668,7 @@ def train(
 
 # %% [markdown]
 # **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (the update 240 after the first): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
-# "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A fourth, attention on almost one position, occurred in no run. A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
+# "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
 # that do:
 
 # %% tags=["active-ipynb"]

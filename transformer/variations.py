@@ -37,7 +37,7 @@ from transformer.stacks import Residual
 from transformer.training import TrainingConfig
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import numpy as np
@@ -204,7 +204,7 @@ def with_changes(e: Trial, changes: dict) -> Trial:
 # ## Parameters
 #
 # Before any training, one column of Table 3 can be checked exactly: the number of parameters. On torch's `meta` device
-# ([notebook 08](08_model.ipynb)) the eleven models with a count are built in a moment, without memory for their numbers.
+# ([notebook 08](08_model.ipynb)) the eleven models with a count are built in a moment.
 
 # %%
 def millions(row: Row, vocab_size: int = 37_000) -> float:

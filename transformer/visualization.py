@@ -10,8 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/19_visualization.ipynb)
 #
 # The paper ends with pictures of heads: one bridges a long distance, one finds what "its" refers to, one follows
-# the structure of a sentence. At the end you will have three such heads of a trained model, scores that say how
-# often each is right, and for two of them experiments that show what the translation takes from them. The bundled corpus
+# the structure of a sentence. At the end you will have three such heads of a trained model, scores of each, and for two of them experiments that show what the translation takes from them. The bundled corpus
 # makes this possible: the grammar that wrote its sentences also wrote down which noun each "its" stands for. Reading takes
 # about 30 minutes, running it half a minute.
 
@@ -174,7 +173,7 @@ def pasted(head, rows, vectors):
 # view(model, tokenizer, pair)
 
 # %% [markdown]
-# On GitHub no page runs; the picture leads to one that does, with head 1.3 made to look at the dog as above.
+# On GitHub no page runs; the picture leads to one that does.
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://OWNER.github.io/annotated-attention/live.html)
 
