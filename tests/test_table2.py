@@ -235,13 +235,26 @@ def test_groups_by_length_are_of_like_size_and_split_no_length():
 
 
 def test_kept_families_compare_like_with_like():
-    """Same tokens, parameters within 10%, the best peak inside those tried."""
-    rows = table("families-*")
+    """Same updates and tokens, parameters within 10%; peak and warm-up are the best of those tried,
+    and the best peak lies inside.
+    """
+    rows, setting = table("table2-*"), ["rate", "training.warmup"]
     for _, own in rows.groupby("corpus"):
         runs, choices = own[own["what"] == "run"], own[own["what"] == "choice"]
-        assert runs["tokens"].nunique() == 1
+        assert runs["updates"].nunique() == 1
+        assert (runs.groupby("seed")["tokens"].nunique() == 1).all()
         assert runs["parameters"].max() <= 1.1 * runs["parameters"].min()
         for family, tried in choices.groupby("family"):
-            best = runs[runs["family"] == family]["rate"].unique()
-            assert len(tried) >= 3 and tried["rate"].min() < best < tried["rate"].max()
-            assert best == tried.set_index("rate")["validation.bleu"].idxmax()
+            best, = set(map(tuple, runs.loc[runs["family"] == family, setting].values))
+            assert best == tried.set_index(setting)["validation.bleu"].idxmax()
+            assert tried["rate"].min() < best[0] < tried["rate"].max()
+
+
+def test_kept_differences_are_those_of_the_runs():
+    """Means over seeds minus the Transformer's, as all families have the same seeds."""
+    rows = table("table2-bundled")
+    means = rows[rows["what"] == "run"].groupby("family")["part.hard"].mean()
+    found = rows[rows["part"] == "hard"].set_index("family")["bleu.difference"]
+    assert len(found) == 11
+    for family, difference in found.items():
+        assert difference == pytest.approx(means[family] - means["transformer"], abs=0.06)

@@ -96,15 +96,8 @@ def drawings() -> pd.DataFrame:
 
 
 def families() -> pd.DataFrame:
-    """Table 2: a row a corpus and family, over seeds."""
-    by, runs = ["corpus", "family"], table("families-*").query("what == 'run'")
-    cost = runs.groupby(by, sort=False)[["parameters", "rate", "flops", "minutes.cpu"]].mean()
-    return spread(runs, by, ["test.bleu", "hard.bleu"]).join(cost).reset_index()
-
-
-def families_tuned() -> pd.DataFrame:
-    """Table 2 with everything tuned, and kinds of positions: a row a corpus and family, and its
-    differences from the Transformer on the harder set.
+    """Table 2 in small: a row a corpus and family, over seeds, and its differences from the
+    Transformer on the harder set.
     """
     by, rows = ["corpus", "family"], table("table2-*")
     judged = ["bleu.difference", "bleu.low", "bleu.high", "bleu.p"]
@@ -112,7 +105,7 @@ def families_tuned() -> pd.DataFrame:
     rows = rows.reindex(columns=rows.columns.union(["part", *parts, *judged], sort=False))
     runs = rows.query("what == 'run'")
     scores = spread(runs, by, parts)
-    own = ["parameters", "rate", "training.warmup", "minutes.cpu"]
+    own = ["parameters", "rate", "training.warmup", "test.alpha", "flops", "minutes.cpu"]
     differences = rows.query("part == 'hard'").set_index(by)[judged]
     return scores.join([runs.groupby(by, sort=False)[own].mean(), differences]).reset_index()
 

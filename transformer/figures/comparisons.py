@@ -3,7 +3,7 @@
 import math
 import statistics
 
-from transformer.plotting import COLOURS, lines, name_powers, new_axes, tick_labels
+from transformer.plotting import COLOURS, name_powers, new_axes, tick_labels
 
 
 def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
@@ -88,29 +88,3 @@ def ranks(runs, paper, width=7.0, height=4.5):
     ax.set_xlim(0, 1.3 * places.index[-1])  # room for the names
     ax.invert_yaxis()
     return ax
-
-
-def by_length(rows, title=""):
-    """BLEU by the words of the source: a panel for each corpus and split, a curve for each family.
-
-    rows: dicts with "corpus", "split", "family", "from", "to", "bleu" and "bleu.deviation" (over
-    seeds, in grey; None for one seed).
-    """
-    panels = {}
-    for row in rows:
-        families = panels.setdefault(f"{row['corpus']}, {row['split']}", {})
-        families.setdefault(row["family"], []).append(row)
-    axes = new_axes(4.2, 3.2, columns=len(panels), sharey=True)
-    for ax, (place, families) in zip(axes, panels.items()):
-        bounds = [(row["from"], row["to"]) for row in next(iter(families.values()))]
-        groups = [f"{a}-{b}" if a < b else str(a) for a, b in bounds]
-        curves = {family: [row["bleu"] for row in own] for family, own in families.items()}
-        lines(range(len(groups)), curves, "words of the source", "BLEU", place, ax=ax, markers=True)
-        for own in families.values():
-            reach = [row["bleu.deviation"] or 0 for row in own]
-            ax.errorbar(range(len(groups)), [row["bleu"] for row in own], yerr=reach, fmt="none",
-                        ecolor="grey", capsize=2)
-        tick_labels(ax.xaxis, groups, len(groups))
-        ax.set_ylim(bottom=0)
-    axes[0].figure.suptitle(title)
-    return axes

@@ -45,8 +45,10 @@ def learning(rows, families=(), title="", size=(4.2, 3.2)):
             ax.grid(alpha=0.3)
     for ax in axes[:, 0]:
         ax.set_ylabel("validation BLEU, greedy")
-    axes[0, 0].legend(fontsize=7)
-    axes[0, 0].figure.suptitle(title)
+    figure = axes[0, 0].figure
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4,
+                  fontsize=8)
+    figure.suptitle(title)
     return axes
 
 
@@ -73,19 +75,45 @@ def by_length(rows, words, split="hard", families=(), ax=None, title=""):
         kept = [under(run, f"{split}.ngrams") for run in runs]
         curves[LABELS[family]] = [mean(bleu_of_counts(counts_at(own, places)) for own in kept)
                                   for *_, places in grouped]
-    ax = lines(range(len(grouped)), curves, "words of the source", "BLEU", title, ax=ax,
-               markers=True)
+    ax = new_axes(7.5, 3.6) if ax is None else ax
+    lines(range(len(grouped)), curves, "words of the source", "BLEU", title, ax=ax, markers=True)
     names = [f"{first}-{last}" for first, last, _ in grouped]
     ax.set_xticks(range(len(names)), names, fontsize=8)
     ax.set_ylim(bottom=0)
+    ax.legend(fontsize=8, bbox_to_anchor=(1, 1), loc="upper left")
     return ax
 
 
-def print_differences(rows, part="hard"):
-    """Each family minus the Transformer on a part of a test split, with its interval, and p."""
-    print(f"{part}: BLEU minus that of the Transformer with sines, 95% interval, p after Holm")
-    for row in rows:
-        if row["what"] == "difference" and row["part"] == part:
-            low, high, p = (row[f"bleu.{name}"] for name in ("low", "high", "p"))
-            print(f"{LABELS[row['family']]:28} {row['seeds']} seeds {row['bleu.difference']:+6.1f}"
-                  f"  ({low:+.1f} to {high:+.1f})  p {p:.2g}")
+PARTS = {"test": "test set", "hard.combinations": "new combinations", "hard.longer": "longer"}
+
+
+def by_part(rows, families=(), parts=PARTS, size=(3.0, 3.2), title=""):
+    """BLEU of each family on parts of the test splits, a panel each: a dot a seed, their mean
+    in figures.
+    """
+    found = runs_by_family(rows, families)
+    axes = new_axes(*size, columns=len(parts), sharey=True)
+    for ax, (part, label) in zip(axes, parts.items()):
+        for place, runs in enumerate(found.values()):
+            scores = [run[f"part.{part}"] for run in runs]
+            ax.plot(scores, [place] * len(scores), "o", markersize=4, alpha=0.7, color=COLOURS[0])
+            ax.text(mean(scores), place - 0.2, f"{mean(scores):.1f}", ha="center", fontsize=7)
+        ax.set(xlabel="BLEU", title=label)
+        ax.margins(x=0.12)
+        ax.grid(alpha=0.3)
+    axes[0].set_yticks(range(len(found)), [LABELS[family] for family in found])
+    axes[0].set_ylim(len(found) - 0.4, -0.6)
+    axes[0].figure.suptitle(title)
+    return axes
+
+
+def print_differences(rows, families=(), parts=("test", "hard")):
+    """Each family minus the Transformer on parts of the test splits, with its interval, and p."""
+    for part in parts:
+        print(f"{part}: BLEU minus the Transformer's (sines, norms last), 95% interval, p by Holm")
+        for row in rows:
+            known = row["what"] == "difference" and row["part"] == part
+            if known and row["family"] in (families or LABELS):
+                low, high, p = (row[f"bleu.{name}"] for name in ("low", "high", "p"))
+                print(f"  {LABELS[row['family']]:28} {row['bleu.difference']:+6.1f}"
+                      f"  ({low:+.1f} to {high:+.1f})  p = {p:.2g}")
