@@ -436,7 +436,7 @@ TABLE_2 = {
 # parts = {"part.test": "test", "part.hard.combinations": "new combinations",
 #          "part.hard.longer": "longer"}
 # own = {"rate": "peak", "training.warmup": "warm-up", "minutes.cpu": "CPU minutes"}
-# means = runs.groupby("family")[list(own)].mean().round(4)
+# means = runs.groupby("family")[list(own)].mean().round({"rate": 4, "minutes.cpu": 1})
 # display(spread(runs, "family", list(parts)).join(means).rename(columns=parts | own))
 # families.print_differences(rows, in_small)
 
