@@ -374,15 +374,16 @@ def test_demo(small_demo, tmp_path):
 
 def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp_path):
     before = contents(run)
-    assert "holds a run or a model that is not an earlier demo's: name another" in complaint("demo", "--folder", run)
+    assert "holds a run or a model of another kind: name another" in complaint("demo", "--folder", run)
     assert contents(run) == before
     for old in ("checkpoint.safetensors", "model.safetensors"):
         (run / old).write_bytes(b"of an earlier demo, of another size")
     (run / "run.json").write_text(json.dumps({"command": "transformer demo"}))
     assert "minutes must be above 0, not 0.0" in complaint("demo", "--folder", run, "--minutes", "0")
     assert (run / "model.safetensors").is_file()
-    assert call("demo", "--folder", run).status == 0
+    assert call("demo", "--folder", run, "--positions", "rotary").status == 0
     assert len(list((run / "weights").iterdir())) == 2
+    assert json.loads((run / "run.json").read_text())["model"]["positions"] == "rotary"
 
 
 # Help

@@ -23,6 +23,7 @@ from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision, choose_device
 from transformer.interrupt import Interrupted
+from transformer.model import Positions
 from transformer.options import changed, given, options_of
 from transformer.pretrained import COME_ALONG, bundled_folder, folder_named, load, save
 from transformer.protocol import KINDS, kind_named, kind_of, longest_source
@@ -324,16 +325,16 @@ class Demo:
 
     folder: Path = Path("runs/demo")  # where everything is saved
     minutes: float = 3.6  # training stops after so many minutes, should the machine be slow
+    positions: Positions = "sinusoidal"  # rotary: better at longer sentences (notebook 07)
     record: Path | None = None  # write what demo.json holds into this file, too, for data/runs
 
     def run(self) -> None:
         from transformer.demo import run_demo
-        from transformer.figures.demo import page
-        from transformer.figures.heads import save_all
+        from transformer.figures import demo, heads
 
-        report, samples, maps = run_demo(self.folder, self.minutes, words())
-        save_all(maps, self.folder)
-        print(page(report, samples, self.folder))
+        report, samples, maps = run_demo(self.folder, self.minutes, words(), self.positions)
+        heads.save_all(maps, self.folder)
+        print(demo.page(report, samples, self.folder))
         if self.record is not None:
             from transformer.experiments.records import flatten, write_rows
 

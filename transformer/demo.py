@@ -8,6 +8,7 @@ from transformer.corpora import read_bundled
 from transformer.experiments.rows import public
 from transformer.files import prepare_folder, write_json
 from transformer.maps import AttentionMaps, attention_maps
+from transformer.model import Positions
 from transformer.pretrained import load
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, read_log, read_settings, run_experiment
@@ -26,16 +27,15 @@ def clear(folder: Path) -> None:
     run = folder / "run.json"
     ours = run.is_file() and '"transformer demo' in run.read_text("utf8", errors="replace")
     if old and not ours:
-        raise ValueError(f"{folder} holds a run or a model that is not an earlier demo's: name "
-                         "another --folder")
+        raise ValueError(f"{folder} holds a run or a model of another kind: name another --folder")
     for path in old:
         path.unlink()
 
 
-def train_demo(folder: Path, minutes: float, command: str) -> None:
+def train_demo(folder: Path, minutes: float, command: str, positions: Positions) -> None:
     """Train the bundled corpus's recipe in a folder; refused before anything is removed."""
     recipe = RECIPES["bundled"]
-    e = Experiment(folder=folder, model=recipe["model"],
+    e = Experiment(folder=folder, model=replace(recipe["model"], positions=positions),
                    training=replace(recipe["training"], minutes=minutes))
     prepare_folder(folder)
     clear(folder)
@@ -54,24 +54,23 @@ def scores_of(model, tokenizer, split: str) -> tuple[dict, list]:
     return report, list(zip(examples, outputs))
 
 
-def run_demo(folder: Path, minutes: float, command: str) -> tuple[dict, list, AttentionMaps]:
+def run_demo(folder: Path, minutes: float, command: str,
+             positions: Positions = "sinusoidal") -> tuple[dict, list, AttentionMaps]:
     """Everything but drawing: what demo.json holds, some (example, output) pairs, and maps of one.
     """
     started = time.monotonic()
-    train_demo(folder, minutes, command)
+    train_demo(folder, minutes, command, positions)
     model, tokenizer = load(folder)
     run, last = read_settings(folder), read_log(folder)[-1]
-    report = {"command": public(run["command"]), "commit": run["commit"],
+    report = {"command": public(run["command"]), "commit": run["commit"], "tokens": last["tokens"],
               "hardware": run["hardware"], "seed": run["training"]["seed"],
-              "updates": last["update"], "tokens": last["tokens"],
-              "minutes_of_training": round(last["seconds"] / 60, 2)}
+              "updates": last["update"], "minutes_of_training": round(last["seconds"] / 60, 2)}
     report["test"], outputs = scores_of(model, tokenizer, "test")
     report["hard"], _ = scores_of(model, tokenizer, "hard")
     report.update(score_attention(model, tokenizer, read_bundled("validation"),
                                   read_bundled("test")))
     picture = next(example for example, _ in outputs if example.pronouns)
-    pair = (picture.source, picture.target)
-    maps = attention_maps(model, tokenizer, [pair])[0]
+    maps = attention_maps(model, tokenizer, [(picture.source, picture.target)])[0]
     report["seconds"] = time.monotonic() - started
     write_json(folder / "demo.json", report)
     return report, outputs[::max(1, len(outputs) // 6)], maps
