@@ -349,7 +349,7 @@ class LearnedPositions(nn.Module):
 # the score depends on the content of query and key, and on how far one stands before or after the other.
 
 # %% [markdown]
-# **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`.
+# **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`, and so do the commands (`transformer demo --positions rotary`).
 
 # %%
 class RotaryPositions(nn.Module):

@@ -2,7 +2,7 @@
 
 from statistics import mean
 
-from transformer.experiments.analysis import counts_at
+from transformer.experiments.analysis import counts_at, paired_bootstrap
 from transformer.experiments.records import under
 from transformer.plotting import COLOURS, STYLES, lines, new_axes
 from transformer.scores import bleu_of_counts
@@ -117,3 +117,14 @@ def print_differences(rows, families=(), parts=("test", "hard")):
                 low, high, p = (row[f"bleu.{name}"] for name in ("low", "high", "p"))
                 print(f"  {LABELS[row['family']]:28} {row['bleu.difference']:+6.1f}"
                       f"  ({low:+.1f} to {high:+.1f})  p = {p:.2g}")
+
+
+def print_paired(rows, one, other, split="hard", places=slice(None)):
+    """BLEU of one family minus another's with the same seed, by drawing the sentences again."""
+    counts = {(run["family"], run["seed"]): counts_at(under(run, f"{split}.ngrams"), places)
+              for run in rows if run["what"] == "run" and run["family"] in (one, other)}
+    for family, seed in counts:
+        if family == one:
+            found = paired_bootstrap(counts[one, seed], counts[other, seed])
+            print("seed {}: {difference:+.1f}  ({low:+.1f} to {high:+.1f})  p = {p:.2g}".format(
+                seed, **found))
