@@ -102,7 +102,6 @@ def families() -> pd.DataFrame:
     by, rows = ["corpus", "family"], table("table2-*")
     judged = ["bleu.difference", "bleu.low", "bleu.high", "bleu.p"]
     parts = ["part.test", "part.hard.combinations", "part.hard.longer"]
-    rows = rows.reindex(columns=rows.columns.union(["part", *parts, *judged], sort=False))
     runs = rows.query("what == 'run'")
     scores = spread(runs, by, parts)
     own = ["parameters", "rate", "training.warmup", "test.alpha", "flops", "minutes.cpu"]

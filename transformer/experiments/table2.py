@@ -208,12 +208,15 @@ def score(comparison: Comparison, alpha: float | None, e: Experiment, device) ->
         alpha = figures["validation"]["alpha"]
     for split in comparison.tests:
         sources, references = zip(*stream_corpus(e.corpus, split))
-        outputs = translate(model, tokenizer, sources, comparison.beam, alpha)
-        found = {name: {"score": round(s.score, 2), "signature": s.signature}
-                 for name, s in scores(outputs, references, resamples=0).items()}
+        found = {own: translate(model, tokenizer, sources, comparison.beam, own)
+                 for own in comparison.alphas}
+        counts = {own: ngram_counts(outputs, references) for own, outputs in found.items()}
         figures[split] = {"sentences": len(sources), "beam": comparison.beam, "alpha": alpha,
-                          **found, "exact_match": exact_match(outputs, references),
-                          "ngrams": ngram_counts(outputs, references)}
+                          "exact_match": exact_match(found[alpha], references),
+                          "by_alpha": {f"{own:g}": parts_of(some, split)
+                                       for own, some in counts.items()}, "ngrams": counts[alpha]}
+        for name, s in scores(found[alpha], references, resamples=0).items():
+            figures[split][name] = {"score": round(s.score, 2), "signature": s.signature}
     flops = log[-1]["tokens"] * flops_of(e, tokenizer)
     return {**figures, "flops": float(f"{flops:.4g}"), **minutes(log)}
 
@@ -290,13 +293,16 @@ def run_plan(plan: Plan, folder: Path, devices: list[str], record: Path,
 
 # What the runs say, as data/runs/table2.md laid down
 
-def part_scores(run: dict, split: str) -> dict[str, float]:
-    """{"hard": BLEU, "hard.longer": BLEU, ...}: a run's scores on a split and its parts."""
-    counts = under(run, f"{split}.ngrams")
-    parts = {split: slice(None)} | {
-        f"{split}.{part}": places for part, places in PARTS.get(split, {}).items()}
-    return {f"part.{part}": round(bleu_of_counts(counts_at(counts, places)), 3)
-            for part, places in parts.items()}
+def parts_of(counts: dict, split: str) -> dict[str, float]:
+    """{"part.hard": BLEU, "length.hard": words written over the references', "part.hard.longer":
+    ...}: a split and its parts, from each sentence's n-gram counts.
+    """
+    found = {}
+    for part, places in {"": slice(None), **PARTS.get(split, {})}.items():
+        own, name = counts_at(counts, places), f"{split}.{part}".rstrip(".")
+        length = sum(own["output"]) / sum(own["reference"])
+        found |= {f"part.{name}": round(bleu_of_counts(own), 3), f"length.{name}": round(length, 4)}
+    return found
 
 
 def differences(runs: list[dict], part: str) -> list[dict]:
@@ -330,7 +336,7 @@ def summarize(record: Path | str, seeds: int) -> None:
     for run in runs:
         for split in ("test", "hard"):
             if f"{split}.ngrams.output" in run:
-                run |= part_scores(run, split)
+                run |= parts_of(under(run, f"{split}.ngrams"), split)
     runs = comparable(runs, seeds)
     parts = [name for name in (runs[0] if runs else {}) if name.startswith("part.")]
     if rows:

@@ -35,16 +35,6 @@ def options_of(name: str) -> str:
     return " ".join(words)
 
 
-def commands_of(name: str) -> list[str]:
-    """The commands that make data/runs/<name>.json: train, score the last weights alone, score
-    their average.
-    """
-    folder, result = f"runs/{name}", f"data/runs/{name}.json"
-    return [f"transformer train {options_of(name)} --folder {folder}",
-            f"transformer evaluate --folder {folder} --average 1",
-            f"transformer evaluate --folder {folder} --record {result}"]
-
-
 def experiment_of(name: str) -> Experiment:
     """The `Experiment` of a run of RUNS."""
     settings = dict(RUNS[name])
