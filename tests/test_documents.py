@@ -77,7 +77,7 @@ def families_claims():
     level = bleu("transformer", "test")
     yield "both reach {:.1f} BLEU on the test set (three seeds)", level
     assert round(bleu("rnn-attention", "test"), 1) == round(level, 1)
-    yield "the RNN has {:.1f} and the paper's Transformer {:.1f},", *(
+    yield "the RNN has {:.1f} and the paper's Transformer {:.1f};", *(
         bleu(family, "hard") for family in ("rnn-attention", "transformer"))
     yield "in place of the sines bring it to {:.1f}, and to {:.1f} with the norms first", *(
         bleu(family, "hard") for family in ("rotary", "rotary-pre-norm"))

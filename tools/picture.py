@@ -44,7 +44,7 @@ def draw_attention():
 def draw_families():
     """BLEU of families of models on the grammar's test sets: a dot a seed."""
     axes = families.by_part(read_rows("table2-bundled"), FAMILIES, size=(3.4, 3.0),
-                            title="On longer sentences the RNN leads, and rotary positions help")
+                            title="On longer sentences rotary positions come near the RNN")
     plotting.save(axes[0], pairs.ROOT / "data" / "results.png")
 
 

@@ -387,32 +387,34 @@ class RotaryPositions(nn.Module):
 # assert not torch.allclose(scores[0], q @ k.transpose(2, 3), atol=0.01)
 
 # %% [markdown]
-# ## Which kind carries over to other sentences?
+# ## Which kind carries over to longer sentences?
 #
-# For the record `table2-bundled` seven Transformers learned the bundled corpus. They differ in their positions; each has the learning rate that suits it (more in [16](16_translation.ipynb); of BLEU, [15](15_decoding.ipynb), 100 is best). Besides the three kinds above there are four:
+# For the record `table2-bundled` seven Transformers learned to translate the bundled corpus. They differ in their positions; each has
+# its own learning rate (more in [16](16_translation.ipynb); BLEU, of [15](15_decoding.ipynb), is at most 100). Besides the three above there are four:
 #
-# - *a bias for each distance*: each head of self-attention learns a number for each distance, up to 16 tokens either way, and adds it to scores (Shaw et al., 2018; Raffel et al., 2020)
+# - *a bias for each distance*: each head of self-attention learns a number for each distance (beyond 16 tokens one for all), and adds it to its scores (Shaw et al., 2018; Raffel et al., 2020)
 # - *sines and rotary*: both at once
 # - *sines, shifted in training*: each sentence begins at a random place, so that only distances are of use (Kiyono et al., 2021)
 # - *no positions*: only the decoder's mask tells of order
 #
-# They translate sentences like training's, and the *harder set*: new combinations of the grammar's constructions, and longer sentences than any of training's.
+# They translate sentences like training's, and the *harder set*: new combinations of words and constructions, and longer sentences than any of training's:
 
 # %% tags=["active-ipynb"]
 # kinds = ["transformer", "rotary", "bias", "sines-rotary", "sines-shifted", "learned",
 #          "none"]
 # rows = read_rows("table2-bundled")
-# title = "where scores hear of distances, longer sentences lose least"
+# title = "with rotary positions or a bias, longer sentences lose least"
 # families.by_part(rows, kinds, title=title)
 # families.print_differences(rows, kinds)
+# families.print_longer(rows, kinds)
 
 # %% [markdown]
-# A dot is one of three seeds, a number their mean; $p$ counts as a difference below 0.05 ([17](17_variations.ipynb) explains the test).
+# A dot is one of three seeds, a number their mean; each panel has a scale of its own. $p$ below 0.05 counts as a difference ([17](17_variations.ipynb) explains the test). *Words* are those written over those of the references.
 #
-# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse, as the paper suspected. **Relative positions are a cause:** rotary ones and a bias have in common that scores are offered distances, and both are above sines on the harder set, by 5.7 and 4.2. That was the condition for the word "cause", [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of the gain lies in longer sentences.
+# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse (they also start smaller). **Relative positions in the scores are a cause:** rotary ones and a bias are both above sines on the harder set, by 5.7 and 4.2. That was the condition for the word, [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, whatever the length penalty $\alpha$ of the search (the last columns; each kind's own was chosen on validation).
 
 # %% [markdown]
-# What else could explain rotary's gain? Not that sines disturb the words to which they are added: with sines *and* rotary it is as large. Not the learning rate, which was each kind's own. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But it puts sines shifted in training level with sines, and they are 11 below. (Shifting also makes training noisier: on the test set they lose 6.5.) So none fits in full, and what exactly helps, we do not know. All this is one grammar and models of 1.4 million parameters.
+# What else could explain it? Not that sines disturb the words to which they are added: with sines *and* rotary the gain is as large. Hardly the learning rate, each kind's best of three or more. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But then shifted sines should equal sines, and they are 11 below. (They also learn more slowly: on the test set they lose 6.5.) So none fits in full, and what exactly helps, we do not know. All this is one grammar, and models of 1.4 million parameters.
 
 # %% [markdown]
 # ## Checks

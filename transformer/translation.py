@@ -9,8 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/16_translation.ipynb)
 #
-# All parts of the paper's Section 6.1 come together here: you will train a translator, watch four sentences become German, score
-# it, average it, search with it, type a sentence of your own and see where the model looks. Without a GPU the page trains
+# All parts of the paper's Section 6.1 come together here: you will train a translator, watch four sentences become German, score it, average it, type a sentence of your own and see where the model looks. Without a GPU the page trains
 # for about a minute on the bundled corpus; in Colab, on a GPU, it trains for 20 to 50 minutes on real text. Reading takes half an hour.
 
 # %% tags=["active-ipynb"]
@@ -39,6 +38,7 @@ from transformer.training import train
 # The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
+# import re
 # import tempfile
 # from itertools import islice
 # from pathlib import Path
@@ -126,7 +126,7 @@ from transformer.training import train
 #
 # A recipe is a model and a way to train it. A small corpus wants a small model: on Multi30k
 # [Wu et al. (2021)](https://arxiv.org/abs/2105.14462) report 41.0 BLEU with 2.6 million parameters, and 38.3 with the 49 million of the base
-# model. Here are the four recipes of this page (`transformer.recipes`), fifteen lines each, beside the paper's for WMT 2014:
+# model. Here are the four recipes of this page (`transformer.recipes`) beside the paper's for WMT 2014:
 
 # %% tags=["active-ipynb"]
 # columns = {}
@@ -253,7 +253,7 @@ def with_translations(sentences: list[str]) -> Task:
 #       f"then {log[-1]['validation_loss']:.2f}")
 
 # %% [markdown]
-# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, repeated and wrong words and endings are left. On a CPU this is about one round through the corpus; `transformer train` makes eight.
+# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, in about one round through the corpus, repeated and wrong words and endings are left; `transformer train` makes eight rounds.
 
 # %% [markdown]
 # ## Its score
@@ -303,7 +303,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #         print(text, "" if text == right else f"(right: {right})")
 
 # %% [markdown]
-# It scores 98.0 on the whole test set, 92.9% of it exact, after 57 minutes on one CPU thread (`card.json` beside its weights).
+# It scores 98.0 on the whole test set, 92.9% of it exact, after 57 minutes on one CPU thread.
 
 # %% tags=["active-ipynb"]
 # recorded = table("multi30k-en-de-*", "multi30k-de-en-*", "tatoeba-en-de*")
@@ -426,7 +426,7 @@ TABLE_2 = {
 #
 # The rows of Table 2 come from different people and machines. For the record `table2-bundled` seven families learned the bundled corpus side by side: the RNN through one
 # vector, the RNN with attention (01), the convolutional model (02), and four Transformers, with sines or rotary positions (07), their norms last, as in the paper, or first. They share vocabulary, batches, 4,000 updates and loss, and have as many
-# parameters within 10%. Each family's own are the peak rate, the warm-up and $\alpha$, chosen on validation. The harder set has new combinations of the grammar's constructions, and *longer* sentences than training's. What was expected, and the test, were [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md).
+# parameters within 10%. Peak rate, warm-up and $\alpha$ are each family's own, chosen on validation with the first seed. The harder set has new combinations of words and constructions, and *longer* sentences than training's. What was expected, and the test, were [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md).
 
 # %% tags=["active-ipynb"]
 # in_small = ["rnn", "convolution", "transformer", "pre-norm", "rotary",
@@ -435,47 +435,48 @@ TABLE_2 = {
 # runs = tuned.query("what == 'run' and family in @in_small")
 # parts = {"part.test": "test", "part.hard.combinations": "new combinations",
 #          "part.hard.longer": "longer"}
-# own = {"rate": "peak", "training.warmup": "warm-up", "minutes.cpu": "CPU minutes"}
+# own = {"rate": "peak", "training.warmup": "warm-up", "test.alpha": "α",
+#        "minutes.cpu": "CPU minutes"}
 # means = runs.groupby("family")[list(own)].mean().round({"rate": 4, "minutes.cpu": 1})
 # display(spread(runs, "family", list(parts)).join(means).rename(columns=parts | own))
 # families.print_differences(rows, in_small)
 
 # %% [markdown]
-# ± is the standard deviation over three seeds; Holm's correction ([17](17_variations.ipynb)) is over all eleven families of the record. How fast do they learn?
+# ± is the standard deviation over three seeds; Holm's correction ([17](17_variations.ipynb)) is over the record's eleven differences.
 
 # %% tags=["active-ipynb"]
-# title = "the RNN with attention and the convolution learn first"
+# title = "in updates the RNN with attention and the convolution are first"
 # families.learning(rows, in_small, title);
 
 # %% [markdown] tags=["question-12"]
 # ### How can attention alone replace recurrence and convolution?
 #
-# On the test set the paper's Transformer, without either, is level with the RNN and ahead of the convolution. Order, which those bring along, it gets from positions; what it must know of other words, attention fetches in one step (09).
+# On the test set the paper's Transformer, without either, is level with the RNN and ahead of the convolution. Positions tell it the order that those bring along; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
 #
-# It is not *better* here. Early on the RNN needs fewer updates for the same BLEU, even fewer seconds. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN keeps a lead of 4.6. Why, we do not know. With the norms first it is 1.5, which 300 sentences do not settle:
+# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN still leads, by 4.6 or 1.5; why, we do not know. There the length penalty matters, too:
 
 # %% tags=["active-ipynb"]
-# longer = slice(700, None)
-# families.print_paired(rows, "rotary-pre-norm", "rnn-attention", places=longer)
+# families.print_longer(rows, in_small)
 
 # %% [markdown]
+# *Words* are those written over the references'. **With sines, norms first look 5.5 worse on the harder set; that is $\alpha$.** The 1.8 that suited sentences of training's lengths lets outputs run on in longer ones; at 1.2 both orders of norms are about level. Between sines and rotary positions $\alpha$ changes little.
+#
 # None of this contradicts the paper. Its model is nearly fifty times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
-# all positions at once and an RNN one after another. And one grammar is not a language. On Multi30k there is one earlier run each (2,000 updates, the peak alone tuned): RNN with attention 37.0, convolution 36.1, Transformer 35.3, each within 1.6. That ranks none; more is planned.
+# all positions at once. And one grammar is not a language. On Multi30k one earlier run each (2,000 updates, the peak alone tuned) has 37.0 for the RNN with attention, 36.1 for the convolution and 35.3 for the Transformer, each ± 1.6 (95%): that ranks none.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
-# Without attention the RNN has 41 BLEU on the test set in place of 97, and on its sentences of more than 15 words 18 in place of 96. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve above still rises in the end, so these runs do not tell.
-#
-# The harder set by length:
+# Without attention the RNN has 41 BLEU on the test set, with it 97; on sentences of more than 15 words and punctuation marks 19 and 96. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve above still rises in the end, so these runs do not tell.
 
 # %% tags=["active-ipynb"]
-# words = [len(source.split()) for source, _ in read_corpus("bundled", "hard")]
-# title = "training has no more than 19 words"
+# harder = [source for source, _ in read_corpus("bundled", "hard")]
+# words = [len(re.findall(r"\w+|[^\w\s]", source)) for source in harder]
+# title = "the harder set: training has at most 20 words and marks"
 # families.by_length(rows, words, families=in_small, title=title);
 
 # %% [markdown]
-# Up to 14 words the Transformers and the RNN with attention are alike. Then those with sines fall most, already at 15 to 19, which training has.
+# Up to 15 the Transformers and the RNN with attention are alike. From 16 on those with sines fall behind a little, and beyond 20 far.
 #
 # ## What did not work
 #
@@ -497,7 +498,7 @@ TABLE_2 = {
 # such trainings ignore their source ("The loss falls, but the source is ignored"), and says what to measure.
 #
 # Two more records are hints at most, one fp32 run each on another machine, too. **Without label smoothing** the test score is 1.5 below the recipe's same seed; on validation, each at its best $\alpha$, the two
-# differ by 0.6. (The validation loss is better *with* smoothing, 1.51 against 1.63 nats; in the paper perplexity got worse, see notebook [13](13_regularization.ipynb).) **With three embedding matrices instead of
+# differ by 0.6. **With three embedding matrices instead of
 # one** the score is 1.7 lower.
 
 # %% [markdown]

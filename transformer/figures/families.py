@@ -2,7 +2,7 @@
 
 from statistics import mean
 
-from transformer.experiments.analysis import counts_at, paired_bootstrap
+from transformer.experiments.analysis import counts_at
 from transformer.experiments.records import under
 from transformer.plotting import COLOURS, STYLES, lines, new_axes
 from transformer.scores import bleu_of_counts
@@ -69,14 +69,15 @@ def buckets(words, groups=6):
 
 
 def by_length(rows, words, split="hard", families=(), ax=None, title=""):
-    """BLEU by the number of words in the source, mean over seeds; words: of each sentence."""
+    """BLEU by the length of the source, mean over seeds; words: of each sentence."""
     grouped, curves = buckets(words), {}
     for family, runs in runs_by_family(rows, families).items():
         kept = [under(run, f"{split}.ngrams") for run in runs]
         curves[LABELS[family]] = [mean(bleu_of_counts(counts_at(own, places)) for own in kept)
                                   for *_, places in grouped]
     ax = new_axes(7.5, 3.6) if ax is None else ax
-    lines(range(len(grouped)), curves, "words of the source", "BLEU", title, ax=ax, markers=True)
+    lines(range(len(grouped)), curves, "words and marks of the source", "BLEU", title, ax=ax,
+          markers=True)
     names = [f"{first}-{last}" for first, last, _ in grouped]
     ax.set_xticks(range(len(names)), names, fontsize=8)
     ax.set_ylim(bottom=0)
@@ -112,19 +113,20 @@ def print_differences(rows, families=(), parts=("test", "hard")):
     for part in parts:
         print(f"{part}: BLEU minus the Transformer's (sines, norms last), 95% interval, p by Holm")
         for row in rows:
-            known = row["what"] == "difference" and row["part"] == part
-            if known and row["family"] in (families or LABELS):
+            if row.get("part") == part and row["family"] in (families or LABELS):
                 low, high, p = (row[f"bleu.{name}"] for name in ("low", "high", "p"))
                 print(f"  {LABELS[row['family']]:28} {row['bleu.difference']:+6.1f}"
                       f"  ({low:+.1f} to {high:+.1f})  p = {p:.2g}")
 
 
-def print_paired(rows, one, other, split="hard", places=slice(None)):
-    """BLEU of one family minus another's with the same seed, by drawing the sentences again."""
-    counts = {(run["family"], run["seed"]): counts_at(under(run, f"{split}.ngrams"), places)
-              for run in rows if run["what"] == "run" and run["family"] in (one, other)}
-    for family, seed in counts:
-        if family == one:
-            found = paired_bootstrap(counts[one, seed], counts[other, seed])
-            print("seed {}: {difference:+.1f}  ({low:+.1f} to {high:+.1f})  p = {p:.2g}".format(
-                seed, **found))
+def print_longer(rows, families=(), alphas=("0", "0.6", "1.2", "1.8")):
+    """Means over seeds on the longer sentences: BLEU, the words written over the references', and
+    BLEU with each length penalty.
+    """
+    print(f"{'longer sentences':30} BLEU  words    with α =", *(f"{alpha:>4}" for alpha in alphas))
+    for family, runs in runs_by_family(rows, families).items():
+        names = [f"hard.by_alpha.{alpha}.part.hard.longer" for alpha in alphas]
+        bleu, length, *found = (mean(run[name] for run in runs) for name in
+                                ("part.hard.longer", "length.hard.longer", *names))
+        print(f"{LABELS[family]:30} {bleu:.1f}   {length:.2f}            ",
+              *(f"{one:.1f}" for one in found))
