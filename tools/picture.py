@@ -15,7 +15,7 @@ from transformer.maps import attention_maps
 from transformer.pretrained import bundled_folder
 
 SENTENCE = "The old cat behind the school has lost its ball."
-FAMILIES = ("transformer", "pre-norm", "learned", "convolution", "bias", "rotary",
+FAMILIES = ("transformer", "learned", "convolution", "bias", "rotary",
             "rotary-pre-norm", "rnn-attention")
 
 
