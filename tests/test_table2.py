@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import SENTENCES, assert_close, batch
+from helpers import SENTENCES, assert_close, batch, small_bundled
+from sacrebleu.metrics import BLEU
 
 from transformer.corpora import read_bundled, read_corpus
 from transformer.decoding import KeyValueCache
 from transformer.experiments import positions, table2
 from transformer.experiments.analysis import counts_at, paired_bootstrap
-from transformer.experiments.records import flatten, read_rows, table, write_rows
+from transformer.experiments.records import flatten, read_rows, table, under, write_rows
 from transformer.figures import families
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
@@ -167,7 +168,6 @@ BAD = [" ".join(text.split()[1:]) for text in WORSE]
 
 
 def test_the_paired_bootstrap_is_sacrebleus():
-    from sacrebleu.metrics import BLEU
     from sacrebleu.significance import PairedTest
 
     counts = [ngram_counts(texts, TEXTS) for texts in (WORSE, BAD)]
@@ -184,6 +184,28 @@ def test_parts_of_the_harder_set_are_what_its_lines_say():
     labels = [example.constructions for example in read_bundled("hard")]
     for part, label in (("combinations", "unseen-combination"), ("longer", "longer")):
         assert all(label in some for some in labels[table2.PARTS["hard"][part]])
+
+
+def test_parts_have_the_bleu_and_the_length_of_their_sentences():
+    found = table2.parts_of(ngram_counts(BAD, TEXTS), "test")
+    expected = BLEU().corpus_score(BAD, [TEXTS])
+    assert found == {"part.test": pytest.approx(expected.score, abs=1e-3),
+                     "length.test": pytest.approx(expected.sys_len / expected.ref_len, abs=1e-4)}
+
+
+def test_a_run_is_searched_with_every_alpha(monkeypatch, tmp_path):
+    small_bundled(monkeypatch, lambda split: read_bundled(split)[:4])
+    model = replace(SIZES, vocab_size=300, max_positions=200)
+    small = replace(BUNDLED, models={"rotary": model}, tests=("test",), alphas=(0.0, 1.2),
+                    training=replace(BUNDLED.training, updates=2))
+    job = table2.Plan(small, "bundled", (1,)).job("rotary", 0.01, 1, 1)
+    row = job.do(tmp_path, "cpu")
+    alpha = row["validation.alpha"]
+    chosen = {name.removeprefix(f"test.by_alpha.{alpha:g}."): value for name, value in row.items()
+              if name.startswith(f"test.by_alpha.{alpha:g}.")}
+    assert row["test.alpha"] == alpha and "test.by_alpha.0.part.test" in row
+    assert chosen == table2.parts_of(under(row, "test.ngrams"), "test")
+    assert chosen["part.test"] == pytest.approx(row["test.bleu"], abs=0.006)
 
 
 def test_differences_are_those_of_the_parts(tmp_path):
