@@ -266,8 +266,9 @@ def test_kept_families_compare_like_with_like():
         assert runs["updates"].nunique() == 1
         assert (runs.groupby("seed")["tokens"].nunique() == 1).all()
         assert runs["parameters"].max() <= 1.1 * runs["parameters"].min()
-        for family, tried in choices.groupby("family"):
-            best, = set(map(tuple, runs.loc[runs["family"] == family, setting].values))
+        for family, whole in runs.groupby("family"):
+            best, = set(map(tuple, whole[setting].values))
+            tried = choices[choices["family"] == family]
             assert best == tried.set_index(setting)["validation.bleu"].idxmax()
             assert tried["rate"].min() < best[0] < tried["rate"].max()
 
