@@ -453,7 +453,7 @@ TABLE_2 = {
 #
 # On the test set the paper's Transformer, without either, is level with the RNN and ahead of the convolution. Positions tell it the order that those bring along; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
 #
-# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN still leads, by 4.6 or 1.5; why, we do not know. There the length penalty matters, too:
+# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN still leads, by 4.6, or 1.5 (within chance); why, we do not know. There the length penalty matters, too:
 
 # %% tags=["active-ipynb"]
 # families.print_longer(rows, in_small)
