@@ -374,7 +374,7 @@ def test_demo(small_demo, tmp_path):
 
 def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp_path):
     before = contents(run)
-    assert "holds a run or a model of another kind: name another" in complaint("demo", "--folder", run)
+    assert "holds a run or a model, but no demo's: name another" in complaint("demo", "--folder", run)
     assert contents(run) == before
     for old in ("checkpoint.safetensors", "model.safetensors"):
         (run / old).write_bytes(b"of an earlier demo, of another size")

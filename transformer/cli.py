@@ -325,7 +325,7 @@ class Demo:
 
     folder: Path = Path("runs/demo")  # where everything is saved
     minutes: float = 3.6  # training stops after so many minutes, should the machine be slow
-    positions: Positions = "sinusoidal"  # rotary: better at longer sentences (notebook 07)
+    positions: Positions = "sinusoidal"  # rotary: better at somewhat longer sentences (07)
     record: Path | None = None  # write what demo.json holds into this file, too, for data/runs
 
     def run(self) -> None:

@@ -578,7 +578,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # %% [markdown]
 # Most is gained by the first few beginnings that are kept alive. Wider beams go on finding likelier outputs, but these are shorter, and from a
 # beam of 8 on BLEU gains nothing from them, with a penalty or without. Koehn and Knowles (2017) found in larger systems that wide
-# beams can even lower the score. So likelier is not always better, and beam and $\alpha$ are chosen on validation data, as the paper did. Its sentences should be as long as those to come: in [notebook 16](16_translation.ipynb) an $\alpha$ chosen on shorter ones lets some models' outputs run on.
+# beams can even lower the score. So likelier is not always better, and beam and $\alpha$ are chosen on validation data, as the paper did. Its sentences should be as long as those to come: in [notebook 16](16_translation.ipynb) an $\alpha$ chosen on shorter ones lets a model's outputs run on.
 #
 # ## Averaging checkpoints
 #

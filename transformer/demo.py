@@ -27,7 +27,7 @@ def clear(folder: Path) -> None:
     run = folder / "run.json"
     ours = run.is_file() and '"transformer demo' in run.read_text("utf8", errors="replace")
     if old and not ours:
-        raise ValueError(f"{folder} holds a run or a model of another kind: name another --folder")
+        raise ValueError(f"{folder} holds a run or a model, but no demo's: name another --folder")
     for path in old:
         path.unlink()
 

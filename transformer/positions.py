@@ -389,15 +389,14 @@ class RotaryPositions(nn.Module):
 # %% [markdown]
 # ## Which kind carries over to longer sentences?
 #
-# For the record `table2-bundled` seven Transformers learned to translate the bundled corpus. They differ in their positions; each has
-# its own learning rate (more in [16](16_translation.ipynb); BLEU, of [15](15_decoding.ipynb), is at most 100). Besides the three above there are four:
+# For the record `table2-bundled` seven Transformers learned to translate the bundled corpus. They differ in their positions (more in [16](16_translation.ipynb); BLEU, of [15](15_decoding.ipynb), is at most 100). Besides the three above:
 #
 # - *a bias for each distance*: each head of self-attention learns a number for each distance (beyond 16 tokens one for all), and adds it to its scores (Shaw et al., 2018; Raffel et al., 2020)
 # - *sines and rotary*: both at once
 # - *sines, shifted in training*: each sentence begins at a random place, so that only distances are of use (Kiyono et al., 2021)
 # - *no positions*: only the decoder's mask tells of order
 #
-# They translate sentences like training's, and the *harder set*: new combinations of words and constructions, and longer sentences than any of training's:
+# They translate sentences like training's, and the *harder set*: new combinations of words and constructions, and longer sentences (21 to 26 words and marks; training has at most 20):
 
 # %% tags=["active-ipynb"]
 # kinds = ["transformer", "rotary", "bias", "sines-rotary", "sines-shifted", "learned",
@@ -411,10 +410,10 @@ class RotaryPositions(nn.Module):
 # %% [markdown]
 # A dot is one of three seeds, a number their mean; each panel has a scale of its own. $p$ below 0.05 counts as a difference ([17](17_variations.ipynb) explains the test). *Words* are those written over those of the references.
 #
-# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse (they also start smaller). **Relative positions in the scores are a cause:** rotary ones and a bias are both above sines on the harder set, by 5.7 and 4.2. That was the condition for the word, [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, whatever the length penalty $\alpha$ of the search (the last columns; each kind's own was chosen on validation).
+# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse (they also start smaller). **Relative positions in the scores are a cause:** rotary ones and a bias are both above sines on the harder set, by 5.7 and 4.2. That was the condition for the word, [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, and, as we saw afterwards, with any length penalty $\alpha$ of the search (the last columns; each kind's own was chosen on validation).
 
 # %% [markdown]
-# What else could explain it? Not that sines disturb the words to which they are added: with sines *and* rotary the gain is as large. Hardly the learning rate, each kind's best of three or more. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But then shifted sines should equal sines, and they are 11 below. (They also learn more slowly: on the test set they lose 6.5.) So none fits in full, and what exactly helps, we do not know. All this is one grammar, and models of 1.4 million parameters.
+# What else could explain it? Not that sines disturb the words to which they are added: with sines *and* rotary the gain is as large. Hardly the learning rate, each kind's best of three or more. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But then shifted sines should equal sines, and they are 11 below. (They also learn more slowly: on the test set they lose 6.5.) So none fits in full, and what exactly helps, we do not know. All this is one grammar, small models, and lengths near training's: at two to four times these rotary positions fail, too ([21](21_language.ipynb), [24](24_state_space.ipynb)).
 
 # %% [markdown]
 # ## Checks

@@ -445,7 +445,7 @@ TABLE_2 = {
 # ± is the standard deviation over three seeds; Holm's correction ([17](17_variations.ipynb)) is over the record's eleven differences.
 
 # %% tags=["active-ipynb"]
-# title = "in updates the RNN with attention and the convolution are first"
+# title = "up to 1,200 updates the RNN with attention and the convolution lead"
 # families.learning(rows, in_small, title);
 
 # %% [markdown] tags=["question-12"]
@@ -453,21 +453,21 @@ TABLE_2 = {
 #
 # On the test set the paper's Transformer, without either, is level with the RNN and ahead of the convolution. Positions tell it the order that those bring along; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
 #
-# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN still leads, by 4.6, or 1.5 (within chance); why, we do not know. There the length penalty matters, too:
+# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **With rotary positions the gap all but closes**: 91.3, or 92.8 with the norms first (the RNN: 92.5). On longer sentences alone the RNN still leads, by 4.6, or 1.5 (not settled); why, we do not know. The length penalty, looked at afterwards:
 
 # %% tags=["active-ipynb"]
 # families.print_longer(rows, in_small)
 
 # %% [markdown]
-# *Words* are those written over the references'. **With sines, norms first look 5.5 worse on the harder set; that is $\alpha$.** The 1.8 that suited sentences of training's lengths lets outputs run on in longer ones; at 1.2 both orders of norms are about level. Between sines and rotary positions $\alpha$ changes little.
+# *Words* are those written over the references'. **With sines, norms first are 5.5 worse on the harder set only at their $\alpha$ of 1.8**, chosen by 0.03 BLEU on shorter sentences; two of its three seeds run on in longer ones. At the others both orders are within 0.6. Between sines and rotary positions, norms last, $\alpha$ changes little.
 #
-# None of this contradicts the paper. Its model is nearly fifty times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
-# all positions at once. And one grammar is not a language. On Multi30k one earlier run each (2,000 updates, the peak alone tuned) has 37.0 for the RNN with attention, 36.1 for the convolution and 35.3 for the Transformer, each ± 1.6 (95%): that ranks none.
+# None of this contradicts the paper. Its models are fifty to 150 times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
+# all positions at once. And one grammar is not a language. On Multi30k one earlier run each (2,000 updates, the peak alone tuned) has 37.0 for the RNN with attention, 36.1 for the convolution and 35.3 for the Transformer, each ± 1.5 to 1.6 (95%): that ranks none.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
-# Without attention the RNN has 41 BLEU on the test set, with it 97; on sentences of more than 15 words and punctuation marks 19 and 96. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve above still rises in the end, so these runs do not tell.
+# Without attention the RNN has 41 BLEU on the test set, with it 97; on sentences of more than 15 words and punctuation marks 19 and 96. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve still rises in the end: these runs do not tell.
 
 # %% tags=["active-ipynb"]
 # harder = [source for source, _ in read_corpus("bundled", "hard")]
@@ -514,7 +514,7 @@ TABLE_2 = {
 #     print(f"{entry.score:6.2f}  {entry.text}")
 
 # %% [markdown]
-# The number is $\log P/lp$. The runner-up often differs in one ending. All of the model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` a folder that is deleted in the end).
+# The number is $\log P/lp$. All of the model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` a folder that is deleted in the end).
 # Tomorrow `load(folder)` gives it back, and `transformer translate --folder` reads sentences on the command line.
 
 # %% [markdown]

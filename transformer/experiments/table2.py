@@ -9,8 +9,9 @@ averaging, and within 10% as many parameters. Each family's own are the peak of 
 the length of its warm-up, and the length penalty of the search, all chosen on validation by a rule
 that stands in data/runs/table2.md beside what was expected. With the first seed a family is tuned
 and trained in full, one family after another; then come the other seeds. Every run keeps for each
-test sentence what BLEU counts, and on its way the loss and BLEU of 200 validation sentences.
-Minutes are those of training alone: the median over stretches of a run, times their number.
+test sentence what BLEU counts, and on its way the loss and BLEU of 200 validation sentences. The
+test splits are searched with every length penalty; the outcome is that of the one chosen. Minutes
+are those of training alone: the median over stretches of a run, times their number.
 """
 
 import time

@@ -128,5 +128,5 @@ def print_longer(rows, families=(), alphas=("0", "0.6", "1.2", "1.8")):
         names = [f"hard.by_alpha.{alpha}.part.hard.longer" for alpha in alphas]
         bleu, length, *found = (mean(run[name] for run in runs) for name in
                                 ("part.hard.longer", "length.hard.longer", *names))
-        print(f"{LABELS[family]:30} {bleu:.1f}   {length:.2f}            ",
-              *(f"{one:.1f}" for one in found))
+        print(f"{LABELS[family]:30} {bleu:4.1f}   {length:.2f}            ",
+              *(f"{one:4.1f}" for one in found))
