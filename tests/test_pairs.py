@@ -114,6 +114,20 @@ def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
     assert hashes[0] == hashes[1] != hashes[2]
 
 
+def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
+    copied(tmp_path, NOTEBOOKS[:1])
+    notebook = pairs.notebooks(tmp_path)[0]
+    book = read(notebook)
+    book.cells.append(nbformat.v4.new_code_cell('table("some-*")'))
+    nbformat.write(book, notebook)
+    (tmp_path / "data" / "runs").mkdir(parents=True)
+    hashes = []
+    for name in ("other-1", "some-1", "some-2", "another"):
+        (tmp_path / "data" / "runs" / f"{name}.json").write_text(name)
+        hashes.append(pairs.code_hash(notebook))
+    assert len(set(hashes)) == 3 and hashes[2] == hashes[3]
+
+
 # The address
 
 @each_notebook

@@ -179,9 +179,9 @@ def code_hash(notebook):
             found = [path.read_text(encoding="utf8") for path in paths if path.exists()]
             seen[name] = code("\n".join(found))
             waiting |= imported(seen[name], front)
-    shown = ["*.json"] if "read_results" in text else re.findall(r'"([\w*-]+\.json)"', text)
     runs = folder.parent / "data" / "runs"
-    results = sorted({path for name in shown for path in runs.glob(name)})
+    results = sorted({path for name in re.findall(r'"(\w[\w*-]*)"', text)
+                      for path in runs.glob(f"{name}.json")})  # read_rows("bench"), table("t*")
     whole = [text, *(seen[name] for name in sorted(seen))]
     whole += [path.read_text(encoding="utf8") for path in results]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
