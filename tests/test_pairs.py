@@ -96,13 +96,18 @@ def test_an_unknown_name_stops_everything():
         pairs.choose(["90", "99", "pairs"])
 
 
+def notebook_with(cell, folder):
+    """A copy of the first notebook, with one cell more."""
+    notebook, = pairs.notebooks(copied(folder, NOTEBOOKS[:1]))
+    book = read(notebook)
+    book.cells.append(nbformat.v4.new_code_cell(cell))
+    nbformat.write(book, notebook)
+    return notebook
+
+
 def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
     """Code in a package's file, reached through the front door, counts; a comment does not."""
-    copied(tmp_path, NOTEBOOKS[:1])
-    notebook = pairs.notebooks(tmp_path)[0]
-    book = read(notebook)
-    book.cells.append(nbformat.v4.new_code_cell("from transformer import word"))
-    nbformat.write(book, notebook)
+    notebook = notebook_with("from transformer import word", tmp_path)
     words = tmp_path / "transformer" / "words" / "spelt.py"
     words.parent.mkdir()
     front = tmp_path / "transformer" / "__init__.py"
@@ -115,11 +120,7 @@ def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
 
 
 def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
-    copied(tmp_path, NOTEBOOKS[:1])
-    notebook = pairs.notebooks(tmp_path)[0]
-    book = read(notebook)
-    book.cells.append(nbformat.v4.new_code_cell('table("some-*")'))
-    nbformat.write(book, notebook)
+    notebook = notebook_with('table("some-*")', tmp_path)
     (tmp_path / "data" / "runs").mkdir(parents=True)
     hashes = []
     for name in ("other-1", "some-1", "some-2", "another"):

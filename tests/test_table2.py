@@ -267,14 +267,16 @@ def test_kept_families_compare_like_with_like():
     rows, setting = table("table2-*"), ["rate", "training.warmup"]
     for _, own in rows.groupby("corpus"):
         runs, choices = own[own["what"] == "run"], own[own["what"] == "choice"]
-        assert runs["updates"].nunique() <= 1
+        if runs.empty:
+            continue  # a record in the making
+        assert runs["updates"].nunique() == 1
         assert (runs.groupby("seed")["tokens"].nunique() == 1).all()
-        assert not runs["parameters"].max() > 1.1 * runs["parameters"].min()
+        assert runs["parameters"].max() <= 1.1 * runs["parameters"].min()
         for family, whole in runs.groupby("family"):
             best, = set(map(tuple, whole[setting].values))
             tried = choices[choices["family"] == family]
             assert best == tried.set_index(setting)["validation.bleu"].idxmax()
-            assert tried["rate"].min() < best[0] < tried["rate"].max()
+            assert len(tried) >= 5 and tried["rate"].min() < best[0] < tried["rate"].max()
 
 
 def test_kept_differences_are_those_of_the_runs():
@@ -282,6 +284,6 @@ def test_kept_differences_are_those_of_the_runs():
     rows = table("table2-bundled")
     means = rows[rows["what"] == "run"].groupby("family")["part.hard"].mean()
     found = rows[rows["part"] == "hard"].set_index("family")["bleu.difference"]
-    assert len(found) == 11
+    assert len(found) == 11 and (rows["what"] == "run").sum() == 36
     for family, difference in found.items():
         assert difference == pytest.approx(means[family] - means["transformer"], abs=0.06)
