@@ -473,7 +473,7 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
     that cannot be used, Interrupted after Ctrl-C.
     """
     with processes(choose_device(e.device)) as device, ExitStack() as stack:
-        if device.type == "cuda":
+        if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
         if not e.resume:
             task.plan(e, device)

@@ -1,0 +1,107 @@
+"""Multi30k's recipe beside changes of it, one at a time and several at once; notebook 16.
+
+    python -m transformer.experiments.multi30k --device cuda --workers 16
+
+Every run is searched with each length penalty, and validation chooses the one that counts. The
+questions, the rules and what was expected were written down before the runs, in
+data/runs/multi30k.md. Sixteen runs at a time want sixteen cores beside the GPU.
+"""
+
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+
+from transformer.corpora import stream_corpus
+from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.experiments.runner import train_and_score
+from transformer.experiments.table3 import loss_validator
+from transformer.hardware import Precision
+from transformer.pretrained import load
+from transformer.recipes import recipe
+from transformer.runs import Experiment, Task, average_last, files_of
+from transformer.scores import bleu, ngram_counts, scores
+from transformer.search import Batching, translate
+
+COMMAND = "python -m transformer.experiments.multi30k"
+ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_drop=0.3)
+ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, FIRST, MORE, ROTARY | FIRST,
+        ROTARY | MORE, ROTARY | FIRST | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
+        dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True)]
+ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
+BEAM = 4
+WIDE = Batching(batch_tokens=200_000)  # many sentences a step, as a GPU likes it
+
+
+def name_of(changes: dict) -> str:
+    """What a row is called: "recipe", or its changes, such as "positions=rotary,P_drop=0.3"."""
+    return ",".join(f"{name}={value}" for name, value in changes.items()) or "recipe"
+
+
+def experiment_of(changes: dict, seed: int, precision: Precision) -> Experiment:
+    """The recipe with a row's changes."""
+    settings, parts = {**changes, "seed": seed, "precision": precision}, {}
+    for part, config in recipe("multi30k").items():
+        names = {field.name for field in fields(config)} & set(settings)
+        parts[part] = replace(config, **{name: settings[name] for name in names})
+    return Experiment("multi30k", **parts)
+
+
+def searched(model, tokenizer) -> dict:
+    """{split: figures} of a model on validation and test, with the alpha that validation chooses;
+    BLEU with the others beside it.
+    """
+    found: dict[str, dict] = {}
+    for split in ("validation", "test"):
+        sources, references = zip(*stream_corpus("multi30k", split))
+        outputs = {a: translate(model, tokenizer, sources, BEAM, a, WIDE) for a in ALPHAS}
+        by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
+        alpha = max(by_alpha, key=by_alpha.get) if not found else found["validation"]["alpha"]
+        found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
+                        "by_alpha": {f"{a:g}": score for a, score in by_alpha.items()},
+                        "ngrams": ngram_counts(outputs[alpha], references)}
+        for name, s in scores(outputs[alpha], references, resamples=0).items():
+            found[split][name] = {"score": round(s.score, 2), "signature": s.signature}
+    return found
+
+
+def score(last: bool, e: Experiment, device) -> dict:
+    """A finished run by its averaged weights and, where `last` asks for it, by the last alone."""
+    model, tokenizer = load(e.folder, device)
+    found = searched(model, tokenizer)
+    if last:
+        average_last(model, e.folder, 1)
+        found["last"] = searched(model, tokenizer)
+    return found
+
+
+def job_of(changes: dict, seed: int, precision: Precision) -> Job:
+    """A row with a seed."""
+    e, row = experiment_of(changes, seed, precision), name_of(changes)
+    do = partial(train_and_score, e, partial(score, not changes), COMMAND,
+                 task=Task(validator=loss_validator))
+    return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, COMMAND)
+
+
+def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), precision: Precision = "fp32",
+         workers: int = 1, device: str = "cpu", folder: Path = Path("runs/multi30k-rows"),
+         record: Path | None = None, minutes: float | None = None) -> None:
+    """Train and score rows with seeds, a row with all seeds after the other.
+
+    Args:
+        seeds: of each row
+        rows: so many of them, from the first
+        precision: of all runs
+        workers: runs at the same time
+        device: cpu, or cuda
+        folder: where the runs are kept
+        record: the file of results (data/runs/multi30k.json where not given)
+        minutes: stop after so many; the same command goes on
+    """
+    for split in ("train", "validation", "test"):
+        files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
+    jobs = [job_of(changes, seed, precision) for changes in ROWS[:rows] for seed in seeds]
+    run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k", minutes)
+
+
+if __name__ == "__main__":
+    run_command(main)
