@@ -12,8 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from transformer.corpora import stream_corpus
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
-from transformer.experiments.runner import train_and_score
+from transformer.experiments.runner import (
+    Job,
+    devices_for,
+    run_command,
+    run_jobs,
+    settings_of,
+    train_and_score,
+)
 from transformer.experiments.table3 import loss_validator
 from transformer.hardware import Precision
 from transformer.pretrained import load
@@ -24,8 +30,8 @@ from transformer.search import Batching, translate
 
 COMMAND = "python -m transformer.experiments.multi30k"
 ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_drop=0.3)
-ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, FIRST, MORE, ROTARY | FIRST,
-        ROTARY | MORE, ROTARY | FIRST | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
+ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | FIRST | MORE, FIRST,
+        MORE, ROTARY | FIRST, ROTARY | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
         dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True)]
 ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
 BEAM = 4
@@ -37,9 +43,9 @@ def name_of(changes: dict) -> str:
     return ",".join(f"{name}={value}" for name, value in changes.items()) or "recipe"
 
 
-def experiment_of(changes: dict, seed: int, precision: Precision) -> Experiment:
-    """The recipe with a row's changes."""
-    settings, parts = {**changes, "seed": seed, "precision": precision}, {}
+def experiment_of(changes: dict, **more) -> Experiment:
+    """The recipe with a row's changes, and more of them."""
+    settings, parts = changes | more, {}
     for part, config in recipe("multi30k").items():
         names = {field.name for field in fields(config)} & set(settings)
         parts[part] = replace(config, **{name: settings[name] for name in names})
@@ -74,16 +80,18 @@ def score(last: bool, e: Experiment, device) -> dict:
     return found
 
 
-def job_of(changes: dict, seed: int, precision: Precision) -> Job:
-    """A row with a seed."""
-    e, row = experiment_of(changes, seed, precision), name_of(changes)
+def job_of(changes: dict, seed: int, precision: Precision, each: float | None) -> Job:
+    """A row with a seed; `each`: minutes of training at most."""
+    e = experiment_of(changes, seed=seed, precision=precision, minutes=each)
+    row = name_of(changes)
     do = partial(train_and_score, e, partial(score, not changes), COMMAND,
                  task=Task(validator=loss_validator))
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, COMMAND)
 
 
 def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), precision: Precision = "fp32",
-         workers: int = 1, device: str = "cpu", folder: Path = Path("runs/multi30k-rows"),
+         each: float | None = None, workers: int = 1, device: str = "cpu",
+         folder: Path = Path("runs/multi30k-rows"),
          record: Path | None = None, minutes: float | None = None) -> None:
     """Train and score rows with seeds, a row with all seeds after the other.
 
@@ -91,6 +99,7 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), precision: P
         seeds: of each row
         rows: so many of them, from the first
         precision: of all runs
+        each: minutes after which a run ends, with fewer updates
         workers: runs at the same time
         device: cpu, or cuda
         folder: where the runs are kept
@@ -99,7 +108,7 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), precision: P
     """
     for split in ("train", "validation", "test"):
         files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
-    jobs = [job_of(changes, seed, precision) for changes in ROWS[:rows] for seed in seeds]
+    jobs = [job_of(changes, seed, precision, each) for changes in ROWS[:rows] for seed in seeds]
     run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k", minutes)
 
 
