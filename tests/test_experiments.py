@@ -11,9 +11,9 @@ import torch
 
 import transformer.cli as command_line
 from transformer.corpora import read_corpus
-from transformer.experiments import alpha, corpora, gpu, results, translators
+from transformer.experiments import alpha, corpora, gpu, multi30k, results
 from transformer.experiments.records import read_rows
-from transformer.hardware import training_flops
+from transformer.experiments.runner import settings_of
 from transformer.pretrained import bundled_folder, load
 from transformer.recipes import recipe
 from transformer.scores import bleu, tokenized_bleu
@@ -36,17 +36,26 @@ def test_statistics_of_a_corpus():
 
 # Notebook 16's runs
 
-@pytest.mark.parametrize("name", translators.RUNS)
-def test_a_run_its_command_and_its_record_agree(name):
-    e = translators.experiment_of(name)
-    parsed = command_line.experiment_of(command_line.parse(["train", *translators.options_of(name).split()]))
-    for field in ("corpus", "reverse", "model", "training"):
-        assert getattr(parsed, field) == getattr(e, field), field
-    assert name == "tatoeba-en-de" or dict(model=e.model, training=e.training) != recipe(e.corpus)
+SINGLE = ("multi30k-en-de-1", "multi30k-de-en-1", "multi30k-no-smoothing", "multi30k-short-warmup", "tatoeba-en-de")
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_command_still_means_what_its_record_has(name):
     (kept,) = read_rows(name)
-    assert set(translators.options_of(name).split()) <= set(kept["command"].split())
+    e = command_line.experiment_of(command_line.parse(kept["command"].split()[1:]))
+    asked = settings_of(e) | {"reverse": e.reverse}
+    tokenizer = {"model.vocab_size", "model.pad_id", "model.bos_id", "model.eos_id"}
+    assert not {column for column in asked.keys() & kept.keys() - tokenizer if asked[column] != kept[column]}
     for split in ("test", "test.average-1"):
         assert kept[f"{split}.sentences"] >= 1000 and kept[f"{split}.bleu"] >= 0 and kept[f"{split}.bleu.signature"]
+
+
+@pytest.mark.parametrize("changes", multi30k.ROWS, ids=multi30k.name_of)
+def test_a_row_changes_what_its_name_says(changes):
+    plain, e = multi30k.experiment_of({}), multi30k.experiment_of(changes)
+    differ = {name: getattr(there, name) for here, there in ((plain.model, e.model), (plain.training, e.training))
+              for name in vars(there) if getattr(here, name) != getattr(there, name)}
+    assert differ == changes and dict(model=plain.model, training=plain.training) == recipe("multi30k")
 
 
 # Alphas
@@ -56,7 +65,7 @@ def test_a_run_its_command_and_its_record_agree(name):
 def test_a_row_is_a_search_with_its_scores(beam, penalty, tmp_path, monkeypatch):
     pairs = read_corpus("bundled", "hard")[:8]
     monkeypatch.setattr(alpha, "stream_pairs", lambda e, split: iter(pairs))
-    monkeypatch.setattr(alpha, "load_run", lambda folder: translators.experiment_of("multi30k-en-de-1"))
+    monkeypatch.setattr(alpha, "load_run", lambda folder: multi30k.experiment_of({}))
     found = alpha.measure(bundled_folder(), beam, penalty, tmp_path, "cpu")["validation"]
     sources, references = zip(*pairs)
     outputs = translate(*load(), sources, beam, penalty)
@@ -67,15 +76,6 @@ def test_a_row_is_a_search_with_its_scores(beam, penalty, tmp_path, monkeypatch)
 
 
 # An hour on a GPU
-
-def test_stages_are_lists_of_jobs():
-    names = {stage: [job.name for job in gpu.jobs_of(stage, small=False)] for stage in gpu.STAGES}
-    assert {*names["multi30k"], *names["tatoeba"]} == set(translators.RUNS) and len(names["variations"]) == 60
-    rehearsed = {stage: gpu.jobs_of(stage, small=True) for stage in gpu.STAGES}
-    assert all(job.known["training.updates"] == 2 for stage in ("multi30k", "tatoeba", "variations")
-               for job in rehearsed[stage])
-    assert rehearsed["multi30k"][0].known["model.d_model"] == 16 and len(rehearsed["variations"]) == 2
-
 
 def test_random_pairs_have_lengths_like_wmts():
     pairs = gpu.random_pairs(5000, vocab_size=100)
@@ -109,19 +109,6 @@ def test_throughput(monkeypatch):
     assert result["updates"] == 8 and result["peak_memory_gib"] > 0 and result["utilisation"] >= 0
 
 
-def test_the_estimate_is_the_formula_and_the_file():
-    found, kept = gpu.estimate(), read_rows("estimate")
-    for row, there in zip(found, kept, strict=True):
-        assert all(there[name] == row[name] for name in row if name != "minutes")
-        c, training = recipe("wmt14", row["model"]).values()
-        flops = training.updates * training.batch_tokens / 30 * training_flops(c, 30, 30)
-        peak = {some["name"]: some["flops"] for some in gpu.ASSUMED["hardware"]}[row["hardware"]]
-        assert row["updates"] == training.updates and row["flops"] == pytest.approx(flops, rel=0.01)
-        assert row["hours"] == pytest.approx(flops / (peak / 3) / 3600, rel=0.01)
-    paper = {row["model"]: row["hours"] for row in found if "P100" in row["hardware"]}
-    assert 0.7 < paper["base"] / 12 < 1.4 and 0.7 < paper["big"] / 84 < 1.4     # what the paper measured
-
-
 def run(*arguments):
     command = [sys.executable, "-m", "transformer.experiments.gpu", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
@@ -130,12 +117,12 @@ def run(*arguments):
 
 def test_the_command(tmp_path):
     """A stage in a process of its own; what is done is known; a stage that is none, or that wants a GPU, is refused."""
-    status, out, err = run("estimate", "--out", tmp_path, "--folder", tmp_path / "runs")
+    status, out, err = run("big", "--small", "--out", tmp_path, "--folder", tmp_path / "runs")
     assert status == 0 and "1 of 1 stages done" in out, err
     status, out, _ = run("--list", "--out", tmp_path)
-    assert status == 0 and out.splitlines()[-1] == "done   estimate" and "to do  base" in out
+    assert status == 0 and out.splitlines()[:2] == ["to do  base", "done   big"]
     status, _, err = run("nothing")
-    assert status == 1 and "there is no stage nothing: choose from multi30k" in err and "Traceback" not in err
+    assert status == 1 and "there is no stage nothing: choose from base" in err and "Traceback" not in err
     if not torch.cuda.is_available():
         status, _, err = run("base", "--out", tmp_path)
         assert status == 1 and "there is no GPU here" in err and "--small rehearses everything on a CPU" in err
@@ -144,7 +131,7 @@ def test_the_command(tmp_path):
 @pytest.mark.slow
 def test_the_whole_rehearsal(tmp_path):
     """Every stage leaves its records where it is told, and is done the next time."""
-    told = "--small", "--minutes", "30", "--folder", tmp_path / "runs", "--out", tmp_path / "results"
+    told = "--small", "--folder", tmp_path / "runs", "--out", tmp_path / "results"
     status, out, err = run(*told)
     assert status == 0 and f"{len(gpu.STAGES)} of {len(gpu.STAGES)} stages done" in out, err[-2000:]
     assert {path.name for path in tmp_path.glob("results/*")} == {

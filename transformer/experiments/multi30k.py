@@ -21,7 +21,6 @@ from transformer.experiments.runner import (
     train_and_score,
 )
 from transformer.experiments.table3 import loss_validator
-from transformer.hardware import Precision
 from transformer.pretrained import load
 from transformer.recipes import recipe
 from transformer.runs import Experiment, Task, average_last, files_of
@@ -56,12 +55,12 @@ def searched(model, tokenizer) -> dict:
     """{split: figures} of a model on validation and test, with the alpha that validation chooses;
     BLEU with the others beside it.
     """
-    found: dict[str, dict] = {}
+    found, alpha = {}, None
     for split in ("validation", "test"):
         sources, references = zip(*stream_corpus("multi30k", split))
         outputs = {a: translate(model, tokenizer, sources, BEAM, a, WIDE) for a in ALPHAS}
         by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
-        alpha = max(by_alpha, key=by_alpha.get) if not found else found["validation"]["alpha"]
+        alpha = alpha or max(by_alpha, key=by_alpha.get)
         found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
                         "by_alpha": {f"{a:g}": score for a, score in by_alpha.items()},
                         "ngrams": ngram_counts(outputs[alpha], references)}
@@ -80,36 +79,33 @@ def score(last: bool, e: Experiment, device) -> dict:
     return found
 
 
-def job_of(changes: dict, seed: int, precision: Precision, each: float | None) -> Job:
+def job_of(changes: dict, seed: int, each: float | None) -> Job:
     """A row with a seed; `each`: minutes of training at most."""
-    e = experiment_of(changes, seed=seed, precision=precision, minutes=each)
+    e = experiment_of(changes, seed=seed, precision="fp32", minutes=each)
     row = name_of(changes)
     do = partial(train_and_score, e, partial(score, not changes), COMMAND,
                  task=Task(validator=loss_validator))
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, COMMAND)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), precision: Precision = "fp32",
-         each: float | None = None, workers: int = 1, device: str = "cpu",
-         folder: Path = Path("runs/multi30k-rows"),
-         record: Path | None = None, minutes: float | None = None) -> None:
+def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), each: float | None = None,
+         workers: int = 1, device: str = "cpu", folder: Path = Path("runs/multi30k-rows"),
+         record: Path | None = None) -> None:
     """Train and score rows with seeds, a row with all seeds after the other.
 
     Args:
         seeds: of each row
         rows: so many of them, from the first
-        precision: of all runs
         each: minutes after which a run ends, with fewer updates
         workers: runs at the same time
         device: cpu, or cuda
         folder: where the runs are kept
         record: the file of results (data/runs/multi30k.json where not given)
-        minutes: stop after so many; the same command goes on
     """
     for split in ("train", "validation", "test"):
         files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
-    jobs = [job_of(changes, seed, precision, each) for changes in ROWS[:rows] for seed in seeds]
-    run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k", minutes)
+    jobs = [job_of(changes, seed, each) for changes in ROWS[:rows] for seed in seeds]
+    run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k")
 
 
 if __name__ == "__main__":

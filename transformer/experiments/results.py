@@ -10,7 +10,7 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from transformer.experiments.analysis import FIGURES, compare, learned, parser_scores, spread
+from transformer.experiments.analysis import beside, compare, learned, parser_scores, spread
 from transformer.experiments.images import chosen as chosen_settings
 from transformer.experiments.records import read_rows, table
 from transformer.experiments.runner import best_rates, run_command
@@ -109,6 +109,19 @@ def families() -> pd.DataFrame:
     return scores.join([runs.groupby(by, sort=False)[own].mean(), differences]).reset_index()
 
 
+def captions() -> pd.DataFrame:
+    """Multi30k's recipe and its changes over seeds, minus the recipe on validation, on test, and
+    there with the paper's alpha.
+    """
+    runs = table("multi30k")
+    scores = spread(runs, "row", ["validation.bleu", "test.bleu", "test.bleu_tokenized_lowercased"])
+    judged = {"validation": "validation.bleu", "test": "test.bleu", "paper": "test.by_alpha.0.6"}
+    found = [beside(runs, figure, "recipe").add_prefix(f"{name}.")
+             for name, figure in judged.items()]
+    updates = runs.groupby("row")["updates"].agg(fewest="min", most="max")
+    return scores.join([updates, *found]).reset_index()
+
+
 def variations() -> pd.DataFrame:
     """Table 3: every row over seeds, and its differences from the row that it stands beside."""
     found, base = [], TABLE_3[0].bleu
@@ -117,7 +130,7 @@ def variations() -> pd.DataFrame:
     for file, own in runs.groupby("file", sort=False):
         split = "test" if file == "table3" else "validation"  # as data/runs/table3.md has it
         rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
-        scores = spread(own, "row", list(FIGURES.values()))
+        scores = spread(own, "row", ["validation.perplexity", "validation.bleu"])
         found.append(rows.join([scores, differences_in_words(learned(own), split)]))
     rows = pd.concat(found).reset_index()
     alone = rows["row"] == rows["beside"]

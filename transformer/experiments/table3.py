@@ -32,12 +32,9 @@ HELD_OUT = 300  # pairs that a run is validated on, on its way
 SPLITS = ("validation", "test", "hard")  # scored in the end, where a corpus has them
 
 
-def base_of(corpus: str, large: bool = False, precision: str = "auto") -> Trial:
-    """The base on a corpus: the paper's on wmt14, elsewhere the small one, or the larger one for
-    GPUs.
-    """
-    base = variations.LARGE if large else variations.SMALL
-    base = variations.PAPER if corpus == "wmt14" else base
+def base_of(corpus: str, precision: str = "auto") -> Trial:
+    """The base on a corpus: the paper's on wmt14, elsewhere the small one."""
+    base = variations.PAPER if corpus == "wmt14" else variations.SMALL
     return replace(base, corpus=corpus, training=replace(base.training, precision=precision))
 
 
