@@ -4,7 +4,8 @@
 
 Every run is searched with each length penalty, and validation chooses the one that counts. The
 questions, the rules and what was expected were written down before the runs, in
-data/runs/multi30k.md. Sixteen runs at a time want sixteen cores beside the GPU.
+data/runs/multi30k.md. Many runs at a time want as many cores beside the GPU, and NVIDIA's
+Multi-Process Service (`nvidia-cuda-mps-control -d`), so that they need not take turns.
 """
 
 from dataclasses import fields, replace
