@@ -54,7 +54,7 @@ everyday: .venv/.installed  ## train the model of everyday sentences again (data
 stamp: .venv/.installed  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
 	.venv/bin/python tools/stamp.py $(REPOSITORY)
 
-gpu: .venv/.installed  ## on a GPU, some minutes: the speed of training and decoding, stage by stage, kept in data/runs
+gpu: .venv/.installed  ## on a GPU: the speed of training and decoding, stage by stage, kept in data/runs
 	.venv/bin/python -m transformer.experiments.gpu
 
 results: .venv/.installed  ## RESULTS.md from data/runs

@@ -13,10 +13,11 @@ import transformer.cli as command_line
 from transformer.corpora import read_corpus
 from transformer.experiments import alpha, corpora, gpu, multi30k, results
 from transformer.experiments.records import read_rows
-from transformer.experiments.runner import settings_of
+from transformer.experiments.runner import finished, settings_of
 from transformer.pretrained import bundled_folder, load
 from transformer.recipes import recipe
-from transformer.scores import bleu, tokenized_bleu
+from transformer.runs import Experiment
+from transformer.scores import bleu, bleu_of_counts, tokenized_bleu
 from transformer.search import translate
 
 CPU = torch.device("cpu")
@@ -36,12 +37,17 @@ def test_statistics_of_a_corpus():
 
 # Notebook 16's runs
 
-SINGLE = ("multi30k-en-de-1", "multi30k-de-en-1", "multi30k-no-smoothing", "multi30k-short-warmup", "tatoeba-en-de")
+SINGLE = {"multi30k-en-de-1": {}, "multi30k-de-en-1": {"reverse": True}, "tatoeba-en-de": {},
+          "multi30k-no-smoothing": {"training.epsilon_ls": 0.0}, "multi30k-short-warmup": {"training.warmup": 500}}
 
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_a_command_still_means_what_its_record_has(name):
     (kept,) = read_rows(name)
+    plain = settings_of(Experiment(kept["corpus"], **recipe(kept["corpus"]))) | {"reverse": False}
+    free = {"seed", "training.precision", "model.pad_id", "model.bos_id", "model.eos_id", "model.vocab_size"}
+    assert {column: kept[column] for column in plain.keys() & kept.keys() - free
+            if kept[column] != plain[column]} == SINGLE[name]
     e = command_line.experiment_of(command_line.parse(kept["command"].split()[1:]))
     asked = settings_of(e) | {"reverse": e.reverse}
     tokenizer = {"model.vocab_size", "model.pad_id", "model.bos_id", "model.eos_id"}
@@ -50,12 +56,47 @@ def test_a_command_still_means_what_its_record_has(name):
         assert kept[f"{split}.sentences"] >= 1000 and kept[f"{split}.bleu"] >= 0 and kept[f"{split}.bleu.signature"]
 
 
+def test_the_command_of_multi30ks_rows_would_go_on():
+    kept, done = read_rows("multi30k"), []
+    each = float(kept[0]["command"].rpartition(" ")[2])
+    for changes in multi30k.ROWS:
+        job = multi30k.job_of(changes, 1, each)
+        done += finished(job, Path("nowhere"), [row for row in kept if row["name"] == job.name])
+    assert [row["row"] for row in done] == ["recipe", "epsilon_ls=0.0", "tie_embeddings=False", "positions=rotary",
+                                            "positions=rotary,norm_first=True,P_drop=0.3"]
+
+
+@pytest.mark.parametrize("right, chosen", [((1, 3), 3.0), ((3, 1), 0.6), ((3, 3), 0.6)])
+def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
+    """Test is scored with it, though it would choose the other; of equals the first counts."""
+    pairs = {split: read_corpus("bundled", split)[:4] for split in ("validation", "test")}
+    known = {source: target for split in pairs.values() for source, target in split}
+    number = {(split, alpha): count for split, counts in (("validation", right), ("test", right[::-1]))
+              for alpha, count in zip((0.6, 3.0), counts)}
+
+    def translate(model, tokenizer, sources, beam, alpha, how):
+        split = next(split for split in pairs if sources[0] == pairs[split][0][0])
+        return [known[source] if i < number[split, alpha] else "nothing" for i, source in enumerate(sources)]
+
+    monkeypatch.setattr(multi30k, "stream_corpus", lambda corpus, split: pairs[split])
+    monkeypatch.setattr(multi30k, "ALPHAS", (0.6, 3.0))
+    monkeypatch.setattr(multi30k, "translate", translate)
+    row = multi30k.searched(None, None)
+    sources, references = zip(*pairs["test"])
+    scored = {alpha: round(bleu(translate(None, None, sources, 4, alpha, None), references).score, 2)
+              for alpha in (0.6, 3.0)}
+    assert row["validation"]["alpha"] == row["test"]["alpha"] == chosen
+    assert row["test"]["bleu"]["score"] == scored[chosen] and list(row["test"]["by_alpha"].values()) == [*scored.values()]
+    assert round(bleu_of_counts(row["test"]["ngrams"]), 2) == scored[chosen]
+
+
 @pytest.mark.parametrize("changes", multi30k.ROWS, ids=multi30k.name_of)
 def test_a_row_changes_what_its_name_says(changes):
     plain, e = multi30k.experiment_of({}), multi30k.experiment_of(changes)
     differ = {name: getattr(there, name) for here, there in ((plain.model, e.model), (plain.training, e.training))
               for name in vars(there) if getattr(here, name) != getattr(there, name)}
-    assert differ == changes and dict(model=plain.model, training=plain.training) == recipe("multi30k")
+    assert differ == changes and all(f"{name}={value}" in multi30k.name_of(changes) for name, value in changes.items())
+    assert dict(model=plain.model, training=plain.training) == recipe("multi30k")
 
 
 # Alphas
@@ -75,7 +116,7 @@ def test_a_row_is_a_search_with_its_scores(beam, penalty, tmp_path, monkeypatch)
     assert found["length"] == pytest.approx(words[0] / words[1], abs=1e-4)
 
 
-# An hour on a GPU
+# Speed on a GPU
 
 def test_random_pairs_have_lengths_like_wmts():
     pairs = gpu.random_pairs(5000, vocab_size=100)

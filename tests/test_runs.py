@@ -38,7 +38,7 @@ from transformer.runs import (
     validator,
 )
 from transformer.scores import bleu, score_report, scores
-from transformer.scoring import score_run
+from transformer.scoring import Scoring, score
 from transformer.search import translate
 from transformer.training import TrainingConfig
 from transformer.translation import seconds_an_update
@@ -331,11 +331,11 @@ def scored(finished, monkeypatch):
     (finished / "run.json").write_text(json.dumps(saved))
 
 
-def test_score_run_and_record(scored):
+def test_score_and_record(scored):
     with pytest.raises(ValueError, match="has no scores: train, then evaluate, then record it"):
         record(scored)
-    score_run(scored, average=1, most=4)
-    report = score_run(scored, most=4)
+    score(Scoring(scored, device="cpu", average=1), most=4)
+    report = score(Scoring(scored, device="cpu"), most=4)
     kept = record(scored)
     assert kept["test.average-1.sentences"] == kept["test.sentences"] == 4
     assert kept["test.bleu"] == report["bleu"]["score"] and kept["test.bleu.signature"] == report["bleu"]["signature"]
@@ -374,7 +374,7 @@ def test_europarl(tmp_path, monkeypatch, capsys):
                    training=dataclasses.replace(TRAINING, batch_tokens=2000))
     run_experiment(e, "a test", count=5)
     assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
-    assert score_run(e.folder, most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
+    assert score(Scoring(e.folder, device="cpu"), most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
 
 
 def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):

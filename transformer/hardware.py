@@ -145,13 +145,13 @@ def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
 
 # %% [markdown]
 # One more switch. On NVIDIA's GPUs since 2020 even an fp32 product can round its inputs (**TF32**: 10 bits after the point
-# instead of 23) and be several times as fast. That is enough for training, and the commands switch it on, unless fp32 is asked for by name:
+# instead of 23) and be several times as fast. That is enough for training, and `transformer train` switches it on, unless fp32 is asked for by name:
 
 # %%
-def allow_tf32() -> None:
-    """Let fp32 products on a CUDA GPU round to TF32; a CPU computes as before."""
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
+def allow_tf32(allowed: bool = True) -> None:
+    """Whether fp32 products on a CUDA GPU may round to TF32; a CPU is as before."""
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
 
 
 # %% [markdown]
@@ -368,7 +368,7 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# With a third of the rate, as on GPUs, a CPU needs months. (On two cores we measured two thirds, [20](20_speed.ipynb): half as long.) The lines for GPUs are forecasts from their data sheets. One H100 we have measured, for 200 updates of each model at the paper's batch:
+# With a third of the rate a CPU needs months. (On two cores we measured two thirds, [20](20_speed.ipynb): half as long.) The lines for GPUs are forecasts from their data sheets. One H100 we have measured, for 200 updates of each model at the paper's batch:
 
 # %% tags=["active-ipynb"]
 # for name in ("base", "big"):
@@ -379,7 +379,7 @@ def estimate_seconds(
 #           f"{row['hours_of_the_paper']:.1f} hours")
 
 # %% [markdown]
-# Base reaches 12% of what this GPU does in one large product, not a third, so its run would take three times as long as forecast. For eight P100
+# Base reaches 12% of what this GPU does in one large product, which is 10% of the data sheet's rate and not a third: its run would take three times as long as forecast. For eight P100
 # 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this proves nothing, as our third was guessed from such runs. The FLOPs in its Table 2 for base, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
 # the share of the hardware's rate that went into products is:
 
@@ -392,7 +392,7 @@ def estimate_seconds(
 #           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
 
 # %% [markdown]
-# This share is called **model FLOPs utilisation**. Big reaches more of it than base, there and on our H100. Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
+# This share is called **model FLOPs utilisation**. Big reaches more of it than base, and so, of one product's rate, on our H100. Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
 # %%
 class Meter:

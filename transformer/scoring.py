@@ -113,13 +113,3 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     if kept:
         write_json(s.folder / f"scores.{name}.json", result)
     return result
-
-
-def score_run(folder: Path, device="cpu", average: int | None = None,
-              most: int | None = None) -> dict:
-    """Score a finished run on the first `most` pairs of its corpus's test split.
-
-    average: score the average of the last so many weights instead of the model.
-    """
-    result = score(Scoring(folder=folder, device=str(device), average=average), most=most)
-    return {name: value for name, value in result.items() if name not in ("corpus", "split")}

@@ -1,16 +1,16 @@
-"""What somebody with a GPU can measure in some minutes, stage by stage, the most important first.
+"""What somebody with a GPU can measure, stage by stage, the most important first.
 
     python -m transformer.experiments.gpu             stages that have no result yet; again: go on
     python -m transformer.experiments.gpu base big    only these
     python -m transformer.experiments.gpu --list      what there is, and what has a result
     python -m transformer.experiments.gpu --small     a rehearsal with tiny models, minutes on a CPU
 
-1. The paper's base and big at its full batch size, 200 updates each: tokens a second, utilisation,
-   memory, and from them the hours and the cost of the whole runs. The token ids are random, with
-   lengths drawn like WMT's.
+1. The paper's base and big at its full batch size, 200 updates each (a minute): tokens a second,
+   utilisation, memory, and from them the hours and the cost of the whole runs. The token ids are
+   random, with lengths drawn like WMT's.
 
 2. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where
-   transformers is there).
+   transformers is there). These have not run on a GPU yet.
 
 Each stage leaves data/runs/gpu-<stage>.json. Trainings for a GPU are
 `transformer.experiments.multi30k`, with many workers, and `transformer train` on tatoeba or wmt14.

@@ -1,6 +1,6 @@
 """Multi30k's recipe beside changes of it, one at a time and several at once; notebook 16.
 
-    python -m transformer.experiments.multi30k --device cuda --workers 16
+    python -m transformer.experiments.multi30k --each 8.1 --device cuda --workers 15
 
 Every run is searched with each length penalty, and validation chooses the one that counts. The
 questions, the rules and what was expected were written down before the runs, in
@@ -83,10 +83,10 @@ def score(last: bool, e: Experiment, device) -> dict:
 def job_of(changes: dict, seed: int, each: float | None) -> Job:
     """A row with a seed; `each`: minutes of training at most."""
     e = experiment_of(changes, seed=seed, precision="fp32", minutes=each)
-    row = name_of(changes)
-    do = partial(train_and_score, e, partial(score, not changes), COMMAND,
+    row, command = name_of(changes), f"{COMMAND} --each {each}" if each else COMMAND
+    do = partial(train_and_score, e, partial(score, not changes), command,
                  task=Task(validator=loss_validator))
-    return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, COMMAND)
+    return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
 
 
 def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), each: float | None = None,

@@ -126,7 +126,7 @@ def variations() -> pd.DataFrame:
     """Table 3: every row over seeds, and its differences from the row that it stands beside."""
     found, base = [], TABLE_3[0].bleu
     paper = {row.name: row.bleu - base for row in TABLE_3[1:]}
-    runs = table("variations*", "table3", "gpu-variations").query("`validation.bleu`.notna()")
+    runs = table("variations*", "table3").query("`validation.bleu`.notna()")
     for file, own in runs.groupby("file", sort=False):
         split = "test" if file == "table3" else "validation"  # as data/runs/table3.md has it
         rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
