@@ -46,12 +46,6 @@ def test_devices():
             choose_device(name)
 
 
-def test_tf32_goes_on_and_off():
-    for allowed in (False, True, False):
-        hardware.allow_tf32(allowed)
-        assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == allowed
-
-
 @pytest.mark.parametrize("capability, expected", [((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16")])
 def test_precision_follows_the_gpu(monkeypatch, capability, expected):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)

@@ -148,10 +148,10 @@ def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
 # instead of 23) and be several times as fast. That is enough for training, and `transformer train` switches it on, unless fp32 is asked for by name:
 
 # %%
-def allow_tf32(allowed: bool = True) -> None:
-    """Whether fp32 products on a CUDA GPU may round to TF32; a CPU is as before."""
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    torch.backends.cudnn.allow_tf32 = allowed
+def allow_tf32() -> None:
+    """Let fp32 products on a CUDA GPU round to TF32; a CPU computes as before."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
 
 
 # %% [markdown]

@@ -473,8 +473,8 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
     that cannot be used, Interrupted after Ctrl-C.
     """
     with processes(choose_device(e.device)) as device, ExitStack() as stack:
-        if device.type == "cuda":
-            allow_tf32(e.training.precision != "fp32")
+        if device.type == "cuda" and e.training.precision != "fp32":
+            allow_tf32()
         if not e.resume:
             task.plan(e, device)
         with first_goes_ahead():
