@@ -199,6 +199,6 @@ def print_verdicts(rows: list[dict]) -> None:
     from transformer.experiments.analysis import compare, learned
 
     scored = learned(pandas.DataFrame([row for row in rows if "diverged" not in row]))
-    if scored.duplicated("row").any():
+    if len(scored) >= scored["row"].nunique() + scored["seed"].nunique():
         print("\nminus base (or the row named), 95% interval, p after Holm's correction")
         print(compare(scored, scored["row"].unique()).round(3).to_string())
