@@ -492,7 +492,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # **One seed is complete, and nothing is tested before three are.** But this is another table than the one above. Every row has learned. Twelve of thirteen signs are the paper's (tossed coins give as many in one of 600 tables), and so, roughly, is the order: fewer layers, a narrower model and shorter keys lose; big is best, the deepest gains. Against the paper, one head is no worse than eight. No dropout costs nothing; there it costs much.
 #
-# **The paper's order emerges while training.** After 510 updates it is, if anything, reversed. Big begins as the last but one and ends first; no dropout begins near the top and falls. So a table of variations depends on the length of its trainings.
+# **The paper's order emerges while training.** After 510 updates it is, if anything, reversed: no dropout stands first and big last but one. In the end big is first and no dropout eighth. So a table of variations depends on the length of its trainings.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
