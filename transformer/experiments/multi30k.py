@@ -61,7 +61,7 @@ def searched(model, tokenizer) -> dict:
         sources, references = zip(*stream_corpus("multi30k", split))
         outputs = {a: translate(model, tokenizer, sources, BEAM, a, WIDE) for a in ALPHAS}
         by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
-        alpha = alpha or max(by_alpha, key=by_alpha.get)
+        alpha = max(by_alpha, key=by_alpha.get) if alpha is None else alpha
         found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
                         "by_alpha": {f"{a:g}": score for a, score in by_alpha.items()},
                         "ngrams": ngram_counts(outputs[alpha], references)}
