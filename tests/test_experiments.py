@@ -1,6 +1,7 @@
 """Lists of settings given to the runner: notebook 16's runs, the alphas, the stages for a GPU."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from transformer.recipes import recipe
 from transformer.runs import Experiment
 from transformer.scores import bleu, bleu_of_counts, tokenized_bleu
 from transformer.search import translate
+from transformer.weights import load_weights, save_weights
 
 CPU = torch.device("cpu")
 
@@ -89,6 +91,18 @@ def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
     assert row["validation"]["alpha"] == row["test"]["alpha"] == chosen
     assert row["test"]["bleu"]["score"] == scored[chosen] and list(row["test"]["by_alpha"].values()) == [*scored.values()]
     assert round(bleu_of_counts(row["test"]["ngrams"]), 2) == scored[chosen]
+
+
+def test_the_average_is_searched_and_where_asked_the_last_weights_alone(tmp_path, monkeypatch):
+    """The average lies in the run's folder; the last of what it kept are zeros here."""
+    shutil.copytree(bundled_folder(), tmp_path, dirs_exist_ok=True)
+    tensors, said = load_weights(tmp_path / "model.safetensors")
+    for update, part in ((900, 1), (1000, 0)):
+        save_weights({name: part * tensor for name, tensor in tensors.items()}, tmp_path / "weights" / f"{update:06}.safetensors", said)
+    monkeypatch.setattr(multi30k, "searched", lambda model, tokenizer: {"zero": not any(p.any() for p in model.parameters())})
+    e = Experiment("multi30k", folder=tmp_path)
+    assert multi30k.score(False, e, CPU) == {"zero": False}
+    assert multi30k.score(True, e, CPU) == {"zero": False, "last": {"zero": True}}
 
 
 @pytest.mark.parametrize("changes", multi30k.ROWS, ids=multi30k.name_of)
