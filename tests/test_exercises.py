@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from transformer.exercises import Exercise
+from transformer.exercises.attention import check_window_mask, window
+from transformer.exercises.feed_forward import check_hat
 from transformer.exercises.parsing import check_bracket_f1
 from transformer.exercises.stacks import check_layer_norm
 from transformer.exercises.variations import check_holm
@@ -155,9 +157,11 @@ def test_other_right_answers(checker, answer):
     (check_bracket_f1,
      lambda gold, found: 200 * len({*gold} & {*found}) / (len(gold) + len(found))),
     (check_holm, lambda p: np.maximum.accumulate(np.sort(p) * np.arange(len(p), 0, -1))[
-        np.argsort(np.argsort(p))].tolist())])
+        np.argsort(np.argsort(p))].tolist()),
+    (check_hat, lambda x, relu: relu(1 - x.abs())),
+    (check_window_mask, lambda tokens, r, pad_id: window(tokens, r, 0))])
 def test_other_mistakes(checker, answer):
-    """Each bracket once, however often it stands there; p above 1."""
+    """Each bracket once, however often it stands there; p above 1; |x| by torch; padding is 0."""
     assert checker.verdict(answer).startswith("not yet")
 
 

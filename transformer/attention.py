@@ -120,10 +120,10 @@ from transformer.checks import check_heads, check_mask
 # print("his:", [round(w, 3) for w in his], "->", [round(o, 2) for o in by_hand])
 
 # %% [markdown]
-# Follow "his". Its vector is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
+# The vector of "his" is $(0, 0, 2)$, so its query is $2 \cdot (2, 0) = (4, 0)$. Tom's key is $(2, 0)$, the
 # dog's $(1, 0)$: the scores are $4 \cdot 2 / \sqrt 2 = 5.66$, $0$, $0$ and $2.83$. Their powers of $e$, $286$, $1$, $1$ and $16.9$, add up to $305$,
-# which makes the weights $0.94$, $0.00$, $0.00$ and $0.06$. The output is
-# $0.94$ of Tom's value $(2, 6)$ and $0.06$ of the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
+# which makes the weights $0.938$, $0.003$, $0.003$ and $0.055$. The output mixes
+# values by these weights: Tom's $(2, 6)$, $(4, 0)$ of "feeds", and the dog's $(1, 3)$. "His" looks at Tom, and Tom looks at "feeds".
 #
 # ## The parts, one by one
 #
@@ -231,7 +231,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # | causal (masked) | which keys a query may see |
 # | multi-head | how often it happens side by side, each time with other matrices |
 #
-# One function, four settings of the first two rows, the same seven random vectors as queries. The two kinds of score are timed as well:
+# One function, four settings of the first two rows, the same seven random vectors as queries. Both kinds of score are timed:
 
 # %% tags=["active-ipynb"]
 # from transformer.measuring import turns
@@ -255,14 +255,14 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# In the first three panels each vector is query and key at once. With a product it therefore fits itself best, without the scale by far. The additive score starts almost even.
-# In the last panel the keys come from another sequence: cross-attention. Which flavour learns best is measured below.
+# In the first three panels each vector is query and key at once. With a product each of these fits itself best, without the scale by far. The additive score starts almost even.
+# In the last panel the keys come from another sequence: cross-attention.
 
 # %% [markdown]
 # ## A task to learn
 #
-# The input is four pairs of a name and a random number (mean 0, variance 1), in random order, and one of the names is asked for. The answer is the number beside it. Names are random vectors from a stock of 32. The head that learns this has a $W_Q$ and a $W_K$; the numbers are its values. Its
-# error is the mean square of answer minus number; always answering 0 has an error of 1. Each network is trained from three or five starts, and every task draws names and numbers anew. Some are tested with 16 pairs, too, and with names that they were never trained on.
+# The input is four pairs of a name and a random number (mean 0, variance 1), in random order, and one of the names is asked for. The answer is the number beside it. Names are random vectors from a stock of 32. One attention with matrices of its own, a *head*, learns this: it has a $W_Q$ and a $W_K$, and the numbers are its values. Its
+# error is the mean square of answer minus number; always answering 0 has an error of 1. Each network is trained from three or five starts, and every example draws names and numbers anew. Some are tested with 16 pairs, too, and with names that they were never trained on.
 
 # %% tags=["active-ipynb"]
 # class LookUp(nn.Module):
@@ -328,7 +328,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     batch = partial(toys.look_ups, known, runs=3, count=64)
 #     _, networks = toys.train_several(make, batch, steps, lr, runs=3)
 #     size = sum(p.numel() for p in networks[0].parameters())
-#     print(f"{name}: {size:,} numbers learned from {64 * steps:,} tasks")
+#     print(f"{name}: {size:,} parameters, {64 * steps:,} examples")
 #     for test, (names, n) in tests.items():
 #         if name == "whole input" and n > 4:
 #             continue  # it has no place for them
@@ -344,9 +344,9 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print(f"fixed weights {best_fixed:.2f}; attention is best on new names and 16 pairs")
 
 # %% [markdown]
-# The "±" is the standard deviation over the starts. Three things come apart.
+# The "±" is the standard deviation over the starts.
 # - *Weights that depend on the content*: a sum with fixed weights stays near $0.75$.
-# - *The same rule for every place*: the network on the whole input has a larger error in spite of more weights and more tasks, and no place for a fifth pair.
+# - *The same rule for every place*: the network on the whole input has a larger error in spite of more parameters and more examples, and no place for a fifth pair.
 # - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. Its error is small, too, with the names and the length of its training, and much larger beyond them. Which of the two it lacks most, this does not say.
 #
 # Attention is a look-up in a table that the input brings along.
@@ -369,38 +369,38 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     gradients = torch.autograd.grad((weights @ v).sum(), (logits, q))
 #     at_scores, at_q = (g.norm(dim=-1).flatten().sort().values for g in gradients)
 #     dead = (weights.amax(dim=-1) > 0.999).double().mean()
-#     return {"scores, 10th percentile": at_scores[100],
-#             "scores, median": at_scores[500],
-#             "dead": dead, "variance": logits.var(),
-#             "q, median": at_q[500], "q, 90th percentile": at_q[900]}
+#     return {"gradient at the scores": {"median": at_scores[500],
+#                                        "10th percentile": at_scores[100]},
+#             "dead rows": {"share": dead},
+#             "gradient at q": {"median": at_q[500], "90th percentile": at_q[900]},
+#             "variance": logits.var()}
 #
 # sizes = [4, 16, 64, 256, 1024]
 # plain, scaled = ([rows(score, d) for d in sizes]
 #                  for score in (dot_product, scaled_dot_product))
 
 # %% tags=["active-ipynb"]
-# panels = {"gradient at the scores": ["scores, median", "scores, 10th percentile"],
-#           "dead rows": ["dead"],
-#           "gradient at q": ["q, median", "q, 90th percentile"]}
-# for ax, (title, kinds) in zip(plotting.new_axes(3.9, 3.4, columns=3), panels.items()):
-#     curves = {f"{kind.split(', ')[-1]}, {name}": [row[kind] for row in some]
+# axes = plotting.new_axes(3.9, 3.4, columns=3)
+# for ax, title, ylabel, log in zip(axes, plain[0], ("norm", "share of rows", "norm"),
+#                                   ("xy", "x", "xy")):
+#     curves = {f"{kind}, {name}": [row[title][kind] for row in some]
 #               for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
-#               for kind in kinds}
-#     log = "x" if "dead" in title else "xy"
-#     ylabel = "share of rows" if "dead" in title else "norm"
+#               for kind in plain[0][title]}
 #     plotting.lines(sizes, curves, "d_k", ylabel, title, log, ax, markers=True)
 #     ax.set_xticks(sizes, sizes)
-# assert plain[2]["scores, 10th percentile"] < 0.05 * scaled[2]["scores, 10th percentile"]
-# assert plain[3]["dead"] > 0.2 and scaled[3]["dead"] == 0
-# assert plain[3]["q, 90th percentile"] > 5 * scaled[3]["q, 90th percentile"]
+# least, most = "10th percentile", "90th percentile"
+# at_scores, at_q = "gradient at the scores", "gradient at q"
+# assert plain[2][at_scores][least] < 0.05 * scaled[2][at_scores][least]
+# assert plain[3]["dead rows"]["share"] > 0.2 and scaled[3]["dead rows"]["share"] == 0
+# assert plain[3][at_q][most] > 5 * scaled[3][at_q][most]
 # for name, row in (("q·k", plain[3]), ("q·k / √d_k", scaled[3])):
 #     print(f"d_k = 256, {name}: scores of variance {row['variance']:.1f}, "
-#           f"{row['dead']:.0%} of rows dead")
+#           f"{row['dead rows']['share']:.0%} of rows dead")
 
 # %% [markdown]
-# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ sums keys, and the scale divides this sum: unscaled, a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing. A mean would hide both.
+# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ sums keys, and the scale divides this sum: unscaled, a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing.
 #
-# Does it hurt learning? The look-up is trained at three widths with four scores, each at three learning rates, of which the best is shown. The second score has no division, but
+# Does it hurt learning? The look-up is trained at three widths with four scores, each at the best of three learning rates. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
 
 # %% tags=["active-ipynb"]
@@ -419,6 +419,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # trained = {(d_k, name): at_best_rate(partial(make, d_k))
 #            for d_k in (16, 64, 256) for name, make in flavours.items()}
 # for ax, d_k in zip(plotting.new_axes(3.9, 3.4, columns=3, sharey=True), (16, 64, 256)):
+#     # 200 steps of 5 starts: the mean over starts, and then over every ten steps
 #     curves = {name: trained[d_k, name][0].mean(dim=1).unflatten(0, (20, 10)).mean(dim=1)
 #               for name in flavours}
 #     plotting.lines(range(10, 201, 10), curves, "step", "error", f"d_k = {d_k}", "y", ax)
@@ -436,7 +437,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task the division buys little more, where each has the best of the three rates. Whether it does in long trainings of deep models, we do not know. The additive score suffers less from wide keys than the plain product, and more than the scaled one. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
+# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task the division buys little more. Whether it does in long trainings of deep models, we do not know. The additive score's error at 64 and 256 lies between the plain product's and the scaled one's. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -495,6 +496,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #         self.mask = mask
 #
 #     def forward(self, kinds, numbers):  # (B, 6, 6) one-hot, (B, 6, 1)
+#         # the number is part of what is compared, too
 #         x = torch.cat([kinds @ self.vectors, numbers], dim=-1)  # (B, 6, 16)
 #         q, k = (x, x) if self.W is None else (x @ self.W[0], x @ self.W[1])
 #         return attention(q, k, numbers, self.mask)[0]
@@ -516,7 +518,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # assert ends["ring", "vectors, not itself"].min() > 0.2
 
 # %% [markdown]
-# Vectors alone fail even at partners: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring stays out of reach: each token must score the next above the one before. As scores are symmetric, they would have to rise all the way round, for ever. $W_Q$ and $W_K$ lift both limits.
+# Vectors alone fail at both: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring stays out of reach: each token must score the next above the one before. As scores are symmetric, they would have to rise all the way round, for ever. $W_Q$ and $W_K$ lift both limits.
 #
 # ## Masks
 #
@@ -574,7 +576,7 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def share_heads(x: Tensor, h: int) -> Tensor:
-    """Each head for several heads of queries: (B, h_kv, n, d) -> (B, h, n, d)."""
+    """Repeat heads, each for its queries' heads: (B, h_kv, n, d) -> (B, h, n, d)."""
     return x if x.shape[1] == h else x.repeat_interleave(h // x.shape[1], dim=1)
 
 
@@ -636,7 +638,7 @@ class MultiHeadAttention(Projections):
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
         mask: boolean, broadcastable to (B, h, T, S). cache: with `length` for rotated
-        positions; without key and value, what it holds is attended to.
+        positions. Key and value may be left out where a cache holds them.
         """
         check_mask(mask)
         start = getattr(cache, "length", 0)
@@ -712,7 +714,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # print(f"largest difference from torch's module: {difference:.0e}")
 
 # %% [markdown]
-# **What are several heads for?** Now one query asks for two names among six pairs, and both numbers are wanted, in order. One head and
+# **What are several heads for?** Now one query holds two names side by side, and both their numbers are wanted. There are six pairs; a pair is a name (16 components), its number, and zeros. One head and
 # two heads have the same width $d_{model} = 32$ and as many weights. Would a network after the one head help?
 
 # %% tags=["active-ipynb"]
@@ -745,7 +747,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 
 # %% tags=["active-ipynb"]
 # query, pairs, right = (x[0, :8] for x in toys.two_look_ups(known))
-# # the place of the pair whose number is the right one, for both names asked for
+# # the place of the pair whose number (component 16) is the right one, for both names
 # places = (pairs[:, None, :, 16] - right[:, :, None]).abs().argmin(dim=2)
 # panels = [("what is asked for", F.one_hot(places, 6).sum(dim=1), range(6), range(8))]
 # for name in ("one head", "two heads"):

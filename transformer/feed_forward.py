@@ -10,7 +10,7 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/05_feed_forward.ipynb)
 #
 # Attention fetches information from other positions, and once its weights are chosen, all that it does with the fetched vectors is
-# linear. The second sub-layer of each layer is not linear: it is a small network with one hidden layer, applied to every
+# linear. The last sub-layer of each layer is not linear: it is a small network with one hidden layer, applied to every
 # position by itself (Section 3.3). The network is four lines of code, and two thirds of an encoder layer's parameters.
 # At the end you will have it, know what "position-wise" means, and have seen which words the hidden units of a trained
 # model answer to, and what is lost without them. Reading takes about 15 minutes, running it twenty seconds.
@@ -247,29 +247,31 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # words, on, hooks = [], {}, []
 # for name in list(networks)[:2]:  # the encoder's; the decoder's are needed below
 #     rows = on[name] = []  # of each sentence (tokens, d_ff): is W_1 x + b_1 above zero?
-#     hooks.append(networks[name].W_1.register_forward_hook(
-#         lambda module, given, output, rows=rows: rows.append(output[0] > 0)))
+#     def note(module, given, output, rows=rows):  # this layer's rows, not the last one's
+#         rows.append(output[0, :-1] > 0)  # without the end of the sentence
+#     hooks.append(networks[name].W_1.register_forward_hook(note))
 # with torch.no_grad():
 #     for source, _ in pairs:
 #         ids = tokenizer.encode(source)
 #         words += [tokenizer.decode([i]) for i in ids]
-#         model.encode(torch.tensor([ids]))
+#         model.encode(torch.tensor([[*ids, tokenizer.eos_id]]))
 # for hook in hooks:
 #     hook.remove()
 
 # %% tags=["active-ipynb"]
-# on = {name: torch.cat(rows) for name, rows in on.items()}  # (tokens, d_ff)
+# on, shares = {name: torch.cat(rows) for name, rows in on.items()}, {}  # (tokens, d_ff)
 # for name, units in on.items():
 #     never = int((~units.any(dim=0)).sum())
-#     print(f"{name}: {units.float().mean():.1%} of units are on for a word, "
-#           f"{never} of {units.shape[1]} never are")
-# shares = {name: units.float().mean(dim=0) for name, units in on.items()}
+#     shares[name] = units.float().mean(dim=0)
+#     print(f"{name}: {shares[name].mean():.1%} of units are on for a word, "
+#           f"{never} of {units.shape[1]} never are, "
+#           f"{(shares[name] < 0.1).float().mean():.0%} are for under a tenth of words")
 # plotting.histograms(shares, "share of words for which a unit is on",
 #                     "most units are on for less than a tenth of all words");
 
 # %% [markdown]
 # With random weights about half of the units are on for a word, because sums are as often below zero as above. After training a word switches on one unit in 15 to 20. In large trained
-# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle, with the times that they are on (`es` and `s` are pieces of words):
+# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle, with the times that they are on (`s` is a piece of words):
 
 # %% tags=["active-ipynb"]
 # def favourites(units, least=30):
@@ -289,8 +291,8 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #         print(f"  unit {unit:3} ({on_for}):", *(f"'{word}' {n} " for word, n in top))
 
 # %% [markdown]
-# The narrowest units answer to articles, to "to" and "by", or to the full stop. (Only frequent words can lead such a list.) Of the units from the middle,
-# that of layer 2 answers mostly to adverbs, and that of layer 1 to a mixture for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
+# The narrowest units answer to articles, to "to" and "by", or to commas and full stops. (Only frequent words can lead such a list.) The units from the middle
+# answer to mixtures for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
 # column of $W_1$ in equation 2, and something to add to the vector where the pattern is found, its row of $W_2$.
 #
 # What happens without the network? We turn its output to zero, one layer at a time, and count how many of

@@ -274,7 +274,7 @@ def positions_of(table: Tensor, start: int, length: int) -> Tensor:
 
 
 # %% [markdown]
-# In torch a tensor of a module that moves to the GPU with it but is not learned is called a *buffer*. The table is one, and it need not be saved, because it can be computed again.
+# A *buffer* in torch is a tensor that moves to the GPU with its module, but is not learned. The table is one, and it need not be saved, because it can be computed again.
 
 # %%
 class SinusoidalPositions(nn.Module):
@@ -391,7 +391,7 @@ class RotaryPositions(nn.Module):
 #
 # For the record `table2-bundled` seven Transformers learned to translate the bundled corpus. They differ in their positions (more in [16](16_translation.ipynb); BLEU, of [15](15_decoding.ipynb), is at most 100). Besides the three above:
 #
-# - *a bias for each distance*: each head of self-attention learns a number for each distance (beyond 16 tokens one for all), and adds it to its scores (Shaw et al., 2018; Raffel et al., 2020)
+# - *a bias for each distance*: each head of self-attention learns a number for each distance (beyond 16 tokens one on each side), and adds it to its scores (Shaw et al., 2018; Raffel et al., 2020)
 # - *sines and rotary*: both at once
 # - *sines, shifted in training*: each sentence begins at a random place, so that only distances are of use (Kiyono et al., 2021)
 # - *no positions*: only the decoder's mask tells of order
@@ -408,12 +408,12 @@ class RotaryPositions(nn.Module):
 # families.print_longer(rows, kinds)
 
 # %% [markdown]
-# A dot is one of three seeds, a number their mean; each panel has a scale of its own. $p$ below 0.05 counts as a difference ([17](17_variations.ipynb) explains the test). *Words* are those written over those of the references.
+# A dot is one of three seeds, a number their mean; scales differ. $p$ below 0.05 counts as a difference; it is corrected for the number of comparisons, the interval is not ([17](17_variations.ipynb)). *Words* are those written over those of the references.
 #
-# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse (they also start smaller). **Relative positions in the scores are a cause:** rotary ones and a bias are both above sines on the harder set, by 5.7 and 4.2. That was the condition for the word, [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, and, as we saw afterwards, with any length penalty $\alpha$ of the search (the last columns; each kind's own was chosen on validation).
+# **Sines carry over to longer sentences badly here**: 75 BLEU, where the test set has 97. Learned positions do worse. **That scores lack relative positions is a cause:** rotary ones and a bias are both above sines on the harder set, by 5.7 and 4.2. That was the condition for saying "cause", [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, and, as we saw afterwards, at any length penalty $\alpha$ of the search (the last columns; each kind's own was chosen on validation).
 
 # %% [markdown]
-# What else could explain it? Not that sines disturb the words to which they are added: with sines *and* rotary the gain is as large. Hardly the learning rate, each kind's best of three or more. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But then shifted sines should equal sines, and they are 11 below. (They also learn more slowly: on the test set they lose 6.5.) So none fits in full, and what exactly helps, we do not know. All this is one grammar, small models, and lengths near training's: at two or four times these rotary positions do badly, too ([21](21_language.ipynb), [24](24_state_space.ipynb)).
+# What else could explain it? Not that sines disturb the words to which they are added: with sines *and* rotary the gain is as large. Hardly the learning rate, each kind's best of three or more. Of five explanations written down before, one comes close: that the scores of every layer have to be offered distances. But then shifted sines, which are only added to the input, should equal sines, and they are 11 below. (They also learn more slowly: they have 50 BLEU on validation after 1,400 to 1,600 updates, sines after 1,000.) So none fits in full, and what exactly helps, we do not know. All this is one grammar, small models, and lengths near training's: at two or four times these lengths rotary positions do badly, too ([21](21_language.ipynb), [24](24_state_space.ipynb)).
 
 # %% [markdown]
 # ## Checks

@@ -32,6 +32,7 @@ check_swiglu = Exercise(
     "only one of the two hidden layers goes through the logistic function")
 
 check_hat = Exercise(
-    lambda x, relu: (1 - x.abs()).clamp(min=0),
-    lambda: [(torch.linspace(-3, 3, 25), torch.relu), (torch.tensor([-7.0, 0.3]), torch.relu)],
-    "each unit adds a kink; the slopes have to be 0, 1, -1 and 0 in turn")
+    lambda x, relu: relu(x + 1) - 2 * relu(x) + relu(x - 1),
+    lambda: [(torch.linspace(-3, 3, 25), torch.relu), (torch.tensor([-7.0, 0.3]), torch.relu),
+             (torch.tensor([-1.5, 0.0, 0.4]), F.softplus)],  # another kink: no |x| will do
+    "use relu alone: each unit adds a kink; the slopes have to be 0, 1, -1 and 0 in turn")
