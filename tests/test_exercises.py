@@ -58,7 +58,7 @@ MISTAKES = {
     "gated_convolution": ("torch.sigmoid(gate)", "torch.tanh(gate)"),
     "dilated_convolution": ("(0, 0, gap * (k - 1), 0)", "(0, 0, 0, gap * (k - 1))"),
     "receptive_field": ("field + (k - 1) * gap", "field + k * gap"),
-    "layer_norm": ("unbiased=False", "unbiased=True"),
+    "my_layer_norm": ("unbiased=False", "unbiased=True"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "residual_stack": ("return norm(x) if norm_first else x", "return x"),
     "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),

@@ -33,11 +33,11 @@ def draw_attention():
     left, right = plotting.new_axes(4.6, 3.8, columns=2)
     plotting.heatmap(maps.encoder[its["layer"] - 1, its["head"] - 1], maps.source, maps.source,
                      f"encoder, layer {its['layer']}, head {its['head']}", left, largest=1.0,
-                     labels=("looks at", "English"))
+                     labels=("looks at", "English", "weight"))
     plotting.heatmap(
         maps.cross[alignment["layer"] - 1, alignment["head"] - 1], maps.source, maps.target,
         f"cross-attention, layer {alignment['layer']}, head {alignment['head']}", right,
-        largest=1.0, labels=("English", "German, as it is written"))
+        largest=1.0, labels=("English", "German, as it is written", "weight"))
     plotting.save(left, pairs.ROOT / "data" / "attention.png")
 
 

@@ -74,7 +74,7 @@ from transformer.weights import check_numbers, load_weights
 
 # %%
 def next_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
-    """log P(next token) in nats after tokens (rows, 1): (rows, V).
+    """log P(next token) in nats after tokens (rows, T), T >= 1: (rows, V).
 
     Padding is no token: -inf.
     """
@@ -91,7 +91,7 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     check_extra(extra)
     lengths = (source != model.config.pad_id).sum(dim=1)
     room = model.config.max_positions
-    if getattr(model.config, "one_sequence", False):  # the output goes on behind it
+    if getattr(model.config, "one_sequence", False):  # notebook 21: no gap between
         room -= source.shape[1]
     return (lengths + extra).clamp(max=room)
 
@@ -157,7 +157,7 @@ class KeyValueCache:
             self.v = some_rows(self.v, rows, self.length)
 
     def shorten(self, length: int):
-        """Forget all positions behind the first so many."""
+        """Forget all positions behind the first so many (notebook 21)."""
         self.length = min(self.length, length)
 
 
@@ -281,11 +281,11 @@ def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
     """
     k, V = log_probs.shape[1:]
     totals = scores[:, :, None] + log_probs
-    # (B, n): no other token can end one of the 2K best
+    # (B, m), m <= 2K: no other token can end one of the 2K best
     ends = totals.amax(dim=1).topk(min(2 * K, V)).indices
-    some = totals.gather(2, ends[:, None].expand(-1, k, -1))  # (B, k, n)
+    some = totals.gather(2, ends[:, None].expand(-1, k, -1))  # (B, k, m)
     best, place = some.flatten(1).topk(min(2 * K, k * V))
-    parent = place // ends.shape[1]  # place counts through all k * n of them
+    parent = place // ends.shape[1]  # place counts through all k * m of them
     token = ends.gather(1, place % ends.shape[1])
     return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
 
@@ -366,7 +366,8 @@ class Hypothesis:
 # %%
 @dataclass
 class Beam:
-    """The hypotheses of B sentences: k alive of each, and the n best finished ones."""
+    """The hypotheses of B sentences: k alive of each (1 at first, then up to K), and
+    the n best finished ones."""
 
     sentence: Tensor  # (B,): its number in the batch
     limit: Tensor  # (B,): most tokens of an output
@@ -551,7 +552,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # own = [english for english, *_ in read_aligned()]
 # likeliest = {}
 # for beam in (1, 2, 4, 16, 64):
-#     best = [found for found, in translate_n_best(everyday, pieces, own, 1, beam, 0.0)]
+#     best = [found[0] for found in translate_n_best(everyday, pieces, own, 1, beam, 0.0)]
 #     likeliest[beam] = sum(found.score for found in best) / len(best)
 #     count = sum(len(found.text.split()) for found in best)
 #     print(f"beam {beam:2}: {count} words, log P {likeliest[beam]:.2f} on average")
@@ -646,12 +647,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # right["their mean"] = share_right(average)
 # title = "the mean of the weights gets more rows right than any of them"
 # plotting.bars(right, "", "share of rows right", title, ax=plotting.new_axes(6.5, 3))
+# assert right["their mean"] == max(right.values())
 # by_hand = sum(tensors["embedding.weight"] for tensors in checkpoints) / 5
 # assert torch.allclose(average["embedding.weight"], by_hand, rtol=0, atol=1e-6)
 # print("the mean was taken parameter by parameter")
 
 # %% [markdown]
-# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k averaging ten brings between one and two points of BLEU with each of three seeds ([notebook 16](16_translation.ipynb)).
+# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k's test set averaging ten gained 0.6 to 1.5 points of BLEU over the last alone, in each of five runs ([notebook 16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## BLEU
@@ -734,7 +736,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # %% [markdown]
 # The paper does not say how its 28.4 was counted. Later versions of tensor2tensor's script replace quotes (except „) in the output alone, and so need a reference whose quotes were replaced as well. Popel scored a published
 # model on newstest2014 both ways ([tensor2tensor, issue 317](https://github.com/tensorflow/tensor2tensor/issues/317)):
-# 27.52 with sacreBLEU, 29.02 with the script and such a reference. NVIDIA fitted sacreBLEU to another score, fairseq's own BLEU on tokenised text: 0.978 times that minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
+# 27.52 with sacreBLEU, 29.02 with the script and such a reference. [NVIDIA](https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Translation/Transformer) fitted sacreBLEU to another score, fairseq's own BLEU on tokenised text: 0.978 times that minus 0.05, a gap of about 0.7. Which gap is the paper's we do not
 # know. **Here** `compound_bleu` leaves quotes as they are, on both sides.
 
 # %% [markdown]

@@ -412,8 +412,8 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # linear = nn.Linear(16, 1000, bias=False).double()
 # table.weight = linear.weight = nn.Parameter(embedding.weight.detach().clone())
 #
-# ours = Projection(embedding)(embedding(tokens).tanh())
-# theirs = linear((4 * table(tokens)).tanh())
+# ours = Projection(embedding)(embedding(tokens))
+# theirs = linear(4 * table(tokens))
 # direction = torch.randn_like(ours)
 # our_gradient, = torch.autograd.grad((ours * direction).sum(), embedding.weight)
 # their_gradient, = torch.autograd.grad((theirs * direction).sum(), table.weight)

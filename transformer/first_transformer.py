@@ -49,8 +49,8 @@ from torch import nn
 
 # %% [markdown]
 # A grey frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
-# decoder. The numbers in the boxes are those of the notebooks that explain them ("add, LayerNorm": 03). Shapes stand in the comments of the code: `B` sentences in a
-# batch, `S` tokens in a source, `T` in a target, `V` different tokens, and vectors of `d_model` numbers.
+# decoder. The numbers in the boxes are those of the notebooks that explain them ("add, LayerNorm": 03). *Self*-attention looks within one sequence, *masked* only back, and *cross*-attention from the target at the source; the position-wise network takes each token by itself. Shapes stand in the comments of the code: `B` sentences in a
+# batch, `S` tokens in a source, `T` in a target, `V` different tokens (in formulas $V$ holds values), and vectors of `d_model` numbers.
 
 # %% [markdown]
 # ## Attention
@@ -70,7 +70,7 @@ from torch import nn
 
 # %%
 class Attention(nn.Module):
-    """Each token of x (B, T, d_model) looks at those of memory (B, S, d_model)."""
+    """Each token of x (B, T, d_model) looks at those of seen (B, S, d_model)."""
 
     def __init__(self, d_model, h):
         super().__init__()
@@ -83,11 +83,12 @@ class Attention(nn.Module):
     def split(self, x):
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)  # (B, h, T, d_k)
 
-    def forward(self, x, memory, mask):
+    def forward(self, x, seen, mask):
         q = self.split(self.W_Q(x))
-        k = self.split(self.W_K(memory))
-        v = self.split(self.W_V(memory))
+        k = self.split(self.W_K(seen))
+        v = self.split(self.W_V(seen))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
+        # mask: True where a token may look, (T, S) or (B, 1, 1, S)
         scores = scores.masked_fill(~mask, float("-inf"))
         self.weights = scores.softmax(dim=-1)  # kept for the pictures below
         return self.W_O((self.weights @ v).transpose(1, 2).flatten(2))
@@ -109,7 +110,7 @@ class Attention(nn.Module):
 # %% [markdown]
 # ## A network for each token
 #
-# Attention mixes vectors of different tokens. After it comes a small network with one hidden layer, which works on each token's vector by
+# Attention mixes vectors of different tokens. After it comes a small network with one hidden layer of `d_ff` numbers, which works on each token's vector by
 # itself ([notebook 05](05_feed_forward.ipynb)).
 
 # %%
@@ -130,7 +131,7 @@ class FeedForward(nn.Module):
 #
 # An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
 # normalization: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
-# amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets some numbers to zero while training ([13](13_regularization.ipynb)).
+# amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
 
 # %%
 class EncoderLayer(nn.Module):
@@ -216,10 +217,10 @@ class Transformer(nn.Module):
 
     def forward(self, source, target):
         source_mask = (source != 0)[:, None, None, :]  # (B, 1, 1, S); 0 is padding
-        memory = self.embed(source)
+        x = self.embed(source)
         for layer in self.encoder:
-            memory = layer(memory, source_mask)
-        T = target.shape[1]
+            x = layer(x, source_mask)
+        memory, T = x, target.shape[1]
         mask = torch.ones(T, T, dtype=torch.bool, device=target.device).tril()
         x = self.embed(target)
         for layer in self.decoder:
@@ -295,7 +296,7 @@ def write(model, source, longest):
 # the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
 
 # %% [markdown]
-# **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing**, and below no dropout. Padding (`ignore_index=0`) does not count.
+# **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing** ([13](13_regularization.ipynb)), and below no dropout. Padding (`ignore_index=0`) does not count.
 
 # %%
 def train_step(model, optimizer, step, warmup=100):
@@ -325,7 +326,8 @@ def train_step(model, optimizer, step, warmup=100):
 #     losses.append(train_step(model, optimizer, step))
 #     if step in (1, 100, 150, 200, 300, 400):
 #         answer = write(model, number, longest=9)
-#         weights = model.decoder[-1].cross_attention.weights[0].mean(dim=0)  # (T, S)
+#         # of the last pass of `write`: nine tokens look at eight digits
+#         weights = model.decoder[-1].cross_attention.weights[0].mean(dim=0)  # (9, 8)
 #         looks[step] = weights[:8]
 #         text = shown(answer[0]) or "(nothing)"
 #         print(f"step {step:3}  loss {losses[-1]:.3f}  31415926 -> {text}")
@@ -338,8 +340,8 @@ def train_step(model, optimizer, step, warmup=100):
 #                "From guessing to knowing", log="y");
 
 # %% [markdown]
-# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats. From about step 50 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a step of
-# writing, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this step takes from this
+# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
+# the answer, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this place takes from this
 # digit (mean of four heads).
 
 # %% tags=["active-ipynb"]
@@ -348,7 +350,7 @@ def train_step(model, optimizer, step, warmup=100):
 # panels = [(f"after step {step}", looks[step], digits, rows)
 #           for step in (1, 100, 150, 400)]
 # plotting.heatmaps(panels, across=2, width=3.2, height=2.8, largest=1.0,
-#                   labels=("digit of the source", "step: right digit", "weight"));
+#                   labels=("digit of the source", "place: right digit", "weight"));
 
 # %% [markdown]
 # In the first three pictures its answer was still wrong. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it

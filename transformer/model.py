@@ -496,7 +496,8 @@ class Transformer(EncoderDecoder):
 #     with torch.no_grad():
 #         firsts[name] = torch.stack([loss_of(one, source, target) for one in models])
 #         logits = torch.stack([one(source, read) for one in models])
-#     share = logits.softmax(dim=-1)[:, F.one_hot(read, 13).bool()].mean()
+#     just_read = F.one_hot(read, 13).bool() & (target[:, 1:, None] != 0)  # no padding
+#     share = logits.softmax(dim=-1)[:, just_read].mean()
 #     print(f"{name}: loss {firsts[name].mean():.2f} on average at the start, "
 #           f"{firsts[name].min():.2f} to {firsts[name].max():.2f}; "
 #           f"the token just read gets {share:.0%}")
@@ -529,7 +530,7 @@ class Transformer(EncoderDecoder):
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, and of those that training did not show, nearly all with four or five digits, nearly all come out backwards, too.
+# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, nearly all of them with four or five digits. Those that training did not show come out backwards, too, with few exceptions.
 
 # %% [markdown] tags=["question-18"]
 # ## What is the decoder's output, and how does it become a word?

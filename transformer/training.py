@@ -43,10 +43,8 @@ from transformer.regularization import SmoothedLoss
 from transformer.settings import check_counts, check_fractions, check_positive
 
 
-# %% [markdown]
-# The next cell holds what only the pictures and checks below need.
-
 # %% tags=["active-ipynb"]
+# # what only the pictures and checks below need: not part of the module
 # import itertools
 # import signal
 # import tempfile
@@ -118,7 +116,7 @@ def endless_batches(
 # ## Training in twenty lines
 #
 # Every line of the loop comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12). The
-# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and half the paper's rate suit so small a model.
+# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and half of what the paper's formula gives suit so small a model.
 
 # %% tags=["active-ipynb"]
 # def plain_training(model, updates):
@@ -146,8 +144,7 @@ def endless_batches(
 
 # %% [markdown]
 # The first loss is a little above $\ln 600$, which is a guess among 600 types. A run of hours needs more than this loop: settings
-# kept in one place, batches larger than memory, a look at sentences that are not trained on, and a way to survive a break. The next
-# sections add them one at a time.
+# kept in one place, batches larger than memory, a look at sentences that are not trained on, and a way to survive a break.
 #
 # ## Settings
 #
@@ -192,7 +189,7 @@ class TrainingConfig:
 
 # %% [markdown]
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first.** Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
+# minute if that comes first** (with `minutes` it drops, as the warm-up ends, by the share of the time that this took). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
@@ -312,8 +309,8 @@ def validation_loss(
         criterion: Callable | None = None) -> dict[str, float]:
     """{"validation_loss": cross-entropy on held-out pairs, nats a target token}.
 
-    Without dropout, and without smoothing unless the criterion smooths. All tokens of
-    a target count, also those that a model's loss does not ask for.
+    Without dropout, and without smoothing unless the criterion smooths. The mean is
+    over all tokens of a target, also where a loss skips some (notebook 21).
     """
     model.eval()
     pad_id = model.config.pad_id
@@ -586,7 +583,7 @@ def train(
 # print("English:         ", held_out[0][0])
 # print("German:          ", held_out[0][1])
 # for name, one in {"with the mask": model, "without the mask": peeking}.items():
-#     ids = own_translation(one, source, 25)
+#     ids = own_translation(one, source, 60)
 #     written = words_of(ids)
 #     scores[name] = sacrebleu.corpus_chrf(written, german).score
 #     empty = sum(not text for text in written)
@@ -625,7 +622,7 @@ def train(
 #
 # `python -m transformer.experiments.starting` trained small models on the bundled corpus for 600 updates, three seeds each. With two
 # layers the training takes up its source. With four, the peak rate and everything else the same, the held-out loss falls as
-# well, if not as far, and the source stays almost unused. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (for one stack alone, after the first four runs).
+# well, if not as far, and the source stays almost unused. Trials with seed 1 had found these two settings, the *centres* "uses" and "ignores"; every other row changes one thing in one of them. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (rows that change one stack alone: after four runs).
 
 # %% tags=["active-ipynb"]
 # from transformer.experiments.records import read_rows
@@ -648,8 +645,8 @@ def train(
 # how much the encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly the same vector at every position by update 240; in some runs they part again later. Attention could not tell equal vectors apart.
 
 # %% [markdown]
-# Which setting decides? Two settings, "ignores" (N = 4) and "uses" (N = 2), are the *centres*. Each row of the table changes one thing in one of them, and says how many runs started, how far their use lies from the centre's, and $p$: the chance of so large a difference if the change did nothing, made larger (Holm's correction) because many changes are tested. A change *decides* where $p$ is under 0.05 and
-# all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. (*Peak* is the largest learning rate. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
+# Which setting decides? Each row of the table says how many runs started, how far their use lies from the centre's, and $p$: the chance of so large a difference if the change did nothing, made larger (Holm's correction) because many changes are tested. A change *decides* where $p$ is under 0.05 and
+# all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. In the last columns uses are compared at an equal loss: where the held-out loss first passes 3.2. (*Peak* is the largest learning rate; *decoder's rate* leaves cross-attention out. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
 # *embeddings / 2* with smaller embeddings.)
 
 # %% tags=["active-ipynb"]
@@ -662,26 +659,26 @@ def train(
 
 # %% [markdown]
 # **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
-# *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder alone
-# does not start it. Neither do half the peak for all parts, a warm-up four times as long, clipping at 1, or the other initial weights tried (with these the held-out loss itself stayed high). With two layers, twice the peak stops it. A quarter of the warm-up, dropout, larger $W_Q$, $W_K$ and $W_V$,
-# or smaller embeddings at the start weaken it, norms first strengthen it, and clipping at 1 makes no difference that shows. So here the encoder's depth, rate and order of norms decide. With four times the updates one of three starts, late and barely (use 0.31).
+# *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder
+# does not start it. Neither do half the peak, four times the warm-up, clipping, six layers or other initial weights (with the last two the held-out loss itself stayed above 4). With two layers, twice the peak stops it, smaller embeddings weaken it, and norms first strengthen it. A quarter of the warm-up, dropout, and larger $W_Q$, $W_K$ and $W_V$
+# weaken it after 600 updates; at an equal loss no difference of theirs passes. So the encoder's depth, rate and order of norms decide here. With four times the updates one of three starts, barely (use 0.31).
 
 # %% [markdown]
-# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (the update 240 after the first): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
-# "even" (cross-attention is close to uniform at update 240). The rival explanation has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
+# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (and, after the first, that update 240 counts): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
+# "even" (cross-attention is close to uniform at update 240). A rival, that no gradient reaches the encoder, has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
 # that do:
 
 # %% tags=["active-ipynb"]
 # starting.print_signs(found)
 
 # %% [markdown]
-# None of the signs passes: "collapsed" misses 7 of the 39 runs that do not start,
+# None of the signs passes (nor does a fourth, "stuck", too sharp an attention, found in no run): "collapsed" misses 7 of the 39 runs that do not start,
 # and "even" also holds in many that start; "vanished" was found in one run. The variance itself, at update 240, is lower in each run that does not start than in any that does, but
 # this was noticed afterwards. Why the encoder collapses, we do not know; nor whether larger
-# models fail for the same reason. A run that has not started after 600 updates may start later.
+# models fail for the same reason.
 
 # %% [markdown]
-# **What to do** about such a model: measure the use at every validation, and do not wait for BLEU. (Here it told the two kinds of run apart only from update 480 on.) If it stays low, put the norms first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
+# **What to do** about such a model: measure the use at every validation, and do not wait for BLEU. If it stays low, put the norms first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises
@@ -774,6 +771,4 @@ def train(
 # %% [markdown]
 # ## Next
 #
-# [15 Decoding](15_decoding.ipynb) writes translations with a trained model, better than word by word, and scores them. In
-# Colab the next notebook imports this module from the installed package; to try changes of your own, clone the repository
-# and install it with `pip install -e .`.
+# [15 Decoding](15_decoding.ipynb) writes translations with a trained model, better than word by word, and scores them.

@@ -29,7 +29,7 @@ def shifted(targets: list[list[int]], pad_id: int, bos_id: int, eos_id: int) -> 
 
 
 check_shifted = Exercise(
-    shifted, lambda: [([[5, 6, 7], [8], [9, 4]], 0, 1, 2), ([[3]], 9, 7, 8)],
+    shifted, lambda: [([[5, 6, 7], [8], [9, 4]], 0, 1, 2), ([[3], [4, 5]], 9, 7, 8)],
     "the decoder reads the start mark and all tokens, and names all tokens and the end mark")
 
 
@@ -49,6 +49,6 @@ def copies(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 check_greedy = Exercise(
     greedy, lambda: [(copies, torch.tensor([[5, 6, 7, 2]]), 1, 2, 9),
-                     (copies, torch.tensor([[5, 6, 7, 8, 2]]), 1, 2, 3),
+                     (copies, torch.tensor([[5, 6, 8, 2]]), 7, 8, 3),
                      (copies, torch.tensor([[2]]), 1, 2, 4)],
     "only the last row of the logits counts, and neither mark belongs to the result")

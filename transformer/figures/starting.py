@@ -37,14 +37,14 @@ def seeds(ax, groups, curve, ylabel, title):
 
 
 def print_differences(rows, centre):
-    """Each row around a centre: runs that started, use minus the centre's with its interval, p."""
-    print(f"{'changed':28} started  use minus that of \"{centre}\", 95% interval")
-    for row in rows:
-        if row["what"] == "difference" and row["centre"] == centre:
-            low, high, p = (row[f"use.{name}"] for name in ("low", "high", "p"))
-            print(f"{row['row']:28} {row['started']} of {row['seeds']} "
-                  f"{row['use.difference']:+7.2f}  ({low:+.2f} to {high:+.2f})  "
-                  f"p {p:<8.2g} {row['verdict']}")
+    """Each row around a centre: use minus the centre's, after all updates and at an equal loss."""
+    print(f"{'changed':28} started  use minus \"{centre}\"'s, 95% interval{'at equal loss':>43}")
+    for row in (row for row in rows if (row["what"], row["centre"]) == ("difference", centre)):
+        low, high, p, at_loss = (row.get(name) for name in (
+            "use.low", "use.high", "use.p", "use_at_loss.difference"))
+        print(f"{row['row']:28} {row['started']} of {row['seeds']} {row['use.difference']:+7.2f}"
+              f"  ({low:+.2f} to {high:+.2f})  p {p:<8.2g} {row['verdict']:12}",
+              f"{at_loss:+.2f}, p {row['use_at_loss.p']:.2g}" if at_loss else "")
 
 
 def print_signs(rows, columns=("sign.collapsed", "sign.even", "sign.vanished")):
