@@ -35,8 +35,8 @@ def bundled_claims():
     yield "scores {:.1f} BLEU on its test set", demo["test.bleu"]
     yield "{:.1%} of it exact", demo["test.exact_match"]
     yield "and {:.1f} BLEU on a harder one", demo["hard.bleu"]
-    yield "an error of {:.3f}", card["alignment.error"]
-    yield "diagonal has {:.3f}", card["alignment.diagonal"]
+    yield "an error rate of {:.3f}", card["alignment.error"]
+    yield "at its place has {:.3f}", card["alignment.diagonal"]
     baseline = re.search(r"BLEU (\d+\.\d)\d on test", text_of("data/README.md"))[1]
     yield "word for word scores {}", baseline
 
