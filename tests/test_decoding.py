@@ -634,3 +634,11 @@ def test_translate_needs_a_list_and_room(tokenizer):
         translate(model, tokenizer, "one two")
     with pytest.raises(ValueError, match="batch_tokens must be at least 1, not 0"):
         translate(model, tokenizer, ["one two"], how=Batching(batch_tokens=0))
+
+
+def test_a_way_to_count_that_gives_no_score_is_named(monkeypatch):
+    monkeypatch.setattr("transformer.scores.SCORES", {"mine": lambda *_: 3.0})
+    from transformer.scores import scores
+
+    with pytest.raises(TypeError, match=r"SCORES\['mine'\] gives 3.0: a Score\(percent, signature\) is wanted"):
+        scores(["a b"], ["a b"])

@@ -69,21 +69,22 @@ def another_attention():
 
 
 def decoder_only_model():
-    from transformer.model import Parts, Transformer, TransformerConfig, causal_mask, stack
+    from transformer import model as m
     from transformer.protocol import register
 
-    class DecoderOnlyConfig(TransformerConfig):
-        """A decoder that reads the source as the beginning of what it writes."""
+    class DecoderOnlyConfig(m.TransformerConfig):
+        """A decoder that continues what it has written, and reads no source."""
 
-    class DecoderOnly(Transformer):
+    class DecoderOnly(m.Transformer):
         def __init__(self, config):
             super().__init__(config)
             del self.encoder
-            self.decoder = stack(config, Parts(), of_decoder=False)
+            self.decoder = m.stack(config, m.Parts(), of_decoder=False)
+            m.initialize(self)
 
         def loss(self, batch, criterion):
             x = self.embed(self.target_embedding, batch.decoder_input)
-            return criterion(self.output, self.decoder(x, causal_mask(x.shape[1])), batch.gold)
+            return criterion(self.output, self.decoder(x, m.causal_mask(x.shape[1])), batch.gold)
 
         def encode(self, source):
             return None

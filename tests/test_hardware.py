@@ -12,8 +12,6 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
-from transformer.fast import precision as fast_precision
-from transformer.fast.precision import precision_hint
 from transformer.hardware import (
     Meter,
     autocast,
@@ -122,17 +120,6 @@ def test_peak_memory_sees_what_was_used():
 def test_peak_memory_where_the_system_does_not_count_it(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda *_: "VmRSS: 5 kB")
     assert 0.01 < peak_memory(CPU) < 100
-
-
-def test_hint_names_what_the_cpu_gains_by(monkeypatch):
-    rates = {"fp32": 100.0, "bf16": 180.0, "medium": 210.0}
-    monkeypatch.setattr(fast_precision, "matmul_rate", lambda device, precision="fp32", rounds=2: rates[precision])
-    assert "1.8 times" in precision_hint(CPU) and "--precision bf16" in precision_hint(CPU)
-    assert precision_hint(CPU, "bf16") == precision_hint(CPU, "medium") == ""
-    rates["bf16"] = 140.0
-    assert "2.1 times" in precision_hint(CPU) and "--precision medium" in precision_hint(CPU)
-    rates["medium"] = 140.0
-    assert precision_hint(CPU) == ""
 
 
 def test_the_switch_for_products_goes_back(monkeypatch, exact_products):

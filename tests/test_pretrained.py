@@ -2,14 +2,18 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import pytest
 import torch
 
+from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.convolution import ConvolutionConfig
+from transformer.export import check_exportable
+from transformer.fast import build_fast
 from transformer.files import write_file
-from transformer.model import Transformer, TransformerConfig
-from transformer.pretrained import load, load_model, read_config, save
+from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.pretrained import handed_part, load, load_model, read_config, save
 from transformer.protocol import About, build, kind_of
 from transformer.recurrence import RecurrenceConfig
 from transformer.weights import (
@@ -138,3 +142,28 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(OSError, match="no space left"):
         write_file(path, fail)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def inverted(q, k, v, mask=None):
+    return scaled_dot_product_attention(-q, k, v, mask)
+
+
+@pytest.mark.parametrize("parts, named", [
+    (Parts(attention=partial(MultiHeadAttention, attend=inverted)), r"encoder.layers.0.self_attention: .*, inverted"),
+    (Parts(positions=lambda n, d: torch.nn.Identity()), "positions: Identity")])
+def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
+    """Its class or function is no weight: without it another model would come back."""
+    model = Transformer(PAPER, parts).eval()
+    save(model, tmp_path)
+    with pytest.raises(ValueError, match=rf"with a part handed in \({named}\): hand it to load"):
+        load_model(tmp_path)
+    source, target = torch.randint(3, 50, (2, 3, 5))
+    if parts.positions is None:
+        assert torch.equal(load_model(tmp_path, parts=parts)(source, target), model(source, target))
+    with pytest.raises(ValueError, match="a part that CTranslate2 does not know"):
+        check_exportable(model)
+
+
+def test_what_the_package_builds_itself_was_not_handed_in():
+    for config in CONFIGS.values():
+        assert handed_part(build(config)) == handed_part(build_fast(config)) == ""

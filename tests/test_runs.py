@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,7 @@ from transformer.runs import (
     hardware_in_words,
     last_update,
     load_run,
+    note_resumed,
     on_disk,
     run_experiment,
     stream_pairs,
@@ -242,6 +244,9 @@ def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(finished, file
 
 def test_an_unfinished_run_is_no_model_yet(tmp_path):
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of a stopped run")
+    with pytest.raises(ValueError, match=r"is not finished; go on with: train\(.*, and in the end save\("):
+        load(tmp_path)
+    (tmp_path / "run.json").touch()
     with pytest.raises(ValueError, match=f"the run in {tmp_path} is not finished; go on with: transformer train"):
         load(tmp_path)
 
@@ -257,6 +262,27 @@ def test_resume_with_another_direction(finished):
         e.training = dataclasses.replace(e.training, **changes)
         with pytest.raises(ValueError, match=f"has {said} .*, not {list(changes.values())[0]}: resume it without"):
             check_same_data(e)
+
+
+def test_own_files_may_move_but_not_change(files, tmp_path):
+    e = experiment(files, tmp_path / "run")
+    run_experiment(e, "transformer train")
+    moved = {name: tmp_path / path.name for name, path in files.items()}
+    for name, path in files.items():
+        moved[name].write_bytes(path.read_bytes())
+    e = dataclasses.replace(load_run(e.folder), **moved)
+    check_same_data(e)
+    note_resumed(e, "transformer train --resume", torch.device("cpu"))
+    assert load_run(e.folder).source_file == moved["source_file"].absolute()
+    with moved["target_file"].open("a") as file:
+        file.write("Noch eine Zeile.\n")
+    with pytest.raises(ValueError, match="is not what the run in .* began with: bring the old files back"):
+        check_same_data(e)
+
+
+def test_a_run_has_a_folder_even_where_none_is_named(files):
+    assert Experiment().folder == Path("runs/bundled") and Experiment(**files).folder == Path("runs/files")
+    assert Experiment(folder="runs/mine").folder == Path("runs/mine")
 
 
 # Through the command, with a kill, and with two processes

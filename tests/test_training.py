@@ -494,6 +494,31 @@ def test_patience(encoded, figures, expected):
     assert log[-1]["update"] == expected
 
 
+@pytest.mark.parametrize("figures, error, said", [
+    ({"loss": 1.0}, ValueError, "names a figure 'loss', which the log has"),
+    ({"bleu": "3.1"}, TypeError, "gives '3.1' for 'bleu': a dict of numbers"),
+    (3.0, AttributeError, "items")])
+def test_a_validation_that_fails_loses_nothing(figures, error, said, encoded, tmp_path):
+    with pytest.raises(error, match=said):
+        train(model_of(), encoded, BRIEF, tmp_path, lambda model: figures)
+    log = train(model_of(seed=2), encoded, BRIEF, tmp_path, lambda model: None, resume=True)
+    whole = train(model_of(), encoded, BRIEF)
+    assert [row["update"] for row in log] == [6, 7] and log[-1]["loss"] == whole[-1]["loss"]
+
+
+def test_a_run_does_not_go_back(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    with pytest.raises(ValueError, match="has done 7 updates: go on with more than that, not to 4"):
+        train(model_of(), encoded, dataclasses.replace(BRIEF, updates=4), tmp_path, resume=True)
+
+
+def test_another_optimizer_does_not_go_on(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path, optimizer=lambda model: torch.optim.SGD(model.parameters()))
+    more = dataclasses.replace(BRIEF, updates=9)
+    with pytest.raises(ValueError, match="with the optimizer SGD, not Adam: resume with the one it began with"):
+        train(model_of(), encoded, more, tmp_path, resume=True)
+
+
 def test_patience_keeps_the_best_weights(encoded, tmp_path):
     """Rotation must not delete them while the run waits for something better."""
     results = iter([{"bleu": math.nan}, {"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 1.0}])

@@ -25,7 +25,8 @@ def save_checkpoint(
         for key, value in optimizer.state.get(p, {}).items():
             if value is not None:
                 tensors[f"optimizer.{key}.{name}"] = torch.as_tensor(value)
-    metadata = {"progress": json.dumps(progress), "config": json.dumps(asdict(model.config))}
+    metadata = {"progress": json.dumps(progress), "config": json.dumps(asdict(model.config)),
+                "optimizer": type(optimizer).__name__}
     save_weights(tensors, path, metadata)
 
 
@@ -55,6 +56,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
             state.setdefault(name, {})[key] = tensor.clone()  # not a part of the open file
     load_parameters(model, weights, path)
     check_state(path, state, weights)
+    there, here = metadata.get("optimizer"), type(optimizer).__name__
+    if there not in (None, here):
+        raise ValueError(f"{path} is of a run with the optimizer {there}, not {here}: resume with "
+                         "the one it began with")
     names = {p: name for name, p in model.named_parameters()}
     order = [names.get(p) for group in optimizer.param_groups for p in group["params"]]
     numbered = {number: state[name] for number, name in enumerate(order) if name in state}
@@ -111,6 +116,9 @@ def check_folder(folder: Path | None, resume: bool) -> None:
     if folder is None:
         if resume:
             raise ValueError("resume=True needs the folder of the run to go on with")
+    elif resume and not (Path(folder) / "checkpoint.safetensors").is_file():
+        raise FileNotFoundError(f"{folder} has no checkpoint.safetensors to go on from: begin "
+                                "anew in another folder")
     elif not resume and (Path(folder) / "checkpoint.safetensors").is_file():
         raise ValueError(f"{folder} already holds a run: go on with it (resume=True), "
                          "or name another folder")

@@ -71,8 +71,9 @@ class Train(Experiment):
         if e.source_file is not None and not e.resume:
             task = Task(plan=plan_of(self))
         if run_experiment(e, words(), task=task):
+            files = " --source-file FILE --target-file FILE" if e.source_file else ""
             print(f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
-                  f"{shlex.quote(str(e.folder))}")
+                  f"{shlex.quote(str(e.folder))}{files}")
 
 
 def plan_of(t: Train) -> Callable:
@@ -107,14 +108,13 @@ def experiment_of(t: Train) -> Experiment:
     name = "files" if t.source_file or t.target_file else t.corpus or "bundled"
     if name == "files" and t.corpus:
         raise ValueError("--corpus and your own files exclude each other: name one of them")
-    folder = t.folder or Path("runs", name)
     if t.resume:
-        e = load_run(folder)
+        e = load_run(t.folder)
         kind = t.family or kind_of(e.model)
         if t.preset or kind != kind_of(e.model):
             e.model = sized(e.model, kind, t.preset)
     else:
-        e = Experiment(folder=folder, **recipe(name, t.preset, t.family or "transformer"))
+        e = Experiment(folder=t.folder, **recipe(name, t.preset, t.family or "transformer"))
     names = ("corpus", "reverse", "source_file", "target_file", "source_language",
              "target_language")
     own = {name: getattr(t, name) for name in names if getattr(t, name)}

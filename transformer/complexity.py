@@ -287,8 +287,8 @@ def longest_chain(y: Tensor) -> int:
         if waiting:
             stack += waiting
         else:
-            longest = max((length[source] for source in before), default=0)
-            length[stack.pop()] = 1 + longest
+            # a leaf, where nothing comes before, is no operation
+            length[stack.pop()] = max((1 + length[s] for s in before), default=0)
     return length[y.grad_fn]
 
 
@@ -297,7 +297,8 @@ def longest_chain(y: Tensor) -> int:
 # steps = {}
 # for kind in KINDS:
 #     layer = make_layer(kind, 16, r=4, depth=2)
-#     steps[kind] = [longest_chain(layer(torch.randn(1, n, 16))) for n in sizes]
+#     steps[kind] = [longest_chain(layer(torch.randn(1, n, 16, requires_grad=True)))
+#                    for n in sizes]
 # title = "only recurrence has a chain that grows with n"
 # growth(sizes, steps, "longest chain of operations", title, markers=True)
 # first, second, *_ = steps["recurrent"]
@@ -465,7 +466,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # print(f"attention and a network of 4d: {with_network:7,.0f}")
 
 # %% [markdown]
-# For $k = n$ both grow like $n^2 d + n d^2$, and the separable convolution takes far fewer FLOPs. (A centred window needs $k = 2n - 1$ to join both ends; then its first term equals attention's second, and what is left are fewer matrices.)
+# For $k = n$ both grow like $n^2 d + n d^2$, and the separable convolution takes far fewer FLOPs. (A centred window needs $k = 2n - 1$ to join both ends; then its first term nearly equals attention's second, and what is left are fewer matrices.)
 #
 # ## Time and memory, measured
 #
@@ -592,7 +593,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# Fresh tables cost a factor of two from 1,024 positions on, in this record (limits.json), of which the system takes about half; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where these take 4.0, 3.5 and 4.0. Why the two differ we do not know.
+# Fresh tables double the time from 1,024 positions on, in this record (limits.json), and most of what is added is the system's; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where these take 4.0, 3.5 and 4.0. Why the two differ we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?
@@ -698,8 +699,9 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 # model, tokenizer = load()
 # sources, targets = [], []
 # for english, german in read_corpus("bundled", "test")[:100]:
-#     sources.append(torch.tensor([*tokenizer.encode(english), 2]))
-#     targets.append(torch.tensor([1, *tokenizer.encode(german), 2]))
+#     sources.append(torch.tensor([*tokenizer.encode(english), tokenizer.eos_id]))
+#     written = [tokenizer.bos_id, *tokenizer.encode(german), tokenizer.eos_id]
+#     targets.append(torch.tensor(written))
 # source, target = (pad_sequence(rows, batch_first=True) for rows in (sources, targets))
 # attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
 #

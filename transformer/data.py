@@ -98,7 +98,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #               f"{row['mean']:12.1f}{row['types']:11,}{row['once']:7.0%}{unseen:>8}")
 
 # %% [markdown]
-# The bundled grammar has few words and uses most often. Real text is different: a third to two thirds of its different words
+# The bundled grammar has few words and uses most of them often. Real text is different: a third to two thirds of its different words
 # occur a single time. German, which writes compounds as one word and has more endings, has up to 2.1 times as many different words. In the debates, 4.2% of
 # the German words in validation sentences were never seen, which is about one in every sentence. A vocabulary of whole words could not write them;
 # the pieces of words below can.
@@ -111,8 +111,8 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #                     "words in an English sentence", "share of sentences", title)
 
 # %% [markdown]
-# Everyday sentences and captions rarely pass 20 words. The news on which the paper tests has 23 words on average and sentences of 60 and
-# more. The bundled training sentences stop at 20 English words on purpose: a harder test set has longer ones.
+# Everyday sentences and captions rarely pass 20 words. The news on which the paper tests has 23 words on average; one sentence in 200, and of Europarl's one in 17, has 60 or
+# more (not drawn). The bundled training sentences stop at 20 English words on purpose: a harder test set has longer ones.
 #
 # ## Noise
 #
@@ -143,7 +143,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
 # %% [markdown]
 # A limit of 2 finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
-# a test for equal sides, and it would also remove the last pair, which is right: between short sentences a ratio says little. In the corpora here fewer than one pair in a hundred goes beyond a factor of two. Europarl has the largest share. The paper does not say whether it filtered; this package filters none of them. The second exercise writes such a filter.
+# a test for equal sides, nor the empty one, and it would also remove the last pair, which is right: between short sentences a ratio says little. In the corpora here fewer than one pair in a hundred goes beyond a factor of two. Europarl has the largest share. The paper does not say whether it filtered; this package filters none of them. The second exercise writes such a filter.
 
 # %% [markdown]
 # ## Splits that do not leak
@@ -152,7 +152,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # stands on several lines with different translations, so that drawing *lines* for the test leaves copies in training.
 # Here the lines are first put into groups: two lines are in one group if their English or their German sides are equal,
 # where case, punctuation and spaces do not count. This carries on: if A goes with B and B with C, all three are one group.
-# One pair of a group is held out, and the rest is used nowhere. In the cell, `groups` gives each of five lines the number of the first line of its group,
+# Of a held-out pair's group nothing else is used. In the cell, `groups` gives each of five lines the number of one line of its group,
 # and `hold_out` draws one pair for the test.
 
 # %% tags=["active-ipynb"]
@@ -160,8 +160,8 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #         ("We sing.", "Wir singen."), ("Run!", "Lauf!")]
 # print("groups:", groups(five))
 # for seed in range(100):
-#     held_out, *rest = hold_out(five, 1, seed)
-#     trained_on = {fold(text) for pair in rest for text in pair}
+#     held_out, *training = hold_out(five, 1, seed)
+#     trained_on = {fold(text) for pair in training for text in pair}
 #     assert not {fold(text) for text in held_out} & trained_on
 # print("100 draws: no held-out sentence stands in training")
 # for row in rows:
@@ -403,7 +403,7 @@ class Tokenizer(BytePairs):
 # for row in vocabularies:
 #     if row["V"] in (8000, 32_000):
 #         print(f"{row['corpus']:9} V = {row['V']:6,}: {row['tokens']:.1f} tokens "
-#               f"for the {row['words']:.1f} words of a validation sentence")
+#               f"for the {row['words']:.1f} words of a sentence (both languages)")
 
 # %% [markdown]
 # All curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. The bundled corpus has only 5,362 types, so its curve ends at 4,000. The recipes of this book take
@@ -474,7 +474,7 @@ def encode_pairs(
 ) -> list[tuple[list[int], list[int]]]:
     """[(source ids with end mark, target ids with begin and end marks), ...]"""
     sources, targets = sides_of(pairs)
-    of_targets = getattr(tokenizer, "of_targets", tokenizer)  # one of its own (25)
+    of_targets = getattr(tokenizer, "of_targets", tokenizer)  # 25: its own
     begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
     encoded = zip(tokenizer.encode_all(sources), of_targets.encode_all(targets))
     return [(source + end, begin + target + end) for source, target in encoded]
@@ -636,7 +636,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #                   labels=("place in the sentence", "sentence"));
 
 # %% [markdown]
-# How much padding do four ways of making batches leave? The first three make 186 batches, of about 107 sentences. (The picture has 53; larger random batches have more padding.)
+# How much padding do four ways of making batches leave? The first three make 186 batches; only the first keeps to its limit, the others have 107 or 108 sentences each. (The picture has 53; larger random batches have more padding.)
 
 # %% tags=["active-ipynb"]
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T
@@ -697,8 +697,8 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # The order matters: a later merge may need a symbol that an earlier one makes, or one that an earlier one has used up.
 # </details>
 #
-# **2.** Filter a corpus by length. Keep a pair of sentences if neither side is empty, neither has more than `most` words (cut at
-# spaces), and the longer side has at most `ratio` times as many words as the shorter.
+# **2.** Filter a corpus by length. Keep a pair of sentences if neither side is empty, neither has more than `most` words (as `split()`
+# cuts), and the longer side has at most `ratio` times as many words as the shorter.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.data import check_kept

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from transformer.files import prepare_folder
+from transformer.pretrained import handed_part
 from transformer.protocol import kind_of
 
 
@@ -63,6 +64,9 @@ def put_layer(spec, layer) -> None:
 def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
     kind, c = kind_of(model), model.config
+    if part := handed_part(model):
+        raise ValueError(f"this model was built with a part that CTranslate2 does not know ({part})"
+                         ": it cannot be exported")
     if kind not in ("transformer", "marian"):
         raise ValueError("CTranslate2 knows the Transformer only, and this is a model of the kind "
                          f"{kind}: it cannot be exported")

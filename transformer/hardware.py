@@ -368,7 +368,7 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# With a third of the rate a CPU needs months. (On two cores we measured two thirds, [20](20_speed.ipynb): half as long.) The lines for GPUs are forecasts from their data sheets. One H100 we have measured, for 200 updates of each model at the paper's batch:
+# With a third of the rate a CPU needs months. (On two cores training came to two thirds of the fastest product's rate, `data/runs/bench.json`: half as long.) The lines for GPUs are forecasts from their data sheets. One H100 we have measured, for 200 updates of each model at the paper's batch:
 
 # %% tags=["active-ipynb"]
 # for name in ("base", "big"):

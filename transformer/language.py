@@ -91,6 +91,7 @@ class OneStack(nn.Module):
         add = parts.positions or POSITIONS.get(c.positions)  # none if rotary
         self.positions = add(c.max_positions, c.d_model) if add else None
         self.dropout = parts.dropout(c.P_drop)
+        # no attention over a memory; a mask decides who looks where
         self.decoder = stack(c, parts, of_decoder=False)
         initialize(self)
 
@@ -392,7 +393,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from (words that come twice are printed once).
+# The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from (words that come twice are printed once, and lines are cut off).
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -470,10 +471,10 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # %% [markdown]
 # Many of the others are forms of words it has learned from.
 #
-# How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles (expectations stood in [characters.md](../data/runs/characters.md) before). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz, a compressor of files, packs both; what the test articles add to the file counts. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
+# How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles (expectations stood in [characters.md](../data/runs/characters.md) before). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz, a compressor of files, packs training and test articles; what the latter add to the file counts. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
 
 # %% [markdown]
-# xz also uses the test articles that it has packed already. So the n-grams and the largest model are scored a second time, learning while they read. The n-gram counts each byte after it has predicted it. The model takes one step of Adam on each half window after it has predicted that (*dynamic evaluation*; Krause et al., 2018).
+# xz also uses the test articles that it has packed already. So the n-grams and the largest model are scored a second time, learning while they read. The n-gram counts each byte after it has predicted it. The model takes one step of Adam on each half window afterwards (*dynamic evaluation*; Krause et al., 2018).
 
 # %% tags=["active-ipynb"]
 # for row in read_rows("characters"):
@@ -639,7 +640,7 @@ class Chat:
         return self.tokenizer.decode(answer)
 
 # %% [markdown]
-# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words, which the corpus's grammar can answer. The next cell prints all forms that a question has, and the dialogues about one sentence.
+# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words, which the corpus's grammar can answer. The next cell prints all forms of a question, and the dialogues about one sentence.
 
 # %% tags=["active-ipynb"]
 # print(f"{count_parameters(chat_model):,} parameters\n")
@@ -667,9 +668,9 @@ class Chat:
 #     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
-# Earlier turns can mislead an answer; the last two lines compare.
+# Earlier turns might mislead an answer; the last two lines compare, and agree.
 #
-# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 of the translations as a check.
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 translations as a check.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
@@ -680,11 +681,11 @@ class Chat:
 #          "en.later": "the same after another sentence",
 #          "de.words": "which word is ...? after German",
 #          "en.words": "which word is ...? after English",
-#          "de.pronouns": "what does its ... mean? after German"}
+#          "de.pronouns": "which word does ... mean? after German",
+#          "en.pronouns": "which word does ... mean? after English"}
 # for name, kind in kinds.items():
-#     if f"test.{name}" in card:
-#         print(f"{kind:36} {card['test.' + name]:.1%}")
-# print(f"{'the encoder-decoder, into German':36} {other['test.exact_match']:.1%}")
+#     print(f"{kind:38} {card['test.' + name]:.1%}")
+# print(f"{'the encoder-decoder, into German':38} {other['test.exact_match']:.1%}")
 # print(f"updates: {card['training.updates']:,}, of the encoder-decoder "
 #       f"{other['training.updates']:,}; its parameters: {count_parameters(load()[0]):,}")
 # right = 0
@@ -724,7 +725,7 @@ class Chat:
 #       f"with a standard error of {error:.1f}")
 
 # %% [markdown]
-# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. All are far from where they could be, and for all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test, sines and learned positions 53% each; learned ones had been expected to lose most.
+# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. All are far from where they could be, and for all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the package's encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test, sines and learned positions 53% each; learned ones had been expected to lose most.
 
 # %% [markdown]
 # ## Filling gaps

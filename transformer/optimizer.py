@@ -324,7 +324,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # variance. Their test first forms $v$, with the weights held and $m$ at 0, and on their task that made the rise unnecessary.
 #
 # We repeat it with 100 updates of rate 0. After them $1 - \beta_1^t$ is nearly 1 and no longer makes up for the zero from which $m$ starts, so the first steps rise, too: step $k$ is multiplied by $1 - 0.9^k$. Which helps, $v$ or this rise? Two more plans have one without the other:
-# *short steps* multiplies the rates of *no rise* by $1 - 0.9^k$, and *v first, full steps* divides by it.
+# Their test is *v first, short steps*. *Short steps* multiplies the rates of *no rise* by $1 - 0.9^k$, without forming $v$; *v first, full steps* divides them by it, which undoes the rise.
 
 # %% tags=["active-ipynb"]
 # growth = [1 - 0.9**k for k in range(1, 251)]
@@ -384,7 +384,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 
 # %% [markdown]
 # Up to four layers the same move changes the output of the post-norm stack a quarter to a third more than that of the pre-norm stack, with sixteen about twice as much. That fits the third account, and does not prove it: with four layers, as in our case, the two are close (0.09 and 0.07), and no
-# experiment here separates the second account from the third. Our case is one task, one size and three seeds. At this rate all seeds learn in 250 updates with the rise, or with $v$ formed first and short first steps, and none with full first steps. In [notebook 14](14_training.ipynb) a longer warm-up does not help a model that fails to use its source; it asks, one factor at a time, what does.
+# experiment here separates the second account from the third. Our case is one task, one size and three seeds. At this rate all post-norm seeds learn in 250 updates with the rise, or with $v$ formed first and short first steps, and none with full first steps. In [notebook 14](14_training.ipynb) a longer warm-up does not help a model that fails to use its source; it asks, one factor at a time, what does.
 
 # %% [markdown]
 # ## Exercises

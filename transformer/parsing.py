@@ -322,10 +322,10 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # %% [markdown]
 # ## Counting words, and writing trees only
 #
-# A translator sees in its own output what it has translated already. This output has no words: `NN NN NN` might be any nouns. To know which word comes next, it may have to count the parts of speech that it has written, and after an error every bracket lies over other words. (On CRAFT's longest sentences only one likeliest output in five has the right number.) Two remedies; neither is in the paper.
+# This output has no words: `NN NN NN` might be any nouns. To know which word comes next, it may have to count the parts of speech that it has written, and after an error every bracket lies over other words. (On the longest sentences of the treebank below only one likeliest output in five has the right number.) Two remedies, neither in the paper.
 #
 # **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with three changes. It has a target vocabulary of
-# its own, in which each symbol is one token. Its decoder reads a vector for each word, not for each piece of one. And it is told how many words it has written: the sinusoids of that number, times a learned matrix, are added to each symbol.
+# its own, in which each symbol is one token. Its decoder reads a vector for each word (the mean of its pieces', plus the sinusoids of its number), not for each piece. And it is told how many words it has written: the sinusoids of that number, times a learned matrix, are added to each symbol.
 
 # %% [markdown]
 # **Forbid the rest.** At each step of a search we know what can still become a tree. The first symbol opens a bracket. A bracket that holds
@@ -385,7 +385,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # print(f"{len(pairs):,} sentences; symbols in a tree, mean: {mean}")
 
 # %% [markdown]
-# Two models of nearly the same size learn it for equally long: notebook 08's Transformer, and a `TreeTransformer` with all three changes, called "counting" below. (Every word and symbol is one token here; the memory gets the words' positions a second time.)
+# Two models of nearly the same size learn it for equally long: notebook 08's Transformer, and a `TreeTransformer` with all three changes, called "counting" below. (Every word and symbol is one token here, so those sinusoids are added a second time.)
 
 # %% tags=["active-ipynb"]
 # settings = TrainingConfig(updates=1000, batch_tokens=500, warmup=200, factor=0.15,
@@ -551,7 +551,7 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # ## Treebanks
 #
-# The paper learns from 40,000 sentences of the Wall Street Journal (Penn Treebank), which are not free. The free **CRAFT** has articles from biology: 18,951 sentences for training, 2,780 for validation, 9,099 for test, split by article by its authors. (`treebank_nltk`, a sample
+# The paper learns from 40,000 sentences of the Wall Street Journal (Penn Treebank), which are not free. The free **CRAFT** has articles from biology: 18,951 sentences for training, 2,780 for validation, 9,099 for test, split by article. (`treebank_nltk`, a sample
 # of the Journal, has 2,998 for training.)
 #
 # Two rivals need nothing but counts. **Right-branching** opens after
@@ -628,7 +628,7 @@ def closing_looks(model, tokenizer, pairs):
 # python -m transformer.experiments.parser --folder runs/parser
 # ```
 #
-# The paper's rate falls only with the root of the step. With 0.3 of it from update 29,378 on (with these commands 30,000), greedy F1 on 200 validation sentences rose from about 52 to about 58 (one run).
+# The paper's rate falls only with the root of the step. With 0.3 of it from some update between 29,000 and 30,000 on (with these commands 30,000), greedy F1 on 200 validation sentences rose from about 52 to about 58 (one run).
 
 # %% [markdown]
 # With a GPU, the paper's depth, width and vocabulary; the rest of this command is ours, and untried:
@@ -659,7 +659,7 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # In the first, "sleep" is taken for a noun, so the clause (`SBAR`) runs on to the end, and the sentence has no verb of its own. No repair
 # was needed: valid does not mean right. In the second the `DT` of "A" is left out: `NN IN DT JJ NN` fits "man in a yellow raincoat",
-# but stands one word to the left. A second `NN` puts `VBZ` right again; then "his" has no `PRP$`, so that the output is one short, and the repair hangs the full stop on the root, as `XX`.
+# but stands one word to the left. A second `NN` puts the verb's `VBZ` right again; then "his" has no `PRP$` (a possessive), so that the output is one short, and the repair hangs the full stop on the root, as `XX`.
 
 # %% [markdown]
 # What differs from the paper: **a byte-pair vocabulary of 8,000 types** (theirs has 16,000), **free treebanks**, **a smaller model** (without a GPU),

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,33 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
         said["tokenizer"] = content_hash(folder / "tokenizer.json")
     save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
     write_json(folder / "config.json", {
-        "kind": kind_of(model), "about": asdict(about(model)), "config": asdict(model.config)})
+        "kind": kind_of(model), "about": asdict(about(model)), "config": asdict(model.config),
+        **({"handed": part} if (part := handed_part(model)) else {})})
+
+
+def made_of(part: nn.Module | None) -> tuple:
+    """A module's class, and the function by which it attends."""
+    attend = getattr(part, "attend", None)
+    while isinstance(attend, partial):
+        attend = attend.func
+    return type(part), attend
+
+
+def handed_part(model: nn.Module) -> str:
+    """The first part of a model that its kind does not build from its configuration, so that it was
+    handed in; "" where there is none. Those of `transformer.fast` compute what they replace.
+    """
+    with torch.device("meta"):
+        known = {name: made_of(part) for name, part in build(model.config).named_modules()}
+    fast: tuple[str, ...] = ()
+    for name, part in model.named_modules():
+        own = made_of(part)
+        if any(getattr(one, "__module__", "").startswith("transformer.fast") for one in own):
+            fast += (f"{name}.",)
+        elif own != known.get(name) and not name.startswith(fast):
+            names = (getattr(one, "__qualname__", str(one)) for one in own if one)
+            return f"{name or 'the whole'}: {', '.join(names)}"
+    return ""
 
 
 def content_hash(path: Path) -> str:
@@ -118,6 +144,9 @@ def read_config(path: Path) -> tuple:
 def load_model(folder: Path, **parts) -> nn.Module:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
     config, model_about = read_config(folder / "config.json")
+    if not parts and (part := read_json(folder / "config.json").get("handed")):
+        raise ValueError(f"the model in {folder} was built with a part handed in ({part}): hand it "
+                         "to load, too, or register a kind of model that has it (CONTRIBUTING.md)")
     path = folder / "model.safetensors"
     tensors, said = load_weights(path)
     with torch.device("meta"):  # sizes are believed only where the weights have them, too
@@ -172,8 +201,10 @@ def load(folder: Path | str | None = None, device: str | torch.device = "cpu",
     folder = folder_named(folder)
     unfinished = (folder / "checkpoint.safetensors").is_file()
     if unfinished and not (folder / "config.json").is_file():
-        raise ValueError(f"the run in {folder} is not finished; go on with: transformer train "
-                         f"--resume --folder {shlex.quote(str(folder))}")
+        how = f"transformer train --resume --folder {shlex.quote(str(folder))}"
+        if not (folder / "run.json").is_file():  # of `train` alone
+            how = "train(..., resume=True), and in the end save(model, folder, tokenizer)"
+        raise ValueError(f"the run in {folder} is not finished; go on with: {how}")
     model = load_model(folder, **parts)
     tokenizer = load_tokenizer(folder, model.config)
     known = metadata_of(folder / "model.safetensors").get("tokenizer")

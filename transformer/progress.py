@@ -150,6 +150,9 @@ class Run:
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
             self.progress = progress_of(load_checkpoint(path, model, optimizer), path)
+            if self.progress.update > config.updates:
+                raise ValueError(f"the run in {folder} has done {self.progress.update} updates: go "
+                                 f"on with more than that, not to {config.updates}")
         if self.progress.scaler and self.scaler.is_enabled():  # both runs are in fp16
             if self.progress.scaler.keys() != self.scaler.state_dict().keys():
                 raise damaged(path, "its scale is none")
@@ -213,9 +216,7 @@ class Run:
             self.check_weights()
             row = progress.row(self.meter.read())
             if self.validate is not None:
-                self.model.eval()
-                row.update({name: figure.item() if hasattr(figure, "item") else figure
-                            for name, figure in self.validate(self.model).items()})
+                row.update(self.figures(row))
             progress.add(row)
             self.show(row)
             # With patience, the weights before that many validations are the best
@@ -225,6 +226,27 @@ class Run:
             self.meter.restart()
         elif time.monotonic() - self.saved > 60 * config.save_minutes:
             self.save()
+
+    def figures(self, row: dict) -> dict:
+        """What `validate` measures, None for nothing; where it fails all is saved first.
+
+        TypeError for what is no number, ValueError for a name that the log's row has already.
+        """
+        self.model.eval()
+        try:
+            found = {name: figure.item() if hasattr(figure, "item") else figure
+                     for name, figure in (self.validate(self.model) or {}).items()}
+            for name, figure in found.items():
+                if name in row:
+                    raise ValueError(f"validate names a figure {name!r}, which the log has "
+                                     "already: call it something else")
+                if not is_number(figure):
+                    raise TypeError(f"validate gives {figure!r} for {name!r}: a dict of numbers by "
+                                    "name is wanted")
+            return found
+        except Exception:
+            self.save()
+            raise
 
     def save(self, keep: int = 0) -> None:
         """See `save_state`."""

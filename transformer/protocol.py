@@ -111,7 +111,8 @@ def found(name: type | str) -> type:
 def kind_named(kind: str) -> Kind:
     """The kind with its classes imported; ValueError, listing all, for a name that is none."""
     if kind not in KINDS:
-        raise ValueError(f"unknown kind of model {kind!r}: choose one of {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind of model {kind!r}: choose one of {', '.join(KINDS)}, or "
+                         "import the module that registers it first")
     return Kind(found(KINDS[kind].model), found(KINDS[kind].config))
 
 

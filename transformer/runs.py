@@ -18,6 +18,7 @@ from torch import distributed
 from tqdm import tqdm
 
 from transformer.corpora import corpus_paths, languages_of, stream_corpus, stream_parallel
+from transformer.corpora.download import sha256_of
 from transformer.corpora.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
@@ -25,7 +26,6 @@ from transformer.distributed import process_count, process_number, processes
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
-from transformer.fast.precision import precision_hint
 from transformer.fast.training import fast_training
 from transformer.files import (
     data_folder,
@@ -65,6 +65,10 @@ class Experiment:
     compile: bool = False  # let torch.compile write kernels first (a minute; pays on GPUs)
     model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])  # its configuration
     training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
+
+    def __post_init__(self):
+        name = "files" if self.source_file or self.target_file else self.corpus or "bundled"
+        self.folder = Path(self.folder or Path("runs", name))
 
 
 # What a run learns from
@@ -185,6 +189,11 @@ def hardware_in_words(device: torch.device, precision: str = "auto") -> str:
     return f"{what}, torch {version}, {choose_precision(device, precision)}"
 
 
+def sums_of(e: Experiment) -> list[str] | None:
+    """The checksums of an experiment's own files, source first."""
+    return [sha256_of(path) for path in files_of(e, "train")] if e.source_file else None
+
+
 def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
     """What run.json keeps of an experiment."""
     source, target = languages(e)
@@ -192,8 +201,9 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "command": command, "commit": git_commit(),
         "hardware": hardware_in_words(device, e.training.precision),
         "corpus": e.corpus, "reverse": e.reverse,
-        "source_file": e.source_file and str(e.source_file),
-        "target_file": e.target_file and str(e.target_file),
+        "source_file": e.source_file and str(e.source_file.absolute()),
+        "target_file": e.target_file and str(e.target_file.absolute()),
+        "sha256": sums_of(e),
         "source_language": source, "target_language": target,
         "kind": kind_of(e.model), "model": asdict(e.model), "training": asdict(e.training),
     }
@@ -246,15 +256,19 @@ def adopt(e: Experiment, tokenizer: Tokenizer) -> None:
 
 
 def check_same_data(e: Experiment) -> None:
-    """ValueError where an experiment resumes a run of other data, batches or kind of model."""
-    saved = load_run(e.folder)
+    """ValueError where an experiment resumes a run of other data, batches or kind of model. Own
+    files may lie elsewhere by now; what is in them must be the same."""
+    saved, sums = load_run(e.folder), read_settings(e.folder).get("sha256")
     both = [{"family": kind_of(run.model), **vars(run), **vars(run.training)} for run in (saved, e)]
-    for name in ("corpus", "reverse", "source_file", "target_file", "seed", "batch_tokens",
-                 "family"):
+    files = () if sums else ("source_file", "target_file")
+    for name in ("corpus", "reverse", *files, "seed", "batch_tokens", "family"):
         there, here = (settings[name] for settings in both)
         if there != here:
             raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
                              f"{here}: resume it without that option, or name another --folder")
+    if sums is not None and sums != sums_of(e):
+        raise ValueError(f"{e.source_file} or {e.target_file} is not what the run in {e.folder} "
+                         "began with: bring the old files back, or name another --folder")
 
 
 def note_resumed(e: Experiment, command: str, device) -> None:
@@ -263,7 +277,8 @@ def note_resumed(e: Experiment, command: str, device) -> None:
         return
     saved, now = read_settings(e.folder), settings_of(e, command, device)
     again = {name: now[name] for name in ("command", "commit", "hardware")}
-    saved |= {"training": now["training"], "resumed": [*saved.get("resumed", []), again]}
+    kept = {name: now[name] for name in ("training", "source_file", "target_file")}
+    saved |= kept | {"resumed": [*saved.get("resumed", []), again]}
     write_json(e.folder / "run.json", saved)
 
 
@@ -447,13 +462,11 @@ class Task:
     plan: Callable = as_given  # plan(e, device) sets the model and the training of a new run
 
 
-def announce(e: Experiment, model, tokenizer: Tokenizer, encoded, device) -> None:
+def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
           f"{count_parameters(model):,} parameters")
     print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)
-    if hint := precision_hint(device, e.training.precision):
-        print(hint, flush=True)
 
 
 def finish(model, e: Experiment, tokenizer: Tokenizer) -> None:
@@ -487,7 +500,7 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
             validate = Watched(validate, watch) if watch else validate
         first = process_number() == 0
         if first:
-            announce(e, model, tokenizer, encoded, device)
+            announce(e, model, tokenizer, encoded)
         try:
             fit(model, e, encoded, validate)
         except Interrupted:

@@ -170,9 +170,15 @@ SCORES: dict[str, Callable[..., Score]] = {
 
 def scores(hypotheses: Sequence[str], references: Sequence[str], language: str = "de",
            resamples: int = 1000) -> dict[str, Score]:
-    """{name: `Score`} of translations in `language`, counted in every way of `SCORES`."""
-    return {name: count(hypotheses, references, language, resamples)
-            for name, count in SCORES.items()}
+    """{name: `Score`} of translations in `language`, counted in every way of `SCORES`; TypeError
+    for a way that gives something else."""
+    found = {}
+    for name, count in SCORES.items():
+        found[name] = count(hypotheses, references, language, resamples)
+        if not isinstance(found[name], Score):
+            raise TypeError(f"SCORES[{name!r}] gives {found[name]!r}: a Score(percent, signature) "
+                            "is wanted")
+    return found
 
 
 NEWS = ("wmt14", "wmt14_eighth", "newstest2013", "newstest2014", "europarl")
@@ -189,5 +195,5 @@ def score_report(outputs: list[str], references: list[str], language: str = "de"
     found = scores(outputs, references, language, resamples)
     if corpus not in NEWS:
         del found["bleu_compounds_split"]
-    return {name: {"score": round(s.score, 2), "margin": s.margin and round(s.margin, 2),
+    return {name: {"score": round(float(s.score), 2), "margin": s.margin and round(s.margin, 2),
                    "signature": s.signature} for name, s in found.items()}

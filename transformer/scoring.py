@@ -1,5 +1,6 @@
 """A trained model's scores on a split of a corpus or on own files, saved beside it."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,9 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     """The name of a file of scores; a trial of another search leaves the run's scores alone."""
     name = s.split
     if corpus is None:
-        name = ".".join(["files", *s.source_file.resolve().with_suffix("").parts[-2:]])
+        path = s.source_file.resolve()
+        folder = hashlib.sha256(str(path.parent).encode()).hexdigest()[:6]  # others share its name
+        name = f"files.{path.parent.name}-{folder}.{path.stem}"
     if corpus not in (None, own_corpus):
         name = f"{corpus}.{name}"
     beam, alpha = chosen(model, s.beam, s.alpha)

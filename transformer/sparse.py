@@ -80,7 +80,7 @@ from transformer.optimizer import adam
 # - **causal**: of all that, only what is not later. A global token then sees its past, and is seen by what follows it.
 
 # %% [markdown]
-# A block must see the same random blocks in every pass, and in a causal text also when it grows. So each pair of blocks gets a number that looks random, computed from the pair alone by arbitrary constants, and a block sees the far blocks with the largest numbers, in all heads.
+# A block must see the same random blocks in every pass, and in a causal text also when it grows. So each pair of blocks gets a number that looks random, computed from the pair and a seed by arbitrary constants, and a block sees the far blocks with the largest numbers, in all heads.
 
 # %%
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # %% [markdown]
 # With windows the field grows by $2r$ a layer, and with gaps that differ between layers by $2r$ times the gap, for the same number of keys. With different gaps in the *heads* of a layer, one layer reaches $r$ times the largest gap. Gaps leave holes, which layers or heads with a small gap fill. Random blocks lead anywhere; at first the field grows about fourfold a layer. One global token joins all positions in two layers, but all that comes from far away has to pass through its one vector.
 #
-# Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16, one panel after each layer. (The small holes at the edges: their paths lead past the ends.)
+# Does a network really depend on these places? 02's `dependence` takes gradients through three layers with gaps of 1, 4 and 16, one panel after each layer.
 
 # %% tags=["active-ipynb"]
 # def by_mask(mask):
@@ -258,7 +258,10 @@ def global_keys(k, v, real: Tensor, gap: int, pattern: Pattern) -> tuple:
 
 
 def random_keys(k, v, band: Tensor, pattern: Pattern) -> tuple:
-    """Random keys and values (B, h, 1, blocks, M, d), and which may be seen."""
+    """Random keys and values (B, h, 1, blocks, M, d), and which may be seen.
+
+    band: True for keys that are neither padding nor global, (..., 1, n).
+    """
     chosen = drawn_blocks(pattern, k.shape[-2], k.device)
 
     def taken(x):  # (..., n, d) -> (..., 1, blocks, M, d)
@@ -442,10 +445,10 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At these sizes gaps and a global token cost up to half as much again.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At 256 gaps and a global token cost nearly half as much again; from 1,024 on that layer is the faster; why, we have not measured.
 
 # %% [markdown]
-# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows. With gaps they hold fewer:
+# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows. With gaps they hold fewer, with random blocks most:
 
 # %% tags=["active-ipynb"]
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
@@ -660,7 +663,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 
 
 # %% [markdown]
-# **Does it find the distance that a task needs?** A sequence repeats a random part of $p$ tokens. From the second round on, the next token is the one that stands $p - 1$ places back, so that one head has to reach this far, and none any farther. Spans $z$ begin at 32; with its ramp of 8 places a head sees less than $z + 8$ places back. The figure shows what the farther-seeing one of two heads sees (`train` logs what `validate` returns), and as dotted lines what the task needs.
+# **Does it find the distance that a task needs?** A sequence repeats a random part of $p$ tokens. From the second round on, the next token is the one that stands $p - 1$ places back, so that one head has to reach this far, and none any farther. Spans $z$ begin at 32; with its ramp of 8 places a head sees less than $z + 8$ places back. The figure shows what the farther-seeing one of two heads sees, and as dotted lines what the task needs.
 
 # %% tags=["active-ipynb"]
 # chance = random.Random(1)
@@ -731,7 +734,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them, and 0.3 hardly more than the ramp of 32 places. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. So models as young as these get next to nothing from text farther back. A better trained one, which does use far text, might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
 
 # %% [markdown]
-# Two expectations failed. With a price of 0.03 the *first* layer keeps the longest spans, where the last one was expected to. And time falls more than FLOPs, where the opposite was expected; we do not know why. FLOPs fall less than spans, because a layer is cropped to its farthest head and the feed-forward networks cost the same. With 0.003 nothing is saved: two blocks of the farthest span would hold everything. Only where nearly all is cropped is that faster than the fused kernel on everything.
+# Three expectations failed. The price of 0.3 was to cost under 0.02 bits, and costs 0.022. With a price of 0.03 the *first* layer keeps the longest spans, where the last one was expected to. And time falls more than FLOPs, where the opposite was expected; we do not know why. FLOPs fall less than spans, because a layer is cropped to its farthest head and the feed-forward networks cost the same. With 0.003 nothing is saved: two blocks of the farthest span would hold everything. Only where nearly all is cropped is that faster than the fused kernel on everything.
 
 # %% [markdown] tags=["question-34"]
 # ## Could the pattern be evolved?
@@ -786,10 +789,10 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # assert curves["population 20"][-1] < curves["random search"][-1]
 
 # %% [markdown]
-# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is slightly better. (The curve of the smaller population ends where all 20 searches have found the place: 0 has no logarithm.) Here every small step changes the price by little and shows a direction. The prices of trained networks are noisier.
+# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is ahead, by up to a quarter. (The curve of the smaller population ends where all 20 searches have found the place: 0 has no logarithm.) Here every small step changes the price by little and shows a direction.
 
 # %% [markdown]
-# `python -m transformer.experiments.evolution` lets each search try 40 small models of characters, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text, because the best of 40 noisy measurements looks better than it is ([evolution.md](../data/runs/evolution.md) was written before).
+# `python -m transformer.experiments.evolution` lets each search try 40 small models of characters, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text ([evolution.md](../data/runs/evolution.md) was written before).
 
 # %% tags=["active-ipynb"]
 # runs = {"evolution": [], "random": []}
@@ -808,7 +811,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #           f"with a standard error of {error:.3f}")
 
 # %% [markdown]
-# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Reading one window with each of its 40 candidates costs 16% fewer FLOPs (last line, in units of $10^9$), as was expected; of these candidates 24 to 34 were different ones, and the others needed no training. Priced again, all six winners are worse, as one expects of the best of 40. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Small networks, which were expected, won twice.
+# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Reading one window with each of its 40 candidates costs 16% fewer FLOPs (last line, in units of $10^9$), as was expected; of these candidates 24 to 34 were different ones. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Small networks were expected; $d_{ff}$ is 64, 128 and 256, twice each.
 
 # %% [markdown]
 # ## Exercises

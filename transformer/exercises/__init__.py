@@ -16,8 +16,8 @@ def difference(yours: Any, right: Any) -> str | None:
         yours, right = torch.as_tensor(yours), torch.as_tensor(right)
         if yours.shape != right.shape:
             return f"its shape is {tuple(yours.shape)}, and should be {tuple(right.shape)}"
-        if right.dtype == torch.bool and yours.dtype != torch.bool:
-            return f"it holds {yours.dtype}, and should hold True and False"
+        if not right.dtype.is_floating_point and yours.dtype != right.dtype:
+            return f"it holds {yours.dtype}, and should hold {right.dtype}"
         close = torch.isclose(yours.double(), right.double(), 1e-4, 1e-5, equal_nan=True)
         return None if close.all() else f"{(~close).sum()} of its {close.numel()} numbers differ"
     if isinstance(right, tuple | list):

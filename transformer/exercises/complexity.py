@@ -20,9 +20,10 @@ def neighbourhoods() -> list[tuple]:
     """A causal window of three, a neighbour on each side, and the same with a position for all."""
     window = causal_mask(8) & ~causal_mask(8).tril(-3)
     both = causal_mask(9).triu(-1) | causal_mask(9).triu(-1).T
-    for_all = both.clone()
+    for_all, forked = both.clone(), torch.eye(5).bool()
     for_all[4] = for_all[:, 4] = True
-    return [(window,), (both,), (for_all,)]
+    forked[[4, 4, 3, 2, 1], [3, 2, 0, 1, 0]] = True  # the farthest step is not the best
+    return [(window,), (both,), (for_all,), (forked,)]
 
 
 def writing_flops(n: int, d: int) -> int:

@@ -21,7 +21,8 @@ def adamw(p, gradient, m, v, step, rate, decay):
 
 check_adamw = Exercise(
     adamw, lambda: [(numbers(1), numbers(2), torch.zeros(5), torch.zeros(5), 1, 0.1, 0.5),
-                    (numbers(3), numbers(4), numbers(5), numbers(6).abs(), 7, 0.2, 0.3)],
+                    (numbers(3), numbers(4), numbers(5), numbers(6).abs(), 7, 0.2, 0.3),
+                    (numbers(3), 1e-8 * numbers(4), *torch.zeros(2, 5), 1, 0.1, 0.3)],
     "the moments are Adam's own; weights shrink by rate * decay of what they were before")
 
 

@@ -34,7 +34,7 @@ check_gap_mask = Exercise(
     "with a gap of 3 and r = 2, position i sees i - 6, i - 3, i, i + 3 and i + 6")
 
 check_field = Exercise(
-    field, lambda: [(2, [1, 4, 16]), (32, [1]), (3, [2, 2, 2, 5])],
+    field, lambda: [(2, [1, 4, 16]), (32, [1]), (3, [1, 2, 2, 5])],
     "each layer adds r steps of its gap on each side, and the position itself counts once")
 
 check_joined = Exercise(

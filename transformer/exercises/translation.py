@@ -51,5 +51,6 @@ check_averaged = Exercise(
     "the keys are updates, in any order: sort them, take the last k, and add tensor by tensor")
 
 check_share_better = Exercise(
-    share_better, lambda: [two_systems(40, 300), two_systems(25, 200)],
+    share_better, lambda: [two_systems(40, 300), two_systems(25, 200),
+                           two_systems(9, 9)[:1] * 2 + two_systems(9, 9)[2:]],  # equals
     "take the same draw for both systems, and add up hits and words before you divide")
