@@ -44,7 +44,9 @@ from transformer.data import Tokenizer
 from transformer.experiments import rows
 from transformer.experiments.records import flatten, read_rows
 from transformer.options import meanings
+from transformer.pretrained import load
 from transformer.recurrence import RecurrenceConfig
+from transformer.scoring import Scoring, name_of
 from transformer.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
@@ -169,9 +171,16 @@ def test_a_trial_of_another_search_leaves_the_scores_alone(run, files):
     """Nor does a file of the name of a split."""
     for options in ([], ["--alpha", "0"], ["--beam", "1"]):
         assert call("evaluate", "--folder", run, *files, *options).status == 0
-    found = [re.sub("-[0-9a-f]{6}", "", path.name, count=1) for path in run.glob("scores.*")]
-    name = f"scores.files.{files[1].parent.name}.own"
-    assert sorted(found) == [f"{name}.beam-1-alpha-0.6.json", f"{name}.beam-4-alpha-0.json", f"{name}.json"]
+    found = sorted(path.name for path in run.glob("scores.*"))
+    name = re.match(rf"scores\.files\.{files[1].parent.name}-[0-9a-f]{{6}}\.own\.", found[0])[0]
+    assert found == [f"{name}beam-1-alpha-0.6.json", f"{name}beam-4-alpha-0.json", f"{name}json"]
+
+
+def test_files_of_one_name_in_folders_of_one_name_are_kept_apart(tmp_path):
+    model, _ = load(None)
+    names = {name_of(Scoring(tmp_path, source_file=tmp_path / place / "data" / "own.en"), model, None, "bundled")
+             for place in "ab"}
+    assert len(names) == 2 and all(name.startswith("files.data-") for name in names)
 
 
 def test_evaluate(run, files):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,12 +11,14 @@ import torch
 from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.convolution import ConvolutionConfig
 from transformer.export import check_exportable
-from transformer.fast import build_fast
+from transformer.fast import FAST, build_fast
+from transformer.fast.attention import kernel_attention
 from transformer.files import write_file
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.pretrained import handed_part, load, load_model, read_config, save
-from transformer.protocol import About, build, kind_of
+from transformer.protocol import KINDS, About, Kind, build, kind_of
 from transformer.recurrence import RecurrenceConfig
+from transformer.stacks import LayerNorm
 from transformer.weights import (
     count_parameters,
     load_parameters,
@@ -144,13 +147,24 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+class OwnConfig(TransformerConfig):
+    """Of a kind that a test registers."""
+
+
 def inverted(q, k, v, mask=None):
     return scaled_dot_product_attention(-q, k, v, mask)
 
 
+class Negative(MultiHeadAttention):
+    def forward(self, *arguments, **more):
+        return -super().forward(*arguments, **more)
+
+
 @pytest.mark.parametrize("parts, named", [
-    (Parts(attention=partial(MultiHeadAttention, attend=inverted)), r"encoder.layers.0.self_attention: .*, inverted"),
-    (Parts(positions=lambda n, d: torch.nn.Identity()), "positions: Identity")])
+    (replace(FAST, attention=partial(Negative, attend=kernel_attention)), "encoder.layers.0.self_attention: .*Negative, .*"),
+    (Parts(norm=partial(LayerNorm, eps=0.5)), "encoder.layers.0.residuals.0.norm: .*LayerNorm"),
+    (Parts(attention=partial(MultiHeadAttention, attend=inverted)), r"encoder.layers.0.self_attention: .*, .*"),
+    (Parts(positions=lambda n, d: torch.nn.Identity()), "positions: .*Identity")])
 def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
     """Its class or function is no weight: without it another model would come back."""
     model = Transformer(PAPER, parts).eval()
@@ -158,7 +172,7 @@ def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
     with pytest.raises(ValueError, match=rf"with a part handed in \({named}\): hand it to load"):
         load_model(tmp_path)
     source, target = torch.randint(3, 50, (2, 3, 5))
-    if parts.positions is None:
+    if parts.positions is None:  # the identity takes no second argument
         assert torch.equal(load_model(tmp_path, parts=parts)(source, target), model(source, target))
     with pytest.raises(ValueError, match="a part that CTranslate2 does not know"):
         check_exportable(model)
@@ -167,3 +181,16 @@ def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
 def test_what_the_package_builds_itself_was_not_handed_in():
     for config in CONFIGS.values():
         assert handed_part(build(config)) == handed_part(build_fast(config)) == ""
+
+
+def test_a_kind_may_make_its_attention_anew(monkeypatch):
+    class Own(MultiHeadAttention):
+        def __init__(self, *sizes, **more):
+            super().__init__(*sizes, **more)
+            self.attend = self.inverted
+
+        def inverted(self, q, k, v, mask=None):
+            return inverted(q, k, v, mask)
+
+    monkeypatch.setitem(KINDS, "own", Kind(partial(Transformer, parts=Parts(attention=Own)), OwnConfig))
+    assert handed_part(build(OwnConfig(d_ff=32, h=4, **SIZES))) == ""

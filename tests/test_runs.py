@@ -274,10 +274,16 @@ def test_own_files_may_move_but_not_change(files, tmp_path):
     check_same_data(e)
     note_resumed(e, "transformer train --resume", torch.device("cpu"))
     assert load_run(e.folder).source_file == moved["source_file"].absolute()
+    old = json.loads((e.folder / "run.json").read_text())
+    assert old.pop("sha256") and Path(old["source_file"]).is_absolute()
     with moved["target_file"].open("a") as file:
         file.write("Noch eine Zeile.\n")
-    with pytest.raises(ValueError, match="is not what the run in .* began with: bring the old files back"):
+    with pytest.raises(ValueError, match="your files are not what the run in .* began with"):
         check_same_data(e)
+    (e.folder / "run.json").write_text(json.dumps(old))  # of a version that kept no checksums
+    check_same_data(dataclasses.replace(e, source_file=str(e.source_file)))
+    with pytest.raises(ValueError, match="has source file .*, not .*: resume it without"):
+        check_same_data(dataclasses.replace(e, **files))
 
 
 def test_a_run_has_a_folder_even_where_none_is_named(files):

@@ -383,7 +383,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # </details>
 #
 # **3.** Shape a function by hand: with `relu` alone (given as an argument), write the hat that is 0 up to $-1$, rises to 1 at
-# 0, falls to 0 at 1, and stays 0. Three hidden units are enough.
+# 0, falls to 0 at 1, and stays 0. It is a sum of three hidden units.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.feed_forward import check_hat

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from transformer.attention import scaled_dot_product_attention
 from transformer.checks import check_search
 from transformer.data import PRE_TOKEN, Tokenizer
 from transformer.files import data_folder, existing, read_json, write_file, write_json
@@ -26,6 +27,8 @@ from transformer.weights import (
     metadata_of,
     save_weights,
 )
+
+FAST = "transformer.fast"
 
 # The models that come with the package, and what each knows
 COME_ALONG = {"bundled": "sentences of this project's grammar, English to German",
@@ -89,11 +92,23 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
 
 def made_of(part: nn.Module | None) -> tuple:
-    """A module's class, and the function by which it attends."""
-    attend = getattr(part, "attend", None)
+    """What a module computes by, weights aside: its class, plain numbers, how it attends."""
+    own, options = dict(vars(part)) if part else {}, {}
+    attend = own.get("attend")
     while isinstance(attend, partial):
+        options |= attend.keywords
         attend = attend.func
-    return type(part), attend
+    attend = getattr(attend, "__func__", attend)
+    if getattr(attend, "__module__", "").startswith(FAST):
+        attend = scaled_dot_product_attention
+    plain = {name: value for name, value in own.items()
+             if isinstance(value, int | float | str) and name not in ("training", "p")}
+    return *map(named, (type(part), attend)), str(options), plain
+
+
+def named(one: object) -> str:
+    """Where a class or a function is from, and its name."""
+    return f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__name__)}"
 
 
 def handed_part(model: nn.Module) -> str:
@@ -104,12 +119,12 @@ def handed_part(model: nn.Module) -> str:
         known = {name: made_of(part) for name, part in build(model.config).named_modules()}
     fast: tuple[str, ...] = ()
     for name, part in model.named_modules():
-        own = made_of(part)
-        if any(getattr(one, "__module__", "").startswith("transformer.fast") for one in own):
+        if type(part).__module__.startswith(FAST):
             fast += (f"{name}.",)
-        elif own != known.get(name) and not name.startswith(fast):
-            names = (getattr(one, "__qualname__", str(one)) for one in own if one)
-            return f"{name or 'the whole'}: {', '.join(names)}"
+        elif made_of(part) != known.get(name) and not name.startswith(fast):
+            attend = vars(part).get("attend")
+            how = f", {named(attend)}" if attend else ""
+            return f"{name or 'the whole'}: {named(type(part))}{how}"
     return ""
 
 

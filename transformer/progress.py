@@ -1,5 +1,6 @@
 """Beside the loop of notebook 14: what a run counts, logs, saves and shows; when it stops."""
 
+import json
 import math
 import os
 import sys
@@ -152,7 +153,7 @@ class Run:
             self.progress = progress_of(load_checkpoint(path, model, optimizer), path)
             if self.progress.update > config.updates:
                 raise ValueError(f"the run in {folder} has done {self.progress.update} updates: go "
-                                 f"on with more than that, not to {config.updates}")
+                                 f"on with at least as many, not {config.updates}")
         if self.progress.scaler and self.scaler.is_enabled():  # both runs are in fp16
             if self.progress.scaler.keys() != self.scaler.state_dict().keys():
                 raise damaged(path, "its scale is none")
@@ -230,19 +231,18 @@ class Run:
     def figures(self, row: dict) -> dict:
         """What `validate` measures, None for nothing; where it fails all is saved first.
 
-        TypeError for what is no number, ValueError for a name that the log's row has already.
+        TypeError for what the log cannot hold, ValueError for a name that its row has already.
         """
         self.model.eval()
         try:
+            found = self.validate(self.model)
             found = {name: figure.item() if hasattr(figure, "item") else figure
-                     for name, figure in (self.validate(self.model) or {}).items()}
-            for name, figure in found.items():
-                if name in row:
-                    raise ValueError(f"validate names a figure {name!r}, which the log has "
-                                     "already: call it something else")
-                if not is_number(figure):
-                    raise TypeError(f"validate gives {figure!r} for {name!r}: a dict of numbers by "
-                                    "name is wanted")
+                     for name, figure in ({} if found is None else found).items()}
+            if taken := found.keys() & row.keys():
+                raise ValueError(f"validate names a figure {taken.pop()!r}, which the log has "
+                                 "already: call it something else")
+            if not is_row(json.loads(json.dumps({**row, **found}))):
+                raise TypeError(f"validate gives {found}: numbers by name are wanted")
             return found
         except Exception:
             self.save()

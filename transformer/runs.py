@@ -69,6 +69,8 @@ class Experiment:
     def __post_init__(self):
         name = "files" if self.source_file or self.target_file else self.corpus or "bundled"
         self.folder = Path(self.folder or Path("runs", name))
+        self.source_file = self.source_file and Path(self.source_file)
+        self.target_file = self.target_file and Path(self.target_file)
 
 
 # What a run learns from
@@ -203,7 +205,6 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "corpus": e.corpus, "reverse": e.reverse,
         "source_file": e.source_file and str(e.source_file.absolute()),
         "target_file": e.target_file and str(e.target_file.absolute()),
-        "sha256": sums_of(e),
         "source_language": source, "target_language": target,
         "kind": kind_of(e.model), "model": asdict(e.model), "training": asdict(e.training),
     }
@@ -246,7 +247,8 @@ def begin_folder(e: Experiment, command: str, device, pairs: Callable = stream_p
     adopt(e, tokenizer)
     check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
-    write_json(e.folder / "run.json", settings_of(e, command, device))
+    settings = settings_of(e, command, device) | {"sha256": sums_of(e)}
+    write_json(e.folder / "run.json", settings)
 
 
 def adopt(e: Experiment, tokenizer: Tokenizer) -> None:
@@ -263,12 +265,13 @@ def check_same_data(e: Experiment) -> None:
     files = () if sums else ("source_file", "target_file")
     for name in ("corpus", "reverse", *files, "seed", "batch_tokens", "family"):
         there, here = (settings[name] for settings in both)
-        if there != here:
+        if there != here and (name not in files or Path(there or "").absolute() !=
+                              Path(here or "").absolute()):
             raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
                              f"{here}: resume it without that option, or name another --folder")
     if sums is not None and sums != sums_of(e):
-        raise ValueError(f"{e.source_file} or {e.target_file} is not what the run in {e.folder} "
-                         "began with: bring the old files back, or name another --folder")
+        raise ValueError(f"your files are not what the run in {e.folder} began with: name those "
+                         "with --source-file and --target-file, or another --folder")
 
 
 def note_resumed(e: Experiment, command: str, device) -> None:
