@@ -28,7 +28,7 @@ from transformer.weights import (
     save_weights,
 )
 
-FAST = "transformer.fast"
+FAST_PACKAGE = "transformer.fast"  # its parts compute what those that they replace do
 
 # The models that come with the package, and what each knows
 COME_ALONG = {"bundled": "sentences of this project's grammar, English to German",
@@ -99,7 +99,7 @@ def made_of(part: nn.Module | None) -> tuple:
         options |= attend.keywords
         attend = attend.func
     attend = getattr(attend, "__func__", attend)
-    if getattr(attend, "__module__", "").startswith(FAST):
+    if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
         attend = scaled_dot_product_attention
     plain = {name: value for name, value in own.items()
              if isinstance(value, int | float | str) and name not in ("training", "p")}
@@ -119,7 +119,7 @@ def handed_part(model: nn.Module) -> str:
         known = {name: made_of(part) for name, part in build(model.config).named_modules()}
     fast: tuple[str, ...] = ()
     for name, part in model.named_modules():
-        if type(part).__module__.startswith(FAST):
+        if type(part).__module__.startswith(FAST_PACKAGE):
             fast += (f"{name}.",)
         elif made_of(part) != known.get(name) and not name.startswith(fast):
             attend = vars(part).get("attend")

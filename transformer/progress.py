@@ -241,7 +241,8 @@ class Run:
             if taken := found.keys() & row.keys():
                 raise ValueError(f"validate names a figure {taken.pop()!r}, which the log has "
                                  "already: call it something else")
-            if not is_row(json.loads(json.dumps({**row, **found}))):
+            json.dumps(found)  # TypeError for what the log's file cannot hold
+            if not is_row({**row, **found}):
                 raise TypeError(f"validate gives {found}: numbers by name are wanted")
             return found
         except Exception:
