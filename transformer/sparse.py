@@ -445,7 +445,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> t
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At 256 gaps and a global token cost nearly half as much again; from 1,024 on that layer is the faster; why, we have not measured.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At 256 gaps and a global token cost more than half as much again; from 1,024 on that layer is the faster; why, we have not measured.
 
 # %% [markdown]
 # `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows. With gaps they hold fewer, with random blocks most:
