@@ -257,9 +257,36 @@ def test_a_run_is_not_resumed_with_another_kind_of_model(run):
     assert re.fullmatch("the run in .* has family transformer, not recurrence: resume it without .*", said)
 
 
-def test_evaluate_wants_files_where_the_model_was_trained_on_files(run):
+def test_evaluate_wants_files_or_validation_where_the_model_was_trained_on_files(run):
     said = complaint("evaluate", "--folder", run)
-    assert "was trained on your own files: name those to score it on with --source-file and --target-file" in said
+    assert said.endswith("was trained on your own files: name those to score it on with --source-file and --target-file, "
+                         "or take --split validation, the pairs that it kept from training")
+
+
+def test_evaluate_on_what_was_kept_from_training(run, files, tmp_path):
+    """The same scores as those of a file that has the last of the 60 lines alone."""
+    done = call("evaluate", "--folder", run, "--split", "validation")
+    assert done.status == 0 and json.loads((run / "scores.validation.json").read_text()) == json.loads(done.out)
+    for number, name in ((1, "en"), (3, "de")):
+        (tmp_path / name).write_text(files[number].read_text(encoding="utf8").splitlines()[-1] + "\n", encoding="utf8")
+    last = call("evaluate", "--folder", run, "--source-file", tmp_path / "en", "--target-file", tmp_path / "de")
+    kept, named = json.loads(done.out), json.loads(last.out)
+    assert kept["sentences"] == 1 and kept["corpus"] == "own.en" and kept["split"] == "validation"
+    for name in ("corpus", "split", "seconds"):
+        del kept[name], named[name]
+    assert kept == named
+    said = complaint("evaluate", "--folder", run, "--split", "validation", "--reverse")
+    assert said.startswith("--reverse turns a corpus round")
+
+
+def test_what_was_kept_from_training_is_known_by_its_checksum(files, tmp_path):
+    own = [shutil.copy(path, tmp_path / path.name) for path in files[1::2]]
+    folder = tmp_path / "run"
+    done = call("train", "--source-file", own[0], "--target-file", own[1], "--folder", folder, *SIZES, *SPEED)
+    assert done.out.endswith(f"Next: transformer evaluate --folder {folder} --split validation\n")
+    with open(own[1], "a", encoding="utf8") as file:
+        file.write("Noch eine Zeile.\n")
+    assert complaint("evaluate", "--folder", folder, "--split", "validation").startswith("your files are not what")
 
 
 def test_chat(trained):

@@ -71,9 +71,9 @@ class Train(Experiment):
         if e.source_file is not None and not e.resume:
             task = Task(plan=plan_of(self))
         if run_experiment(e, words(), task=task):
-            files = " --source-file FILE --target-file FILE" if e.source_file else ""
+            split = " --split validation" if e.source_file else ""
             print(f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
-                  f"{shlex.quote(str(e.folder))}{files}")
+                  f"{shlex.quote(str(e.folder))}{split}")
 
 
 def plan_of(t: Train) -> Callable:

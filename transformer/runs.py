@@ -274,6 +274,14 @@ def check_same_data(e: Experiment) -> None:
                          "with --source-file and --target-file, or another --folder")
 
 
+def kept_apart(e: Experiment) -> list[tuple[str, str]]:
+    """The pairs that the run in an experiment's folder validates on; ValueError where its files
+    have changed."""
+    pairs = stream_pairs(e, "validation")
+    check_same_data(e)
+    return list(pairs)
+
+
 def note_resumed(e: Experiment, command: str, device) -> None:
     """Write into run.json how a resumed run went on: by which command, code and hardware."""
     if not e.resume or process_number() > 0:

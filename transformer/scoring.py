@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer.corpora import languages_of, read_corpus, read_parallel
@@ -11,7 +11,7 @@ from transformer.files import prepare_folder, write_json
 from transformer.hardware import choose_device
 from transformer.pretrained import load
 from transformer.protocol import about
-from transformer.runs import Experiment, average_last, files_of, last_update, load_run
+from transformer.runs import Experiment, average_last, files_of, kept_apart, last_update, load_run
 from transformer.search import chosen
 from transformer.translation import evaluate
 
@@ -23,7 +23,9 @@ class Scoring:
     folder: Path | None = None  # a trained model's folder (the bundled model where not given)
     # bundled, multi30k, newstest2014, treebank_craft, ... (the one trained on where not given)
     corpus: str | None = None
-    split: str = "test"  # test, validation, or others that the corpus has
+    # test, validation (of a run on own files what it kept from training), or others that the
+    # corpus has
+    split: str = "test"
     source_file: Path | None = None  # your own sentences, one a line, instead of a corpus
     target_file: Path | None = None  # their translations, line by line
     reverse: bool = False  # turn the corpus round (not needed where the model was trained so)
@@ -37,22 +39,25 @@ class Scoring:
 def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
     """The corpus to score on; None for own files.
 
-    ValueError where the run was trained on files and none are named.
+    ValueError where the run was trained on files, and neither others nor its validation is named.
     """
     if s.source_file is not None:
         if s.corpus is not None:
             raise ValueError("--corpus and --source-file exclude each other: name one of them")
         return None
     if s.corpus is None and run is not None and run.source_file:
+        if s.split == "validation":
+            return None
         raise ValueError(f"the model in {s.folder} was trained on your own files: name those to "
-                         "score it on with --source-file and --target-file")
+                         "score it on with --source-file and --target-file, or take --split "
+                         "validation, the pairs that it kept from training")
     return s.corpus or (run.corpus if run else "bundled")
 
 
 def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     """The name of a file of scores; a trial of another search leaves the run's scores alone."""
     name = s.split
-    if corpus is None:
+    if s.source_file is not None:
         path = s.source_file.resolve()
         folder = hashlib.sha256(str(path.parent).encode()).hexdigest()[:6]  # others share its name
         name = f"files.{path.parent.name}-{folder}.{path.stem}"
@@ -73,10 +78,12 @@ def take_average(model, s: Scoring) -> None:
     average_last(model, s.folder, s.average, last_update(load_run(s.folder)))
 
 
-def pairs_of(s: Scoring, model, corpus: str | None) -> list[tuple[str, str]]:
+def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> list:
     """The sentence pairs to score on, in the direction that the model translates."""
     if s.source_file is not None or s.target_file is not None:
         return read_parallel(*files_of(s, s.split))
+    if corpus is None:
+        return kept_apart(replace(run, reverse=s.reverse))
     own = about(model)
     reverse = s.reverse or languages_of(corpus) == (own.target, own.source)
     return read_corpus(corpus, s.split, reverse)
@@ -103,8 +110,9 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
         take_average(model, s)
     name = name_of(s, model, corpus, run.corpus if run else "bundled")
     started = time.monotonic()
-    pairs = pairs_of(s, model, corpus)[:most]
-    label, language = corpus or s.source_file.name, s.language or about(model).target
+    pairs = pairs_of(s, run, model, corpus)[:most]
+    label = corpus or (s.source_file or run.source_file).name
+    language = s.language or about(model).target
     search = chosen(model, s.beam, s.alpha)
     if evaluators and about(model).target in evaluators:
         report = evaluators[about(model).target](model, tokenizer, pairs, *search, name)
