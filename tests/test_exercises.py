@@ -16,7 +16,7 @@ from transformer.exercises.attention import check_window_mask, window
 from transformer.exercises.feed_forward import check_hat
 from transformer.exercises.parsing import check_bracket_f1
 from transformer.exercises.stacks import check_layer_norm
-from transformer.exercises.variations import check_holm
+from transformer.exercises.variations import check_holm, holm
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
@@ -148,7 +148,8 @@ def test_solution_is_right_and_a_mistake_is_not(cell, name, checker, solution):
 @pytest.mark.parametrize("checker, answer", [
     (check_layer_norm, lambda x, gain, bias: F.layer_norm(x, x.shape[-1:], gain, bias)),
     (check_layer_norm, lambda x, gain, bias: F.layer_norm(x.double(), x.shape[-1:], gain.double(),
-                                                          bias.double()).float())])
+                                                          bias.double()).float()),
+    (check_holm, lambda p: np.array(holm(p))), (check_holm, lambda p: torch.tensor(holm(p)))])
 def test_other_right_answers(checker, answer):
     assert checker.verdict(answer) == "right"
 
@@ -170,7 +171,8 @@ def test_mistakes_are_of_exercises_that_are_there():
 
 
 @pytest.mark.parametrize("answer, said", [
-    (lambda x: ..., "not tried yet"), (lambda x: x / 0, "it stops with ZeroDivisionError"),
+    (lambda x: ..., "not tried yet"), (lambda x: str(x) and None, "it returns nothing"),
+    (lambda x: x / 0, "it stops with ZeroDivisionError"),
     (lambda x: x + 1, "it is 3, and should be 4"), (lambda x: 2 * x, "right")])
 def test_verdicts_say_what_is_wrong(answer, said):
     double = Exercise(lambda x: 2 * x, lambda: [(2.0,), (5.0,)], "twice as much")

@@ -21,13 +21,20 @@ def difference(yours: Any, right: Any) -> str | None:
         close = torch.isclose(yours.double(), right.double(), 1e-4, 1e-5, equal_nan=True)
         return None if close.all() else f"{(~close).sum()} of its {close.numel()} numbers differ"
     if isinstance(right, tuple | list):
-        if not isinstance(yours, Sequence) or len(yours) != len(right):
+        several = isinstance(yours, Sequence | torch.Tensor | np.ndarray)
+        if not several or len(yours) != len(right):
             return f"it is {yours!r}, and should hold {len(right)} things"
         return next((wrong for pair in zip(yours, right) if (wrong := difference(*pair))), None)
     if isinstance(right, Number) and not isinstance(right, Integral):  # those exactly, below
         same = abs(float(yours) - float(right)) <= 1e-4 * abs(float(right)) + 1e-6
         return None if same else f"it is {float(yours):.5g}, and should be {float(right):.5g}"
     return None if yours == right else f"it is {yours!r}, and should be {right!r}"
+
+
+def blank(function: Callable) -> bool:
+    """Whether a function's body is still `...`."""
+    empty = (lambda: None).__code__
+    return len(getattr(function, "__code__", empty).co_code) <= len(empty.co_code)
 
 
 @dataclass(frozen=True)
@@ -47,9 +54,10 @@ class Exercise:
         for given in self.inputs():
             try:
                 answer = yours(*copy.deepcopy(given))
-                if answer is None or answer is ...:
+                if answer is ... or answer is None and blank(yours):
                     return "not tried yet"
-                wrong = difference(answer, self.reference(*given))
+                right = self.reference(*given)
+                wrong = "it returns nothing" if answer is None else difference(answer, right)
             except Exception as error:  # whatever a first try does wrong
                 wrong = f"it stops with {type(error).__name__}: {error}"
             if wrong:
