@@ -7,10 +7,7 @@ It is to `Chat` what the page of `view` is to `translate`, and made of the same 
 from collections.abc import Sequence
 
 from transformer.checks import check_room
-from transformer.language import LanguageModel
 from transformer.pages import View, engine_of, halves, page_of, why_still
-
-METHODS = ("embed", "states", "start", "read", "step")
 
 
 def view_chat(model, tokenizer, examples: Sequence[str] = (), longest: int = 60) -> View:
@@ -20,7 +17,7 @@ def view_chat(model, tokenizer, examples: Sequence[str] = (), longest: int = 60)
     """
     c = model.config
     check_room(2, longest, c.max_positions)
-    why = why_still(model, LanguageModel, METHODS)
+    why = why_still(model, "language")
     if why or c.prefix:
         raise ValueError(f"no page can hold this bot. {why or 'Its prompts see their ends.'}")
     data = {"examples": list(examples), "longest": longest, **engine_of(model, tokenizer)}

@@ -15,50 +15,27 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 
 import torch
-from torch import nn
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.checks import sides_of
 from transformer.corpora import Example
-from transformer.embeddings import Embedding, Projection
 from transformer.experiments.records import read_rows
-from transformer.fast.attention import kernel_attention
-from transformer.fast.dropout import BitDropout
-from transformer.feed_forward import FeedForward
 from transformer.files import write_file
 from transformer.maps import KINDS, MOST, attention_maps
-from transformer.model import POSITIONS, Transformer
-from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from transformer.pretrained import bundled_folder
-from transformer.protocol import about, longest_source
+from transformer.pretrained import bundled_folder, handed_part
+from transformer.protocol import about, kind_of, longest_source
 from transformer.search import check_sentences, translate
-from transformer.stacks import Layer, LayerNorm, Residual, Stack
 from transformer.weights import load_weights
 
 LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
 SHARED = ("tensors", "tokenizer", "model", "search", "words", "pictures")
 MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialogue")}
-PARTS = (Embedding, Projection, FeedForward, LayerNorm, Residual, Layer, Stack, MultiHeadAttention,
-         SinusoidalPositions, LearnedPositions, RotaryPositions, BitDropout, nn.Dropout, nn.Linear,
-         nn.Identity, nn.ModuleList)
 
 
 # What the page holds
 
-def why_still(model, known: type = Transformer,
-              names: tuple = ("embed", "encode", "states", "start", "step")) -> str:
-    """Why a page cannot compute what this model does; empty where it can.
-
-    names: the methods that it must have from the class that the page knows.
-    """
-    own, parts = type(model), list(model.modules())[1:]
-    methods = all(getattr(own, name, None) is getattr(known, name) for name in names)
-    attends = {m.attend for m in parts if isinstance(m, MultiHeadAttention)}
-    added = POSITIONS.get(getattr(model.config, "positions", None), type(None))
-    usual = type(getattr(model, "positions", None)) is added and \
-        all(m.eps == 1e-5 for m in parts if isinstance(m, LayerNorm))
-    if not methods or not usual or not all(type(m) in PARTS for m in parts) or \
-            not attends <= {scaled_dot_product_attention, kernel_attention}:
+def why_still(model, kind: str = "transformer") -> str:
+    """Why a page that knows one kind of models cannot compute this one; "" where it can."""
+    if kind_of(model) != kind or handed_part(model):
         return "This model has parts that the page cannot compute."
     if (count := sum(p.numel() for p in model.parameters())) > LARGEST:
         return (f"This model has {count / 1e6:.0f} million parameters; a page holds at most "

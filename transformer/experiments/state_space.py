@@ -12,6 +12,7 @@ the first seed. What was expected was written down before the runs, in data/runs
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +56,7 @@ FAMILIES = {
 
 def in_turn(layers: tuple[str, ...]) -> Parts:
     """Parts of one model, whose layers get these kinds of attention in order."""
-    kinds = iter(layers)
+    kinds = cycle(layers)
     return Parts(attention=lambda *sizes, **switches: LAYERS[next(kinds)](*sizes, **switches))
 
 
