@@ -277,7 +277,7 @@ def renamed(model):
 
 @torch.no_grad()
 def test_mamba_of_transformers(monkeypatch):
-    """All biases random; width twice d_model, padding at the beginning, and their own cache."""
+    """N decays a channel, all biases random, width twice d_model; no networks, and their norm."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     theirs = pytest.importorskip("transformers")
     attention = partial(SelectiveLayer, one_decay=False, bias=True)

@@ -900,5 +900,4 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #
 # ## Next
 #
-# [10 Data](10_data.ipynb) brings real sentences. To try changes of your own, clone the repository and install it
-# with `pip install -e .`.
+# [10 Data](10_data.ipynb) brings real sentences.

@@ -567,7 +567,7 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 #
 # Write each function in place of `...` and run the cell. The cell says "not tried yet", then what is wrong, then "right".
 #
-# **1.** A causal gated convolution for one sentence, as a loop over positions and without torch's convolution. `W` holds the weights of contents and gates, one after the other, for each place
+# **1.** A causal gated convolution for one sentence, as a loop over positions and without torch's convolution (the check sees the result only). `W` holds the weights of contents and gates, one after the other, for each place
 # of the window, and position $t$ sees $x_{t-k+1}, \ldots, x_t$.
 
 # %% tags=["active-ipynb"]
@@ -652,5 +652,4 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## Next
 #
-# The chain of states is gone, but a distance still costs layers. The Transformer has only attention instead, and [03 Stacks](03_stacks.ipynb) begins with the layers that hold it. In Colab the next notebook imports this module from the
-# installed package. To try changes of your own, clone the repository and install it with `pip install -e .`.
+# The chain of states is gone, but a distance still costs layers. The Transformer has only attention instead, and [03 Stacks](03_stacks.ipynb) begins with the layers that hold it.

@@ -788,5 +788,4 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # ## Next
 #
 # [11 Hardware](11_hardware.ipynb) or, if you want to go on learning, [12 Optimizer](12_optimizer.ipynb): how weights
-# follow the gradient. In Colab the next notebook imports this module from the installed package; to try changes of
-# your own, clone the repository and install it with `pip install -e .`.
+# follow the gradient.

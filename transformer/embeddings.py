@@ -505,6 +505,4 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # %% [markdown]
 # ## Next
 #
-# [07 Positional encoding](07_positions.ipynb) tells the words where they stand. In Colab the next notebook imports this
-# module from the installed package; to try changes of your own, clone the repository and install it with
-# `pip install -e .`.
+# [07 Positional encoding](07_positions.ipynb) tells the words where they stand.

@@ -411,6 +411,4 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # %% [markdown]
 # ## Next
 #
-# [06 Embeddings and softmax](06_embeddings.ipynb) turns words into vectors, and vectors back into words. In Colab the next
-# notebook imports this module from the installed package; to try changes of your own, clone the repository and install
-# it with `pip install -e .`.
+# [06 Embeddings and softmax](06_embeddings.ipynb) turns words into vectors, and vectors back into words.

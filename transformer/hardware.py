@@ -657,5 +657,4 @@ def peak_memory(device: torch.device) -> float:
 # %% [markdown]
 # ## Next
 #
-# [12 Optimizer](12_optimizer.ipynb): how weights follow the gradient. In Colab the next notebook imports this module from the
-# installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.
+# [12 Optimizer](12_optimizer.ipynb): how weights follow the gradient.

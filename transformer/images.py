@@ -430,7 +430,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # figures.grid(nine, [""] * 9, "One four, and eight copies moved by a pixel", across=9);
 
 # %% [markdown]
-# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates (of logistic regression, three strengths of which the weakest always won) was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. Two families were added later, for a reason given below: they learn from the shifts *up and down* and from those *to the sides* alone. [Written down first](../data/runs/images.md) was what was expected of them: the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
+# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates (of logistic regression, three strengths of its penalty on large weights, of which the weakest always won) was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. Two families were added later, for a reason given below: they learn from the shifts *up and down* and from those *to the sides* alone. [Written down first](../data/runs/images.md) was what was expected of them: the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
 
 # %% tags=["active-ipynb"]
 # recorded = read_rows("images")
@@ -478,13 +478,13 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # print("with all images, the mean of the ViT is at least the 90% that were expected")
 
 # %% [markdown]
-# The CNN is ahead of the ViT at every size, most where there are few images. Even the single matrix of logistic regression is ahead of the ViT with 32 and 128 images, and with all 1,029, where both networks were expected to be ahead of it, the ViT is not. The curves of ViT and CNN do not cross, and nothing here says where they would: our largest set has a thousand images and our models 27,000 parameters. The published crossing lies between a million and 300 million images, with models of 86 million parameters and more. So by the published figures the answer is a condition: yes, with enough images, or with a training that replaces them, as that of Touvron et al. Ours are all on the side where the CNN leads; a larger ViT, or more updates, were not tried.
+# The CNN is ahead of the ViT at every size, most where there are few images. Even the single matrix of logistic regression is ahead of the ViT with 32 and 128 images, and with all 1,029, where both networks were expected to be ahead of it, the ViT is not. The curves of ViT and CNN do not cross, and nothing here says where they would: our largest set has a thousand images and our models 27,000 parameters. The published crossing lies between a million and 300 million images, with models of 86 million parameters and more. So the published answer is yes, with enough images, or a training that replaces them, as that of Touvron et al. Ours are all on the side where the CNN leads. More updates were not tried, a ViT of twice the size once (96.5% on validation, where ours has 95.3%).
 
 # %% [markdown]
-# Images shifted in all directions, against what was expected, did not help: from 512 images on the ViT is worse with them. But every digit here fills all eight rows, so shifts up and down cut a row off and leave a blank one, as no test image has. We saw that afterwards, and tried the two added families, which have equally many copies. Shifts *to the sides* gain 6.8 and 5.4 points with 32 and 128 images, and nothing with more; shifts *up and down* cost 2.4 with all. With all images the two differ as expected, with 512 by less than two standard errors.
+# Images shifted in all directions, against what was expected, did not help: from 512 images on the ViT is worse with them. But every digit here fills all eight rows, so shifts up and down cut a row off and leave a blank one, as no test image has. We saw that afterwards, and tried the two added families, which have equally many copies. Shifts *to the sides* gain 6.8 and 5.4 points with 32 and 128 images, and nothing with more; shifts *up and down* cost 2.4 with all. The two were expected to differ from 512 images on: with all they do, barely, with 512 they do not. The gains with fewer were not foreseen.
 
 # %% [markdown]
-# So the direction is a part of it, and not all: eight directions cost more than these two. All images and their eight shifts are 9,261, of which 300 updates show each about twice, in place of 19 times; at three of the four sizes the largest rate tried was the best. More updates and larger rates were not tried. The test images are from four forms; how it would be with other writers, these figures do not say.
+# So the direction is a part of it, and not all: from 512 images on, all eight directions cost more than up and down alone. All images and their eight shifts are 9,261, of which 300 updates show each about twice, in place of 19 times; at three of the four sizes the largest rate tried was the best. More updates and larger rates were not tried. The test images are from four forms; how it would be with other writers, these figures do not say.
 
 # %% [markdown]
 # ## Shuffled pixels
@@ -613,7 +613,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # %% [markdown]
 # Who judges? A drawing is good if a CNN, trained as above, that has never seen a drawing, reads it as what was asked for. Beside the drawings stand the test images, which people drew, and images whose pixels are drawn independently, each grey level as often as the digit's training images have it at that pixel. (A small number, chosen on validation, is added to each count, so that no level gets probability 0.)
 #
-# Copying would be an easy way to be read. So we also measure the distance from the nearest training image, the root of the mean square of the pixels' differences, in grey levels. For comparison stands the distance of test images, digits of other people. "Nearest 5%" is the distance below which one in twenty lies. Bits a pixel are what bits a character are in 21.
+# Copying would be an easy way to be read. So we also measure the distance from the nearest training image, the root of the mean square of the pixels' differences, in grey levels. For comparison stands the distance of test images, from other blocks of the data. "Nearest 5%" is the distance below which one in twenty lies. Bits a pixel are what bits a character are in 21.
 
 # %% tags=["active-ipynb"]
 # judge = models["CNN"]
@@ -643,7 +643,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 
 # %% [markdown]
 # About nine of ten drawings of the longer training are read as asked, and none equals a training image pixel for pixel. Being read proves little by itself: of the images in which each pixel is drawn by itself, even more are read, where half had been expected. The other two measures tell them apart. On test images the
-# language model needs fewer bits a pixel, so it has learned how pixels belong together, and its drawings lie nearer to digits that people drew, if not as near as other people's digits do.
+# language model needs fewer bits a pixel, so it has learned how pixels belong together, and its drawings lie nearer to digits that people drew, if not as near as test images do.
 #
 # Pixel by pixel is slow where images are large, 64 steps here and 50,176 for an image of 224 x 224. Other models begin with noise and refine all pixels at once (Ho et al., 2020).
 

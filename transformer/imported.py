@@ -281,7 +281,7 @@ def interleaved(d_model: int) -> Tensor:
 
 # %% [markdown]
 # Positions are added to the embeddings, and each sub-layer's output to that, so all vectors between layers have Marian's order. Reordering the weights is enough. Suppose that two places are exchanged in every vector. A matrix is stored as (out, in): if the two
-# columns of each matrix that reads vectors are exchanged, and the two rows of each that writes them, with their biases, all products stay what they were. A norm's mean and variance do not depend on the order; its gain and bias are exchanged, too. What is inside the heads
+# columns of each matrix that reads vectors are exchanged, and the two rows of each that writes them, with their biases, all products stay what they were. The rows of the embedding matrix are vectors, so its columns are exchanged. A norm's mean and variance do not depend on the order; its gain and bias are exchanged, too. What is inside the heads
 # and inside the networks stays as it is. A small check with a norm and a network:
 
 # %% tags=["active-ipynb"]
@@ -763,12 +763,13 @@ def import_folder(folder: Path | str) -> Imported:
 # assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB (pages hold several copies, and the pattern takes what is needed). GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB (pages hold other forms, too, which the patterns leave out). GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
 # pip install huggingface_hub
-# hf download Helsinki-NLP/opus-mt-en-de --local-dir opus-mt-en-de \
-#     --include "*.json" "*.spm" "*.txt" "*.safetensors" "*.bin"
+# python -c "from huggingface_hub import snapshot_download as get
+# get('Helsinki-NLP/opus-mt-en-de', local_dir='opus-mt-en-de',
+#     allow_patterns=['*.json', '*.spm', '*.txt', '*.safetensors', '*.bin'])"
 # transformer import opus-mt-en-de --output runs/opus
 # transformer translate "The old cat behind the school has lost its ball." --folder runs/opus
 # transformer evaluate --corpus wmt14 --folder runs/opus  # BLEU on newstest2014
@@ -806,7 +807,7 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # For these two kinds, as far as the checks above go: folders of random numbers, with two layers of some 30 numbers, give the same logits here as in `transformers`, to within $10^{-5}$; every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
 #
-# Of the paper's model Marian keeps the stacks, the attention, the sinusoids in another order, the shared matrix and the place of the norms. GPT-2 keeps the attention with biases added, drops the encoder, moves the norms, learns its positions and has GELU.
+# Of the paper's model Marian keeps the stacks, the attention with biases added, the sinusoids in another order, the shared matrix and the place of the norms. GPT-2 keeps the attention, with biases, too, drops the encoder, moves the norms, learns its positions and has GELU.
 
 # %% [markdown]
 # The check does not say whether an imported model translates well; we have not measured that. Models of recent years differ in more parts, among them rotary positions ([21](21_language.ipynb)), heads that share keys and values, and gated networks; their folders would need their own tables, and are refused.

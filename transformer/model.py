@@ -726,6 +726,4 @@ class Transformer(EncoderDecoder):
 # ## Next
 #
 # Section 3 of the paper is complete. [09 Complexity](09_complexity.ipynb) asks what all this costs, beside recurrence and
-# convolution. From [10 Data](10_data.ipynb) on there are real sentences, and notebooks 12 to 15 train and translate. In
-# Colab the next notebook imports this module from the installed package; to try changes of your own, clone the repository
-# and install it with `pip install -e .`.
+# convolution. From [10 Data](10_data.ipynb) on there are real sentences, and notebooks 12 to 15 train and translate.

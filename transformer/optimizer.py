@@ -478,6 +478,4 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # %% [markdown]
 # ## Next
 #
-# [13 Regularization](13_regularization.ipynb) keeps the model from learning its training data by heart. In Colab the
-# next notebook imports this module from the installed package; to try changes of your own, clone the repository and
-# install it with `pip install -e .`.
+# [13 Regularization](13_regularization.ipynb) keeps the model from learning its training data by heart.

@@ -774,5 +774,4 @@ def closing_looks(model, tokenizer, pairs):
 # %% [markdown]
 # ## Next
 #
-# [19 Visualization](19_visualization.ipynb) looks into a trained translator. In Colab the next notebook imports this module from
-# the installed package; to try changes of your own, clone the repository and install it with `pip install -e .`.
+# [19 Visualization](19_visualization.ipynb) looks into a trained translator.

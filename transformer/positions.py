@@ -517,6 +517,4 @@ class RotaryPositions(nn.Module):
 # %% [markdown]
 # ## Next
 #
-# All parts are there. [08 The model](08_model.ipynb) puts them together and shows them learn. In Colab the next
-# notebook imports this module from the installed package; to try changes of your own, clone the repository and install it
-# with `pip install -e .`.
+# All parts are there. [08 The model](08_model.ipynb) puts them together and shows them learn.

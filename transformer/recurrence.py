@@ -198,7 +198,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # d = 64
-# x = torch.randn(16, 100, d)
+# x = torch.randn(16, 200, d)  # the first half is not shown: it only comes before
 #
 # def tanh_layer(g):
 #     layer = nn.RNN(d, d, batch_first=True)
@@ -222,7 +222,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # axes, far = plotting.new_axes(4, 3.4, columns=3, sharey=True), {}
 # for ax, (kind, layers) in zip(axes, kinds.items()):
 #     curves = {name: gradient_by_distance(layer, x) for name, layer in layers.items()}
-#     curves = {name: curve / curve[0] for name, curve in curves.items()}
+#     curves = {name: curve[:100] / curve[0] for name, curve in curves.items()}
 #     plotting.lines(range(100), curves, "distance in steps", "gradient, nearest = 1",
 #                    kind, log="y", ax=ax)
 #     far |= {(kind, name): curve[99].item() for name, curve in curves.items()}
@@ -240,18 +240,18 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #       "\nlasts or explodes, as its first weights are scaled")
 
 # %% [markdown]
-# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps and hardly anything after 99;
+# Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps;
 # with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So the weights decide, and training moves them.
 #
-# Gates as torch initialises them (right) help little. With a forget gate near 1 the cell keeps about 98% a step, and no gradient vanishes. The first LSTM had no forget gate: its cell was passed on whole and only added to.
+# Gates as torch initialises them (right) help little. With a forget gate near 1 the cell keeps about 98% a step, and a good part of the gradient is there after 99. The first LSTM had no forget gate: its cell was passed on whole and only added to.
 #
 # Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
 # %% [markdown]
 # ## The frame
 #
-# The *vocabulary* is a numbered list of the words and marks that a model knows. An entry is called a *type*,
-# its number an *id*, and each occurrence in a sentence a *token*. Three ids are marks: the start, the end, and the padding that brings
+# The *vocabulary* is a numbered list of the words and punctuation that a model knows. An entry is called a *type*,
+# its number an *id*, each occurrence in a sentence a *token*. Three more ids are the start, the end, and the padding that brings
 # the sentences of a batch to one length.
 #
 # What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
@@ -542,7 +542,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks the question of real sentences.
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks it again, of translation.
 #
 # Where does the model with attention look?
 
@@ -625,7 +625,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # The padding must be left out of the sum as well. For large scores `exp` would overflow; `softmax` subtracts the largest score first.
 # </details>
 #
-# **3** (harder)**.** All states of $h_t = W h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions. After the first round position $t$ holds $x_t + W x_{t-1}$,
+# **3** (harder)**.** All states of $h_t = W h_{t-1} + x_t$ (with $h_0 = x_0$) in about $\log_2 T$ rounds, without a loop over positions (of the rounds the check knows nothing). After the first round position $t$ holds $x_t + W x_{t-1}$,
 # after the second a sum of four, and so on.
 
 # %% tags=["active-ipynb"]
@@ -657,6 +657,4 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # %% [markdown]
 # ## Next
 #
-# [02 Convolution](02_convolution.ipynb) gives up the chain of states: all positions are computed at once, and each sees its neighbours. In
-# Colab the next notebook imports this module from the installed package. To try changes of your own, clone the
-# repository and install it with `pip install -e .`.
+# [02 Convolution](02_convolution.ipynb) gives up the chain of states: all positions are computed at once, and each sees its neighbours.

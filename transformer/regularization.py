@@ -535,6 +535,4 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # %% [markdown]
 # ## Next
 #
-# [14 Training](14_training.ipynb) puts model, batches, optimizer and loss into one loop. In Colab the next notebook
-# imports this module from the installed package; to try changes of your own, clone the repository and install it with
-# `pip install -e .`.
+# [14 Training](14_training.ipynb) puts model, batches, optimizer and loss into one loop.

@@ -628,5 +628,4 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## Next
 #
-# [04 Attention](04_attention.ipynb) fills the first kind of sub-layer. In Colab the next notebook imports this
-# module from the installed package. To try changes of your own, clone the repository and install it with `pip install -e .`.
+# [04 Attention](04_attention.ipynb) fills the first kind of sub-layer.

@@ -130,7 +130,8 @@ def variations() -> pd.DataFrame:
     for file, own in runs.groupby("file", sort=False):
         split = "test" if file == "table3" else "validation"  # as data/runs/table3.md has it
         rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
-        scores = spread(own, "row", ["validation.perplexity", "validation.bleu"])
+        scores = spread(own, "row", [f"{split}.perplexity", f"{split}.bleu"])
+        scores.columns = ["perplexity", "bleu", "runs"]
         found.append(rows.join([scores, differences_in_words(learned(own), split)]))
     rows = pd.concat(found).reset_index()
     alone = rows["row"] == rows["beside"]
