@@ -16,6 +16,7 @@ from transformer.exercises.attention import check_window_mask, window
 from transformer.exercises.feed_forward import check_hat
 from transformer.exercises.parsing import check_bracket_f1
 from transformer.exercises.stacks import check_layer_norm
+from transformer.exercises.translation import check_averaged, check_rank, ranking
 from transformer.exercises.variations import check_holm, holm
 
 # function to write: (what its solution says, what a typical mistake says instead)
@@ -157,6 +158,10 @@ def test_other_right_answers(checker, answer):
 @pytest.mark.parametrize("checker, answer", [
     (check_bracket_f1,
      lambda gold, found: 200 * len({*gold} & {*found}) / (len(gold) + len(found))),
+    (check_rank, lambda found, alpha: np.argsort(ranking(found, alpha)).tolist()),
+    (check_rank, lambda found, alpha: ranking([(tokens + 1, p) for tokens, p in found], alpha)),
+    (check_averaged, lambda kept, k: [sum(tensors[1:], start=tensors[0].add_(0)) / k for tensors in
+                                      zip(*(kept[update] for update in sorted(kept)[-k:]))]),
     (check_holm, lambda p: np.maximum.accumulate(np.sort(p) * np.arange(len(p), 0, -1))[
         np.argsort(np.argsort(p))].tolist()),
     (check_hat, lambda x, relu: relu(1 - x.abs())),

@@ -511,32 +511,34 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
 #
-# The remaining sections answer what readers ask, all from the shorter runs. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
+# The remaining sections answer what readers ask. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
 
 # %% tags=["active-ipynb"]
 # heads = {"h=1": 1, "h=4": 4, "base": 8, "h=16": 16, "h=32": 32}
-# own = found["log perplexity"].reindex(heads).fillna(0)
 # theirs = minus.loc[list(heads), "log perplexity"]
-# curves = {"here, 95% intervals": own["difference"], "the paper": theirs}
-# ax = plotting.lines(heads.values(), curves, "heads", "log perplexity, minus base",
-#                     "the paper's form, within the noise", log="x", markers=True)
-# ax.errorbar(list(heads.values()), own["difference"],
-#             (own["high"] - own["low"]) / 2, fmt="none", ecolor="grey", capsize=2)
+# ax = plotting.lines(heads.values(), {"the paper": theirs}, "heads",
+#                     "log perplexity, minus base", "too many heads hurt", log="x",
+#                     markers=True)
+# for label, differences in {"1,500 updates": found, "3,400 updates": tested}.items():
+#     own = differences["log perplexity"]
+#     own = own.reindex([row for row in heads if row == "base" or row in own.index])
+#     own = own.fillna(0)
+#     ax.errorbar([heads[row] for row in own.index], own["difference"],
+#                 (own["high"] - own["low"]) / 2, label=label, marker="s", capsize=2)
 # ax.set_xticks(list(heads.values()), list(heads.values()))
 # ax.minorticks_off()
-# rows = ["h=1", "h=32", "d_k=16", "d_k=32"]
-# found.loc[rows].rename(labels).round(2)
+# ax.legend()
+# tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# The curve has the paper's form, but none of its points passes. Of the four rows above only d_k=16 does, with keys of three numbers. Row h=32
-# has keys as short, and is worse by almost as much; without P_drop=0.2 it passes, too. That fits short keys as the reason (rows B lose in the paper, too), and does not prove it: 32 heads also mean narrower values (`--rows heads` would tell).
+# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses half as much. That fits short keys as the reason (rows B lose in the paper, too), and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
 #
 # Parameters do not depend on the number of heads, but time does: 4 CPU minutes for one head and 6.6 for 32, which compute 32 tables of weights.
 
 # %% [markdown] tags=["question-20"]
 # ## Why are learned positions no better than the sine?
 #
-# Row E shows no difference that passes, and the paper, too, found hardly any. Attention must tell places apart, so each needs a vector of its
+# Row E shows no difference that passes, after 1,500 updates or 3,400, and the paper, too, found hardly any. Attention must tell places apart, so each needs a vector of its
 # own. Sines are such vectors from the start ([notebook 07](07_positions.ipynb)), so there may be little left to learn.
 #
 # The paper kept the sines because they might serve on sentences longer than any in training. A learned table has vectors there that no step ever changed. So both kinds
@@ -584,7 +586,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown]
 # The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. The other three end under a BLEU of two. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
 #
-# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: half or twice the inner width, or 4 or 16 heads, show no difference that passes. But half of $d_{model}$ costs 0.32 nats, a quarter of the rate 0.45, and one layer more ruins the run.
+# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: 4 or 16 heads show no difference that passes, and in the longer runs half or twice the inner width changes 0.07 nats. But half of $d_{model}$ costs 0.32 (0.53 there), a quarter of the rate 0.45, and at this rate one layer more ruins the run.
 
 # %% [markdown] tags=["question-23"]
 # ## How much data saturates a given architecture?

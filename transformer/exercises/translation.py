@@ -20,8 +20,8 @@ def average_of_last(kept: dict[int, list], k: int) -> list:
 def weights_kept(updates: list[int], k: int) -> tuple[dict, int]:
     """Two random tensors for each update, and k."""
     chance = torch.Generator().manual_seed(k)
-    return {update: [torch.randn(2, 3, generator=chance), torch.randn(4, generator=chance)]
-            for update in updates}, k
+    return {update: [torch.randn(shape, generator=chance, requires_grad=True)  # no sums in place
+                     for shape in ((2, 3), (4,))] for update in updates}, k
 
 
 def share_better(ours: torch.Tensor, theirs: torch.Tensor, draws: torch.Tensor) -> float:
@@ -42,13 +42,14 @@ def two_systems(n: int, m: int) -> tuple:
 
 check_rank = Exercise(
     ranking, lambda: [([(6, -3.0), (12, -4.0), (3, -2.9)], 0.6), ([(6, -3.0), (12, -4.0)], 1.4),
-                      ([(5, -7.0), (28, -9.9), (14, -8.0), (9, -7.9)], 0.0)],
+                      ([(5, -7.0), (28, -9.9), (14, -8.0), (9, -7.9), (2, -9.0)], 0.0),
+                      ([(6, -5.0), (12, -4.0), (2, -2.9)], 0.6), ([(3, -1.0), (6, -1.35)], 1.0)],
     "divide log P by ((5 + tokens) / 6) ** alpha; log P is negative, and the largest score is best")
 
 check_averaged = Exercise(
     average_of_last, lambda: [weights_kept([100, 200, 300], 2), weights_kept([900, 1000, 800], 2),
                               weights_kept([60, 20, 40, 80], 3)],
-    "the keys are updates, in any order: sort them, take the last k, and add tensor by tensor")
+    "the keys are updates, in any order: sort them, take the last k, and add into new tensors")
 
 check_share_better = Exercise(
     share_better, lambda: [two_systems(40, 300), two_systems(25, 200),
