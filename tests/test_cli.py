@@ -46,7 +46,7 @@ from transformer.experiments.records import flatten, read_rows
 from transformer.options import meanings
 from transformer.pretrained import load
 from transformer.recurrence import RecurrenceConfig
-from transformer.scoring import Scoring, name_of
+from transformer.scoring import Scoring, corpus_of, name_of
 from transformer.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
@@ -152,12 +152,14 @@ def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monk
         assert (folder / name).read_bytes() == (trained / name).read_bytes(), name
 
 
-def test_a_run_remembers_how_it_went_on(run, files):
+def test_a_run_remembers_how_it_went_on(run, files, monkeypatch):
     """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
+    left = []
+    monkeypatch.setattr(runs, "tell_time", lambda optimizer, training: left.append(training.updates))
     for updates in ("7", "9"):
         assert call("train", "--resume", "--folder", run, *files, *SIZES, *SPEED, "--updates", updates).status == 0
     saved = json.loads((run / "run.json").read_text())
-    assert saved["training"]["updates"] == 9
+    assert saved["training"]["updates"] == 9 and left == [1, 2]
     assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True]
     assert all(again["hardware"] and again["commit"] for again in saved["resumed"])
     assert call("evaluate", "--folder", run, *files).status == 0
@@ -181,6 +183,32 @@ def test_files_of_one_name_in_folders_of_one_name_are_kept_apart(tmp_path):
     names = {name_of(Scoring(tmp_path, source_file=tmp_path / place / "data" / "own.en"), model, None, "bundled")
              for place in "ab"}
     assert len(names) == 2 and all(name.startswith("files.data-") for name in names)
+
+
+def test_the_corpus_to_score_on(run):
+    """That of the card of a model that comes along; what only holds a model has none."""
+    assert [corpus_of(Scoring(folder), None) for folder in (None, "tatoeba")] == ["bundled", "tatoeba"]
+    (run / "run.json").unlink()
+    assert complaint("evaluate", "--folder", run).endswith(
+        "says what its model learned from: name a --corpus, or --source-file and --target-file")
+
+
+def test_names_of_scores_are_short_and_tell_the_language(tmp_path):
+    model, _ = load(None)
+    name = name_of(Scoring(tmp_path, source_file=tmp_path / (200 * "a") / (200 * "b"), language="fr"), model, None, "x")
+    assert name.endswith("b.fr") and len(name) < 200
+
+
+def test_a_model_in_a_folder_that_cannot_be_written_to(run, files, monkeypatch):
+    monkeypatch.setattr(scoring.os, "access", lambda path, mode: Path(path) != run)
+    done = call("evaluate", "--folder", run, *files)
+    assert done.status == 0 and json.loads(done.out)["sentences"] == 60 and not list(run.glob("scores.*"))
+    assert "cannot be written to: these scores are not saved" in done.err
+
+
+def test_an_average_is_of_weights_before_the_best_validation(run, files, monkeypatch):
+    monkeypatch.setattr(scoring, "last_update", lambda e: 0)
+    assert complaint("evaluate", "--folder", run, *files, "--average", "1").endswith("has kept 0 weights")
 
 
 def test_evaluate(run, files):
@@ -281,11 +309,11 @@ def test_evaluate_on_what_was_kept_from_training(run, files, tmp_path):
 
 def test_what_was_kept_from_training_is_known_by_its_checksum(files, tmp_path):
     own = [shutil.copy(path, tmp_path / path.name) for path in files[1::2]]
+    before = Path(own[0]).read_text(encoding="utf8")
     folder = tmp_path / "run"
     done = call("train", "--source-file", own[0], "--target-file", own[1], "--folder", folder, *SIZES, *SPEED)
     assert done.out.endswith(f"Next: transformer evaluate --folder {folder} --split validation\n")
-    with open(own[1], "a", encoding="utf8") as file:
-        file.write("Noch eine Zeile.\n")
+    Path(own[0]).write_text(before.replace("a", "e", 1), encoding="utf8")
     assert complaint("evaluate", "--folder", folder, "--split", "validation").startswith("your files are not what")
 
 
@@ -346,7 +374,8 @@ def test_a_folder_goes_before_a_name(tmp_path, monkeypatch, trained):
     """Somebody's own folder of the name of a model that comes along; scoring the latter makes none."""
     monkeypatch.chdir(tmp_path)
     small_bundled(monkeypatch, lambda split: read_bundled(split)[:3])
-    assert json.loads(call("evaluate", "--folder", "tatoeba").out)["sentences"] == 3 and not Path("tatoeba").exists()
+    done = call("evaluate", "--folder", "tatoeba", "--corpus", "bundled")
+    assert json.loads(done.out)["sentences"] == 3 and not Path("tatoeba").exists()
     shutil.copytree(trained, "tatoeba")
     assert call("translate", "The cat sleeps.", "--folder", "tatoeba").err == ""
 

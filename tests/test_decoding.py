@@ -633,7 +633,16 @@ def test_translate_needs_a_list_and_room(tokenizer):
     with pytest.raises(ValueError, match="sentences must be a list of strings, not one string"):
         translate(model, tokenizer, "one two")
     with pytest.raises(ValueError, match="batch_tokens must be at least 1, not 0"):
-        translate(model, tokenizer, ["one two"], how=Batching(batch_tokens=0))
+        Batching(batch_tokens=0)
+
+
+def test_sentences_may_come_one_by_one(tokenizer):
+    """From a generator, too; and the model is left in evaluation mode."""
+    model, some = model_of(vocab_size=tokenizer.vocab_size).train(), ["one two", "", "three"]
+    assert translate(model, tokenizer, iter(some), 2, 0.6, Batching(5)) == translate(
+        model, tokenizer, some, 2, 0.6, Batching(5)) and not model.training
+    assert translate_n_best(model, tokenizer, iter(some), 2, 2, 0.6, Batching(5)) == translate_n_best(
+        model, tokenizer, some, 2, 2, 0.6, Batching(5))
 
 
 def test_a_way_to_count_that_gives_no_score_is_named(monkeypatch):

@@ -157,6 +157,12 @@ def test_a_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, c
         assert (a - b).norm() < 0.05 * a.norm()
 
 
+def test_a_mask_of_numbers_is_refused():
+    q, k, v = torch.randn(3, 1, 2, 4, 8)
+    with pytest.raises(TypeError, match="mask must be boolean"):
+        kernels.kernel_attention(q, k, v, torch.ones(4, 4).tril())
+
+
 # Packed weights
 
 needs_onednn = pytest.mark.skipif(not can_pack(torch.nn.Linear(1, 1)), reason="this torch has no oneDNN")
@@ -196,6 +202,21 @@ def test_packed_copy_equals_the_model(monkeypatch, changes):
                 module.weight.fill_(float("nan"))
         assert quick(source, target).equal(expected) and model(source, target).isnan().any()
     assert not any(isinstance(module, PackedLinear) for module in model.modules())
+
+
+def test_packed_copy_of_a_model_with_hooks_and_memories(monkeypatch):
+    """A hook is called, what a forward pass kept may be there, and a layer still tells its sizes."""
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    model, source, target = model_of().eval(), tokens(5, 8), tokens(5, 7, padding=False)
+    calls, model.kept = [], model.encode(source)
+    model.encoder.layers[0].feed_forward.W_1.register_forward_hook(lambda *_: calls.append(1))
+    quick = packed(model)
+    with torch.no_grad():
+        torch.testing.assert_close(quick(source, target), model(source, target), rtol=0, atol=1e-5)
+    assert len(calls) == 2
+    for mine, theirs in zip(model.modules(), quick.modules()):
+        if isinstance(mine, torch.nn.Linear):
+            assert (mine.in_features, mine.out_features) == (theirs.in_features, theirs.out_features)
 
 
 def test_what_is_not_packed(monkeypatch):

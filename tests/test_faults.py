@@ -20,7 +20,7 @@ from transformer.convolution import ConvolutionConfig
 from transformer.corpora.encoded import check_pairs
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search
-from transformer.files import locked, write_file
+from transformer.files import locked, write_file, write_json
 from transformer.model import Transformer, TransformerConfig
 from transformer.parsing import gold_tree, linearize
 from transformer.pretrained import load, save
@@ -214,6 +214,10 @@ def test_a_full_disk_names_the_file(tmp_path):
     with pytest.raises(OSError) as caught:
         write_file(tmp_path / "file", full)
     assert caught.value.filename == str(tmp_path / "file")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError) as caught:
+        write_json(tmp_path / "folder", {})
+    assert caught.value.filename == str(tmp_path / "folder") and caught.value.filename2 is None
     with pytest.raises(OSError, match="file cannot be written .No space left"):
         write_file(tmp_path / "file", lambda path: (_ for _ in ()).throw(Exception("No space left (os error 28)")))
 

@@ -194,3 +194,37 @@ def test_a_kind_may_make_its_attention_anew(monkeypatch):
 
     monkeypatch.setitem(KINDS, "own", Kind(partial(Transformer, parts=Parts(attention=Own)), OwnConfig))
     assert handed_part(build(OwnConfig(d_ff=32, h=4, **SIZES))) == ""
+
+
+@dataclasses.dataclass(frozen=True)
+class WidthsConfig(TransformerConfig):
+    widths: tuple = (3, 4)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "widths", tuple(self.widths))
+
+
+def test_a_kind_of_ones_own_comes_back_with_tuples_and_counters(tmp_path, monkeypatch):
+    class Counting(Transformer):
+        steps = 0
+
+        def loss(self, *arguments):
+            self.steps += 1
+            return super().loss(*arguments)
+
+    monkeypatch.setitem(KINDS, "own", Kind(Counting, WidthsConfig))
+    model = build(WidthsConfig(d_ff=32, h=4, widths=(5, 6), **SIZES))
+    model.steps += 1
+    save(model, tmp_path)
+    assert load_model(tmp_path).config == model.config
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="WidthsConfig belongs to no kind of model: register it first"):
+        save(Transformer(WidthsConfig(d_ff=32, h=4, **SIZES)), tmp_path)
+    model = model_of()
+    model.register_buffer("scale", torch.ones(1))
+    with pytest.raises(ValueError, match="scale is a buffer, and only parameters are saved"):
+        save(model, tmp_path)
+    assert not list(tmp_path.iterdir())

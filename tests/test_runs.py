@@ -21,6 +21,7 @@ from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
 from transformer.model import Transformer, TransformerConfig
+from transformer.planning import trial
 from transformer.pretrained import load, parameters_of
 from transformer.recipes import RECIPES, SESSIONS, recipe, session
 from transformer.runs import (
@@ -43,7 +44,6 @@ from transformer.scores import bleu, score_report, scores
 from transformer.scoring import Scoring, score
 from transformer.search import translate
 from transformer.training import TrainingConfig
-from transformer.translation import seconds_an_update
 from transformer.weights import load_weights
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
@@ -182,8 +182,8 @@ def test_updates_are_timed(minutes, said, monkeypatch, capsys):
 def test_a_plan_does_not_stop_where_the_run_would():
     """Twenty updates are timed even where the run itself has time for one."""
     brief = dataclasses.replace(TRAINING, minutes=1e-6)
-    e = Experiment(model=TransformerConfig(300, **TINY), training=brief)
-    assert 0 < seconds_an_update(e, read_corpus("bundled", "train")[:200], torch.device("cpu")) < 60
+    tried = trial(TransformerConfig(300, **TINY), brief, read_corpus("bundled", "train")[:200], torch.device("cpu"))
+    assert 0 < tried.seconds(300, 5) < 60
 
 
 # Training

@@ -111,6 +111,14 @@ def test_a_word_without_a_piece_has_a_row_of_zeros():
     torch.testing.assert_close(joined, torch.tensor([[0.5, 0.5], [0.0, 0.0], [0.1, 0.9]]))
 
 
+def test_a_last_word_without_a_piece_has_a_column():
+    """As a zero-width space, which SentencePiece leaves out."""
+    words, groups = ["wait", "\u200b", "</s>"], torch.tensor([0, 2])
+    layers = {"encoder": planted((2, 2), (0, 0)), "decoder": planted((2, 2), (0, 0)), "cross": planted((2, 2), (0, 0))}
+    maps = maps_of_pair(layers, (words, groups), (words, groups))
+    assert maps.encoder.shape[-2:] == maps.decoder.shape[-2:] == maps.cross.shape[-2:] == (3, 3)
+
+
 def test_labels_of_planted_weights():
     """Source "go on", target "Mach wei|ter" (weiter in two pieces): tokens Mach, wei, ter, </s>."""
     layers = {"encoder": planted((3, 3), (1, 0)), "decoder": planted((4, 4), (0, 0), (1, 1), (2, 2), (3, 3)),

@@ -39,8 +39,8 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
         write(temporary)
         os.replace(temporary, path)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = str(path)
+        if isinstance(error, OSError) and error.errno:
+            error.filename, error.filename2 = str(path), None
         if type(error) is Exception and "os error" in str(error):  # the tokenizers library's
             raise OSError(f"{path} cannot be written ({error})") from None
         raise

@@ -51,16 +51,17 @@ def words_and_groups(tokenizer, text):
     return [*words, "</s>"], torch.tensor([*tokenizer.word_of_each_piece(text), len(words)])
 
 
-def join_pieces(weights, rows, columns):
+def join_pieces(weights, rows, columns, count=-1):
     """Token-by-token weights (..., R, C) to word by word.
 
-    rows (R,) and columns (C,) name each token's word. Pieces of a row's word are averaged, of a
+    rows (R,) and columns (C,) name each token's word, count is the number of these in
+    columns (-1: as many as are named). Pieces of a row's word are averaged, of a
     column's summed: rows that summed to 1 still do.
     """
     row = F.one_hot(rows).float()  # (R, number of words)
-    column = F.one_hot(columns).float()
-    count = row.sum(dim=0).clamp(min=1)  # a word without a piece of its own has a row of zeros
-    return (row / count).T @ weights @ column
+    column = F.one_hot(columns, count).float()
+    pieces = row.sum(dim=0).clamp(min=1)  # a word without a piece of its own has a row of zeros
+    return (row / pieces).T @ weights @ column
 
 
 def maps_of_pair(layers, source, target) -> AttentionMaps:
@@ -69,14 +70,14 @@ def maps_of_pair(layers, source, target) -> AttentionMaps:
     source and target: words, and the word of each token.
     """
     (source_words, s), (target_words, t) = source, target
-    S, T = len(s), len(t)
+    S, T, words = len(s), len(t), len(source_words)
     # the begin mark, then each token one step later
     read = torch.cat([torch.zeros(1, dtype=torch.long), t[:-1] + 1])
     read = read.clamp(max=len(target_words) - 1)  # white space at the end: with the last word
     return AttentionMaps(source_words, target_words,
-                         join_pieces(layers["encoder"][:, :, :S, :S], s, s),
-                         join_pieces(layers["decoder"][:, :, :T, :T], t, read),
-                         join_pieces(layers["cross"][:, :, :T, :S], t, s))
+                         join_pieces(layers["encoder"][:, :, :S, :S], s, s, words),
+                         join_pieces(layers["decoder"][:, :, :T, :T], t, read, len(target_words)),
+                         join_pieces(layers["cross"][:, :, :T, :S], t, s, words))
 
 
 @torch.no_grad()

@@ -95,7 +95,7 @@ def trial(model, training: TrainingConfig, sample: list, device) -> Trial:
     tokenizer = Tokenizer.train((text for pair in sample for text in pair), model.vocab_size)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     encoded = [pair for pair in encode_pairs(tokenizer, sample)
-               if max(map(len, pair)) <= model.max_positions]
+               if max(len(pair[0]), len(pair[1]) - 1) <= model.max_positions]
     if not encoded:
         raise ValueError(f"all sentence pairs are longer than the model's {model.max_positions} "
                          "positions: split them, or give more with --max-positions")

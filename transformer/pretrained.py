@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from transformer.attention import scaled_dot_product_attention
+from transformer.checkpoint import check_buffers
 from transformer.checks import check_search
 from transformer.data import PRE_TOKEN, Tokenizer
 from transformer.files import data_folder, existing, read_json, write_file, write_json
@@ -80,19 +81,21 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
     config.json comes last: a folder that has one is complete.
     """
-    folder = Path(folder)
+    folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
+    check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
     if tokenizer is not None:
         write_file(folder / "tokenizer.json", tokenizer.save)
         said["tokenizer"] = content_hash(folder / "tokenizer.json")
     save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
     write_json(folder / "config.json", {
-        "kind": kind_of(model), "about": asdict(about(model)), "config": asdict(model.config),
-        **({"handed": part} if (part := handed_part(model)) else {})})
+        "kind": kind, "about": asdict(about(model)), "config": asdict(model.config),
+        **({"handed": part} if part else {})})
 
 
 def made_of(part: nn.Module | None) -> tuple:
-    """What a module computes by, weights aside: its class, plain numbers, how it attends."""
+    """What a module computes by, weights aside: its class, how it attends, and, of the classes that
+    are not a user's own, plain numbers."""
     own, options = dict(vars(part)) if part else {}, {}
     attend = own.get("attend")
     while isinstance(attend, partial):
@@ -102,7 +105,8 @@ def made_of(part: nn.Module | None) -> tuple:
     if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
         attend = scaled_dot_product_attention
     plain = {name: value for name, value in own.items()
-             if isinstance(value, int | float | str) and name not in ("training", "p")}
+             if isinstance(value, int | float | str) and name not in ("training", "p")
+             and type(part).__module__.startswith(("transformer.", "torch."))}
     return *map(named, (type(part), attend)), str(options), plain
 
 
@@ -166,7 +170,7 @@ def load_model(folder: Path, **parts) -> nn.Module:
     tensors, said = load_weights(path)
     with torch.device("meta"):  # sizes are believed only where the weights have them, too
         check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
-    saved, now = json.loads(said.get("config", "{}")), asdict(config)
+    saved, now = json.loads(said.get("config", "{}")), json.loads(json.dumps(asdict(config)))
     if any(now.get(name) != value for name, value in saved.items()):
         raise ValueError(f"{folder / 'config.json'} is not the configuration that {path} was saved "
                          "with: copy both again from the trained model")

@@ -1,8 +1,9 @@
 """What the loop, the searches, saving, loading, evaluation and the command line ask of a model.
 
 A model is an `nn.Module` with the three methods of `SequenceModel` and a `config`: a frozen
-dataclass with the five fields of `SequenceConfig`. Once registered under a name, its kind, it can
-be trained, saved, loaded and translated with by everything else:
+dataclass with the five fields of `SequenceConfig`. Its constructor does not read the tensors that
+it makes (no `.item()`), because saving and loading also build it without memory. Once registered
+under a name, its kind, it can be trained, saved, loaded and translated with by everything else:
 
     register("mine", MyModel, MyConfig)
 """
@@ -116,10 +117,13 @@ def kind_named(kind: str) -> Kind:
     return Kind(found(KINDS[kind].model), found(KINDS[kind].config))
 
 
-def kind_of(model_or_config: Any) -> str:
-    """The name of a model's or a configuration's kind; ValueError where it is not registered."""
+def kind_of(model_or_config: Any, own: bool = False) -> str:
+    """The name of a model's or a configuration's kind, or of one that its class is derived from.
+
+    own: of its class itself, as `load` needs it. ValueError where it is not registered.
+    """
     config = getattr(model_or_config, "config", model_or_config)
-    for base in type(config).__mro__:
+    for base in type(config).__mro__[:1 if own else None]:
         for name, kind in KINDS.items():
             if kind.config in (base, f"{base.__module__}:{base.__qualname__}"):
                 return name

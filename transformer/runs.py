@@ -175,7 +175,7 @@ def experiment_in(saved: dict) -> Experiment:
 
 def load_run(folder: Path) -> Experiment:
     """The experiment in a folder, ready to resume; OSError or ValueError where there is none."""
-    return replace(experiment_in(read_settings(folder)), folder=folder, resume=True)
+    return replace(experiment_in(read_settings(Path(folder))), folder=folder, resume=True)
 
 
 def hardware_in_words(device: torch.device, precision: str = "auto") -> str:
@@ -206,7 +206,8 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "source_file": e.source_file and str(e.source_file.absolute()),
         "target_file": e.target_file and str(e.target_file.absolute()),
         "source_language": source, "target_language": target,
-        "kind": kind_of(e.model), "model": asdict(e.model), "training": asdict(e.training),
+        "kind": kind_of(e.model, own=True), "model": asdict(e.model),
+        "training": asdict(e.training),
     }
 
 
@@ -393,8 +394,8 @@ def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs."""
     pairs = list(islice(stream_pairs(e, "validation"), count))
     encoded = encode_pairs(tokenizer, pairs)
-    sources, references = zip(*pairs)
     check_pairs(encoded, e.model, "validation ")
+    sources, references = zip(*pairs)
 
     def validate(model):
         outputs = translate(model, tokenizer, sources, beam=1)
@@ -428,7 +429,9 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
     def optimizer(model):
         made = parts["optimizer"](model)
         if process_number() == 0:
-            tell_time(made, e.training)
+            done = read_log(e.folder)[-1:] if e.resume else []
+            left = e.training.updates - sum(row["update"] for row in done)
+            tell_time(made, replace(e.training, updates=left))
         return made
 
     try:

@@ -1,15 +1,17 @@
 """A trained model's scores on a split of a corpus or on own files, saved beside it."""
 
 import hashlib
+import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer.corpora import languages_of, read_corpus, read_parallel
-from transformer.files import prepare_folder, write_json
+from transformer.files import read_json, write_json
 from transformer.hardware import choose_device
-from transformer.pretrained import load
+from transformer.pretrained import folder_named, load
 from transformer.protocol import about
 from transformer.runs import Experiment, average_last, files_of, kept_apart, last_update, load_run
 from transformer.search import chosen
@@ -35,6 +37,9 @@ class Scoring:
     average: int | None = None  # score the average of the last so many weights, not the model
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
+    def __post_init__(self):
+        self.folder = self.folder and Path(self.folder)
+
 
 def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
     """The corpus to score on; None for own files.
@@ -51,6 +56,12 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
         raise ValueError(f"the model in {s.folder} was trained on your own files: name those to "
                          "score it on with --source-file and --target-file, or take --split "
                          "validation, the pairs that it kept from training")
+    if s.corpus is None and run is None and s.folder is not None:
+        card = folder_named(s.folder) / "card.json"  # of the models that come along
+        if not card.is_file() or "corpus" not in read_json(card):
+            raise ValueError(f"nothing in {s.folder} says what its model learned from: name a "
+                             "--corpus, or --source-file and --target-file")
+        return read_json(card)["corpus"]
     return s.corpus or (run.corpus if run else "bundled")
 
 
@@ -60,22 +71,25 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     if s.source_file is not None:
         path = s.source_file.resolve()
         folder = hashlib.sha256(str(path.parent).encode()).hexdigest()[:6]  # others share its name
-        name = f"files.{path.parent.name}-{folder}.{path.stem}"
+        name = f"files.{path.parent.name[:40]}-{folder}.{path.stem[:80]}"
     if corpus not in (None, own_corpus):
         name = f"{corpus}.{name}"
     beam, alpha = chosen(model, s.beam, s.alpha)
     if (beam, alpha) != chosen(model, None, None):
         name += f".beam-{beam}-alpha-{alpha:g}"
+    name += f".{s.language}" if s.language else ""
     name += ".reversed" if s.reverse else ""
     return name if s.average is None else f"{name}.average-{s.average}"
 
 
 def take_average(model, s: Scoring) -> None:
     """Give the model the average that `average` asks for; ValueError where it was not kept."""
-    kept = len(list(s.folder.glob("weights/*.safetensors")))
+    last = last_update(load_run(s.folder))
+    kept = sum(last is None or int(path.stem) <= last
+               for path in s.folder.glob("weights/*.safetensors"))
     if not 1 <= s.average <= kept:
         raise ValueError(f"--average {s.average}: the run in {s.folder} has kept {kept} weights")
-    average_last(model, s.folder, s.average, last_update(load_run(s.folder)))
+    average_last(model, s.folder, s.average, last)
 
 
 def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> list:
@@ -87,6 +101,15 @@ def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> l
     own = about(model)
     reverse = s.reverse or languages_of(corpus) == (own.target, own.source)
     return read_corpus(corpus, s.split, reverse)
+
+
+def can_keep(folder: Path | None) -> bool:
+    """Whether scores are saved in a folder: not beside a model that comes along."""
+    if folder is None or not folder.is_dir():
+        return False
+    if not (writable := os.access(folder, os.W_OK)):
+        print(f"{folder} cannot be written to: these scores are not saved", file=sys.stderr)
+    return writable
 
 
 def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
@@ -103,9 +126,6 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
         run = load_run(s.folder)
     corpus = corpus_of(s, run)
     model, tokenizer = load(s.folder, choose_device(s.device))
-    kept = s.folder is not None and s.folder.is_dir()  # not beside a model that comes along
-    if kept:
-        prepare_folder(s.folder)
     if s.average is not None:
         take_average(model, s)
     name = name_of(s, model, corpus, run.corpus if run else "bundled")
@@ -121,6 +141,6 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
                   **evaluate(model, tokenizer, pairs, *search, language, label, name)}
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
-    if kept:
+    if can_keep(s.folder):
         write_json(s.folder / f"scores.{name}.json", result)
     return result

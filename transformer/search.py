@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
-from transformer.checks import check_extra, check_search
+from transformer.checks import check_extra, check_search, check_texts
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
@@ -43,6 +43,8 @@ class Batching:
 
     def __post_init__(self) -> None:
         check_extra(self.extra)
+        if self.batch_tokens < 1:
+            raise ValueError(f"batch_tokens must be at least 1, not {self.batch_tokens}")
 
 
 def together(model, lengths: list[int], extra: int) -> int:
@@ -58,9 +60,7 @@ def together(model, lengths: list[int], extra: int) -> int:
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
-    if how.batch_tokens < 1:
-        raise ValueError(f"batch_tokens must be at least 1, not {how.batch_tokens}")
-    c, device = model.config, next(model.parameters()).device
+    c, device = model.eval().config, next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, longest_source(model))
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
@@ -84,10 +84,10 @@ def translate(model, tokenizer, sentences, beam: int | None = None, alpha: float
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
     beam, alpha: where not given those that travel with the model (`model.about`). What holds white
-    space alone has the translation "". Raises ValueError for a sentence longer than the model's
-    positions, and for settings that `beam_search` refuses.
+    space alone has the translation "". The model is left in evaluation mode. Raises ValueError for
+    a sentence longer than the model's positions, and for settings that `beam_search` refuses.
     """
-    beam, alpha = chosen(model, beam, alpha)
+    sentences, (beam, alpha) = check_texts(sentences), chosen(model, beam, alpha)
 
     def search(model, source):
         if beam == 1:
@@ -116,7 +116,7 @@ def translate_n_best(model, tokenizer, sentences, n_best: int = 4, beam: int | N
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
     differ.
     """
-    beam, alpha = chosen(model, beam, alpha)
+    sentences, (beam, alpha) = check_texts(sentences), chosen(model, beam, alpha)
 
     def search(model, source):
         return beam_search(model, source, beam, alpha, how.extra, n_best)

@@ -19,19 +19,11 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from dataclasses import replace
-
-import numpy as np
-
 from transformer.checks import sides_of
-from transformer.data import Tokenizer, encode_pairs
-from transformer.fast import build_fast
-from transformer.fast.training import fast_training
 from transformer.protocol import about
-from transformer.runs import Experiment, Task, validator
+from transformer.runs import Task, validator
 from transformer.scores import exact_match, score_report
 from transformer.search import chosen, translate, translate_all
-from transformer.training import train
 
 
 # %% [markdown]
@@ -40,9 +32,11 @@ from transformer.training import train
 # %% tags=["active-ipynb"]
 # import re
 # import tempfile
+# from dataclasses import replace
 # from itertools import islice
 # from pathlib import Path
 #
+# import numpy as np
 # import pandas as pd
 # import torch
 # from IPython.display import display
@@ -57,11 +51,12 @@ from transformer.training import train
 # )
 # from transformer.maps import attention_maps
 # from transformer.optimizer import peak_rate
+# from transformer.planning import trial
 # from transformer.pretrained import load
 # from transformer.recipes import RECIPES, SESSIONS, session
 # from transformer.runs import (
-#     average_last, hardware_in_words, languages, load_run, read_log, run_experiment,
-#     runs_folder, stream_pairs,
+#     Experiment, average_last, hardware_in_words, languages, load_run, read_log,
+#     run_experiment, runs_folder, stream_pairs,
 # )
 # from transformer.scores import bleu, bleu_of_counts
 # from transformer.search import translate_n_best
@@ -149,27 +144,11 @@ from transformer.training import train
 #
 # How long will it take? [Notebook 11](11_hardware.ipynb) counts FLOPs and supposes that a third of the machine's rate
 # reaches the model. A small model on a GPU gets far less, because the GPU waits for Python; a CPU may get more. So we time twenty updates, and take
-# the median.
-
-# %%
-def seconds_an_update(e: Experiment, pairs: list, device) -> float:
-    """Median seconds of twenty updates of an experiment's model; nothing is kept.
-
-    After five minutes it stops and takes the median of what was done. pairs: some of
-    its sentence pairs; they also make a vocabulary for the trial.
-    """
-    texts = (text for pair in pairs for text in pair)
-    tokenizer = Tokenizer.train(texts, e.model.vocab_size)
-    c = replace(e.model, vocab_size=tokenizer.vocab_size)
-    encoded = [pair for pair in encode_pairs(tokenizer, pairs)
-               if max(map(len, pair)) <= c.max_positions]
-    brief = replace(e.training, updates=21, minutes=5, save_every=1)
-    log = train(build_fast(c).to(device), encoded, brief, **fast_training(brief, c))
-    return float(np.median(np.diff([row["seconds"] for row in log])))
-
+# the median (`transformer/planning.py`).
 
 # %% tags=["active-ipynb"]
-# each, t = seconds_an_update(e, pairs, device), e.training
+# tried, t = trial(e.model, e.training, pairs, device), e.training
+# each = tried.seconds(t.batch_tokens, minutes=5)  # or of what is done by then
 # updates = min(t.updates, 60 * t.minutes / each)
 # rate = matmul_rate(device, choose_precision(device))
 # by_flops = estimate_seconds(e.model, 1, t.batch_tokens, rate)

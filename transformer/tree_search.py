@@ -75,13 +75,14 @@ class TreeState:
 
 class OnlyTrees(nn.Module):
     """A `TreeTransformer` for a search that writes trees over exactly the words, and no more tokens
-    than the words' pieces and `extra`.
+    than the words' pieces and `extra` (or than one bracket around all needs); the search must allow
+    as many.
 
     What may come next keeps the probability that the model gives it; the rest goes to padding,
     which no search writes.
     """
 
-    def __init__(self, model: nn.Module, symbols: list[str], extra: int = 300):
+    def __init__(self, model: nn.Module, symbols: list[str], extra: int = 50):
         super().__init__()
         self.model, self.config, self.extra = model, model.config, extra
         self.register_buffer("kind", kinds(symbols), persistent=False)

@@ -22,6 +22,8 @@ def kernel_attention(q, k, v, mask=None):
     taken where it is quicker: for a single query, and for few keys in bf16 or at "medium". There
     the kernel's backward pass in bf16 is slow at any length, so it gets fp32.
     """
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
     if q.device.type != "cpu":
         with sdpa_kernel(BACKENDS):
             return kernel(q, k, v, mask), None

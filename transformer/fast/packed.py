@@ -22,6 +22,7 @@ class PackedLinear(nn.Module):
     def __init__(self, linear, rows=64):
         super().__init__()
         self.weight, self.bias = linear.weight, getattr(linear, "bias", None)
+        self.out_features, self.in_features = linear.weight.shape
         self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), rows)
 
     def forward(self, x):
@@ -47,13 +48,20 @@ def packed(model):
     """
     if not can_pack(model):
         return model
-    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
-    quick = copy.deepcopy(model, shared)
-    for module in list(quick.modules()):
-        for name, child in list(module.named_children()):
-            if type(child) in (nn.Linear, Projection) and child.weight.numel() >= SMALLEST:
-                setattr(module, name, PackedLinear(child))
-    return quick
+    copies = {}
+
+    def quick(part):
+        if id(part) not in copies:
+            large = type(part) in (nn.Linear, Projection) and part.weight.numel() >= SMALLEST
+            if large and not (part._forward_hooks or part._forward_pre_hooks):
+                copies[id(part)] = PackedLinear(part)
+            else:
+                copies[id(part)] = own = copy.copy(part)
+                own._modules = {name: child and quick(child)
+                                for name, child in part._modules.items()}
+        return copies[id(part)]
+
+    return quick(model)
 
 
 def compile_stacks(model):
