@@ -497,7 +497,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #           f"{agrees['signs']:.0f} signs, rank correlation {agrees['rank']:.2f}")
 
 # %% [markdown]
-# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 13). Tossed coins give twelve or more in one table of 585; whoever guesses that base is best has nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing, where there it costs much.
+# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give twelve or more in one table of 585; whoever guesses that base is best has nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing, where there it costs much.
 #
 # On the rows that both tables judge, the rank correlation is 0.07 above and 0.57 here. Between them the base, the rate, averaging, beam and split changed, too.
 
