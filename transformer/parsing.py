@@ -417,7 +417,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # assert reports["counting, only trees", "deeper ones"]["valid_trees"] == 100
 
 # %% [markdown]
-# (One run each.) On new sentences whose trees are no higher than those of training all have an F1 above 99, though "counting" writes fewer valid trees. On deeper ones all fail: the constraint makes every output a tree, but not the right one. Why, we have not separated: most hold a pattern that never stood in training ("of a quiet friend", "with the letter of a friend"), and many are longer than any of training, so the count reaches numbers never seen. So neither remedy helps here: the easy sentences leave no room for it, and on the others a tree is not yet a better one. CRAFT is to decide.
+# (One run each.) On new sentences whose trees are no higher than those of training all have an F1 above 99, though "counting" writes fewer valid trees. On deeper ones all fail: the constraint makes every output a tree, but not the right one. Why, we have not separated: most hold a pattern that never stood in training ("of a quiet friend", "with the letter of a friend"), and many are longer than any of training, so the count reaches numbers never seen. So neither remedy helps here: the easy sentences leave no room, and elsewhere a tree is no better one. CRAFT is to decide.
 #
 # An easy sentence, parsed by the first model:
 

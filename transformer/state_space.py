@@ -65,7 +65,7 @@ from transformer.checks import check_heads, check_left_to_right
 #
 # $$h_t = e^{\Delta A}\,h_{t-1} + \frac{e^{\Delta A} - 1}{A}\,B\,x_t \;\approx\; e^{\Delta A}\,h_{t-1} + \Delta B\,x_t$$
 #
-# This is *discretisation*. The approximation is that in the code of Mamba, the best-known layer (Gu and Dao, 2023, write the exact form), and ours. How good is it?
+# This is *discretisation*. The approximation is Mamba's in its code (Gu and Dao, 2023, write the exact form), and ours. How good is it?
 
 # %% tags=["active-ipynb"]
 # print("  A   step   kept    written: exact   approximately")
@@ -490,7 +490,7 @@ class SelectiveLayer(StateLayer):
 #     print(f"a mask that looks ahead: {error}")
 
 # %% [markdown]
-# `tests/test_state_space.py` puts weights of the kind with $N$ decays a channel, every bias random, into the class `MambaModel` of the library `transformers` (so without networks between, and with its norm) and finds the same outputs within $10^{-5}$.
+# `tests/test_state_space.py` puts weights of the kind with $N$ decays a channel, every bias random, into the class `MambaModel` of the library `transformers` (without networks between, with its norm) and finds the same outputs within $10^{-5}$.
 
 # %% [markdown] tags=["question-30"]
 # ## Could the weights be represented differently altogether?
@@ -560,7 +560,7 @@ class SelectiveLayer(StateLayer):
 #                   labels=("position read", "position", "share"));
 
 # %% [markdown]
-# Spread evenly, 22% of the weight would be on words and 4% on the one to be said. Attention's head prefers both. The selective layer's prefers the places one *behind* words (one later), probably because its inputs have passed the short convolution. Its preference for the right word is weak; how it says nearly all words right, shares of absolute values do not show, for weights with signs can cancel.
+# Spread evenly, 22% of the weight would be on words and 4% on the one to be said. Attention's head prefers both. The selective layer's prefers the places one *behind* words (one later), probably because its inputs have passed the short convolution. Its preference for the right word is weak; how it says nearly all words right, shares of absolute values do not show.
 #
 # What does the selection: the steps, or $B$ and $C$? The next cell replaces one of them, in one layer, by its mean over all positions, so that it no longer depends on what is read. ($B$ and $C$ have signs, and a mean near 0 would silence the state; so its size is printed, too.)
 
@@ -595,7 +595,7 @@ class SelectiveLayer(StateLayer):
 #           "thousandths, by head")
 
 # %% [markdown]
-# Most is lost where $B$ or $C$ of the second layer are the same everywhere. There $B$ decides what the state takes in, and $C$ what is read from it. The steps, somewhat longer one place behind words than elsewhere, matter less. So steps of 0 are only one way to select. (This is one model, one seed.)
+# Most is lost where $B$ or $C$ of the second layer are the same everywhere. There $B$ decides what the state takes in, and $C$ what is read from it. The steps, somewhat longer one place behind words than elsewhere, matter less. So steps of 0 are only one way to select. (One model, one seed.)
 
 # %% [markdown]
 # How far does this go at 64 positions with sixteen words of 32 (knowing them without their order: 21%)? [data/runs/state_space.md](../data/runs/state_space.md) says what was trained and what was expected; `python -m transformer.experiments.state_space` makes the record. Rates were swept for each family with one seed.
@@ -632,7 +632,7 @@ class SelectiveLayer(StateLayer):
 #           f"beginning {spread_of(rows, 'unspread')}")
 
 # %% [markdown]
-# The selective layer copies everything with every seed (at 0.003, where seed 1 was trained for both lengths, more updates alone make 36% into 100%, and 23% of the fixed layer into 83%). The fixed layer was expected below one half, with and without its gate. It has 67% to 85% with it and no less without, so it needs no gate to copy. How it copies, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate (19% with the one seed at 0.003), the fixed ones 22% to 31%, and attention, trained briefly, 15%.
+# The selective layer copies everything with every seed (at 0.003, seed 1, more updates alone make 36% into 100%). The fixed layer was expected below one half, with and without its gate. It has 67% to 85% with it and no less without, so it needs no gate to copy. How it copies, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate, the fixed ones 22% to 31%, and attention, trained briefly, 15%.
 
 # %% [markdown]
 # ## What it costs to go on
@@ -694,7 +694,7 @@ class SelectiveLayer(StateLayer):
 #       f"with a standard error of {error:.1%}")
 
 # %% [markdown]
-# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. A state of 64 numbers a channel holds nine tenths of 16 pairs. Against what was expected, 16 numbers have less than 4: two of their three trainings did not learn the task (a trial before the plan had: 75%), so they do not tell what 16 numbers hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least. It is ahead of attention alone by more than two standard errors, but with three seeds chance goes so far once in six times, and this comparison was not planned.
+# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. A state of 64 numbers a channel holds nine tenths of 16 pairs. Against what was expected, 16 numbers have less than 4: two of their three trainings did not learn the task (a trial before the plan had: 75%), so they do not tell what 16 numbers hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least. It is ahead of attention alone by over two standard errors, as chance is once in six times with three seeds; this was not planned.
 
 # %% [markdown]
 # ## How long does it take?
@@ -736,7 +736,7 @@ class SelectiveLayer(StateLayer):
 #     if "fused" not in name) + " times fused")
 
 # %% [markdown]
-# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. Its work is products of matrices. With 16 decays a channel there are only many small steps, which take more than twice as long as fused attention up to 2,048 positions. In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, and those of 16 decays 12 times.
+# With one decay a head the layer trains about as fast as fused attention at 256 positions, and faster from 1,024 on; at 4,096 it also takes less than half the time of the causal form, which is the fair rival. With 16 decays a channel there are no large products, only many small steps, which take more than twice as long as fused attention up to 2,048 positions. In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, and those of 16 decays 12 times.
 
 # %% [markdown]
 # ## A row for Table 1
@@ -788,7 +788,7 @@ class SelectiveLayer(StateLayer):
 #       f"bits, with a standard error of {error:.3f}")
 
 # %% [markdown]
-# At 256 positions the two are within a tenth of a bit, as expected; which would lead was left open. Whether that is its state, or the short window of four inputs before it, was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better, and 2,000 updates are few. Of large models this says nothing.
+# At 256 positions the two are within a tenth of a bit, as expected. Whether that is its state, or the short window of four inputs before it, was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
 
 # %% [markdown]
 # ## Exercises
@@ -866,7 +866,7 @@ class SelectiveLayer(StateLayer):
 #     return torch.stack(outputs)
 # ```
 #
-# It is the recurrence of this notebook with $A = 0$ and $\Delta = 1$, so that nothing is ever forgotten, and with $k$, $q$ and $v$ as $B$, $C$ and $x$. (Katharopoulos et al. also apply a function to queries and keys, and divide by the sum of the weights.)
+# It is the recurrence of this notebook with $A = 0$ and $\Delta = 1$, so that nothing is ever forgotten, and with $k$, $q$ and $v$ as $B$, $C$ and $x$.
 # </details>
 #
 # ## Next

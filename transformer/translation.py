@@ -326,7 +326,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # %% [markdown]
 # ## What is each choice worth?
 #
-# Fifteen runs shared an H100: Multi30k's recipe and four versions of it (nine more are planned), three seeds each (± their deviation). Eight minutes were enough for 8,000 updates, with rotary positions for about 7,600. Each run chose its $\alpha$ on validation. The rules and [what we expected](https://github.com/OWNER/annotated-attention/blob/main/data/runs/multi30k.md) came first. Below, differences with 95% intervals, and p after Holm's correction for the four ([17](17_variations.ipynb)):
+# Fifteen runs shared an H100: Multi30k's recipe and four versions of it, three seeds each (± their deviation). Eight minutes were enough for 8,000 updates, with rotary positions for about 7,600. Each run chose its $\alpha$ on validation. The rules and [what we expected](https://github.com/OWNER/annotated-attention/blob/main/data/runs/multi30k.md) came first. Below, differences with 95% intervals, and p after Holm's correction for the four ([17](17_variations.ipynb)):
 
 # %% tags=["active-ipynb"]
 # rows = {"recipe": "recipe", "epsilon_ls=0.0": "no smoothing",
@@ -392,7 +392,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # pd.DataFrame(found).nlargest(6, "too long")
 
 # %% [markdown]
-# **A large $\alpha$ lets a few outputs run on**, at most 50 tokens beyond their source's length. *Too long* are those with over 15 words more than the reference: without its twelve of a thousand, the first run's 39.9 is 41.6. On validation fewer run on, and the others are shorter than the references, by 2 to 5%; BLEU takes points for that, and an $\alpha$ of 1.6 wins some back. On test there is less to win. So look at lengths, too.
+# **A large $\alpha$ lets a few outputs run on**, at most 50 tokens beyond their source's length. *Too long* are those with over 15 words more than the reference: without its twelve of a thousand, the first run's 39.9 is 41.6. On validation fewer run on, and the others are shorter than the references, by 2 to 5%; BLEU takes points for that, and an $\alpha$ of 1.6 wins some back. So look at lengths, too.
 
 # %% [markdown]
 # ## Table 2
@@ -460,7 +460,7 @@ TABLE_2 = {
 # families.print_longer(rows, in_small)
 
 # %% [markdown]
-# *Words* are those written over the references'. **With sines, norms first are 5.5 worse on the harder set only at their $\alpha$ of 1.8**, chosen by 0.03 BLEU on shorter sentences; two of its three seeds run on in longer ones, so it has more noise than the test supposes (by its own, p 0.2). At the others both orders are within 0.6 there (on the longer ones, above, within 1.4). Between sines and rotary positions, norms last, $\alpha$ changes little.
+# *Words* are those written over the references'. **With sines, norms first are 5.5 worse on the harder set only at their $\alpha$ of 1.8**, chosen by 0.03 BLEU on shorter sentences; two of its three seeds run on in longer ones, so it has more noise than the test supposes (by its own, p 0.2). At the others both orders are within 0.6 there. Between sines and rotary positions, norms last, $\alpha$ changes little.
 #
 # None of this contradicts the paper. Its models are fifty to 150 times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
 # all positions at once. And one grammar is not a language: on Multi30k one short run each ranks none ([RESULTS](../RESULTS.md)).

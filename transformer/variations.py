@@ -424,7 +424,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 
 # %% [markdown]
 # An arrow gives the size that a row has here. **The deepest row and big hardly translate**, with a BLEU of about 6. Trainings that ignore their source look like that
-# ([notebook 14](14_training.ipynb)). Base itself fails with four times its rate. A row that has not learned tells nothing about what its layers are worth, so the two are left out from here on.
+# ([notebook 14](14_training.ipynb)). A row that has not learned tells nothing about what its layers are worth, so the two are left out from here on.
 
 # %% tags=["active-ipynb"]
 # judged = learned(table3)
@@ -452,7 +452,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # **Five perplexities differ from base's.** As in the paper, a narrow model (d_model=256), short keys (d_k=16) and more label smoothing make
 # them worse. Against the paper, no dropout makes it better. More dropout makes it much worse, in the paper hardly. **Only one BLEU differs**: intervals reach two points to either side, the paper's differences at most 2.1.
 #
-# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most. Without it more rows pass, such as h=32 (worse) and N=4 (better); these are hints, as we looked afterwards.
+# **P_drop=0.2 breaks the test's assumption**: its runs lie several times as far apart as most. Without it more rows pass: hints, as we looked afterwards.
 #
 # Two numbers sum the table up: the rows that differ from base in the paper's direction, and Spearman's rank correlation with the paper's
 # differences (1 for the same order, about 0 for unrelated ones).
@@ -480,9 +480,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # p = tested["BLEU"]["p"]
 # print("BLEU differs after correction:", ", ".join(p.index[p < 0.05]))
 # losses = tested["log perplexity"].assign(paper=in_paper).round(3)
-# spread(whole, "row", ["test.perplexity", "test.bleu"]).join(losses)
-
-# %% tags=["active-ipynb"]
+# display(spread(whole, "row", ["test.perplexity", "test.bleu"]).join(losses))
 # display(agreement_with_interval(whole, "loss", in_paper).round(2))
 # for seed, some in whole.groupby("seed"):
 #     agrees = agreement(minus_base(some, "loss"), in_paper)
@@ -497,9 +495,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #           f"{agrees['signs']:.0f} signs, rank correlation {agrees['rank']:.2f}")
 
 # %% [markdown]
-# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give twelve or more in one table of 585; whoever guesses that base is best has nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing, where there it costs much.
+# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many in one table of 585, guessing that base is best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
 #
-# On the rows that both tables judge, the rank correlation is 0.07 above and 0.57 here. Between them the base, the rate, averaging, beam and split changed, too.
+# On the rows that both tables judge, the rank correlation is 0.07 above and 0.57 here; base, rate, averaging, beam and split changed, too.
 
 # %% tags=["active-ipynb"]
 # order = along(whole, paper["perplexity"])  # a column a seed
@@ -509,12 +507,12 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # comparisons.ranks(whole, paper["perplexity"])
 
 # %% [markdown]
-# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Here single weights are judged by their loss on 300 validation pairs, base included, so these correlations are not those above.) The way there is no straight one. Big stands first after 85 updates, last but one soon after the peak of the rate (update 340), and first again in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether the updates or the falling rate bring the order, **we do not know**. Next, each row may choose a rate of its own; these runs are not finished.
+# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one soon after the peak of the rate (update 340), and first again in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether the updates or the falling rate bring the order, **we do not know**. The runs at each row's own rate are not finished.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
 #
-# The remaining sections answer what readers ask. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
+# Now to what readers ask. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
 
 # %% tags=["active-ipynb"]
 # heads = {"h=1": 1, "h=4": 4, "base": 8, "h=16": 16, "h=32": 32}
@@ -536,9 +534,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses half as much. That fits short keys as the reason (rows B lose in the paper, too), and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
+# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
 #
-# Parameters do not depend on the number of heads, but time does: 4 CPU minutes for one head and 6.6 for 32, which compute 32 tables of weights.
+# Time depends on the number of heads: 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
 
 # %% [markdown] tags=["question-20"]
 # ## Why are learned positions no better than the sine?
@@ -562,8 +560,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # pd.DataFrame(rows, index=columns).T.round(2)
 
 # %% [markdown]
-# No difference passes. The test is mild, though: few of Multi30k's sentences have more than twenty words ([notebook 10](10_data.ipynb)), so
-# that most words of the longer ones stand at places that training did reach. [Notebook 07](07_positions.ipynb) has a sharper test, on longer sentences of the grammar: learned positions are 6.9 BLEU below the sines, rotary ones 10.7 above.
+# No difference passes. The test is mild: few of Multi30k's sentences have more than twenty words ([notebook 10](10_data.ipynb)). [Notebook 07](07_positions.ipynb) has a sharper test, on longer sentences of the grammar: learned positions are 6.9 BLEU below the sines, rotary ones 10.7 above.
 
 # %% [markdown] tags=["question-22"]
 # ## The hyperparameters look random. Are they?
@@ -589,16 +586,16 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # compare(swept, rows)["log perplexity"].round(3)
 
 # %% [markdown]
-# The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. The other three end under a BLEU of two. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
+# The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
 #
-# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: 4 or 16 heads show no difference that passes, and in the longer runs half or twice the inner width changes 0.07 nats. But half of $d_{model}$ costs 0.32 (0.53 there), a quarter of the rate 0.45, and at this rate one layer more ruins the run.
+# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: in the longer runs half or twice the inner width changes 0.07 nats. But half of $d_{model}$ costs 0.53, and here a quarter of the rate 0.45, and one layer more ruins the run.
 
 # %% [markdown] tags=["question-23"]
 # ## How much data saturates a given architecture?
 #
 # Three sizes ($d_{model}$ and $d_{ff}$ halved or doubled together, unlike the rows above), three seeds each, on all pairs, every third (`every=3`) and every ninth. Every run has the same number of updates, so that each pair of a ninth is seen 24 times,
-# and each of all pairs two to three times. This shows what new sentences are worth at this budget, not where an architecture that is trained to its
-# end has enough of them.
+# and each of all pairs two to three times. This shows what new sentences are worth at this budget, not where an architecture trained to its
+# end has enough.
 
 # %% tags=["active-ipynb"]
 # shares = multi30k[multi30k["group"].isin(["base", "data"])]
@@ -620,9 +617,6 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # From a ninth (3,223 pairs) to a third the gain passes for base and wide. From a third to all no change passes, up or
 # down, not even the two points that the wide model loses in each seed.
 #
-# To answer the question each size has to be trained until it stops improving, which was not done.
-
-# %% [markdown]
 # ## Deep models
 #
 # Two runs with four layers, one with the norms before the sub-layers ([notebook 03](03_stacks.ipynb)), one with a quarter of the rate, minus the four layers that failed (row N=8):
@@ -645,7 +639,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # bundled.set_index("row")[columns].round(2)
 
 # %% [markdown]
-# There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. $W_V$ and the matrix behind it, $W_O$, are two in a row, so $W_O$ may do most of the work.
+# There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. ($W_O$, the matrix behind it, may do its work.)
 #
 # **Without the residual paths it did not learn to translate** at this rate: its BLEU is 0.
 # [Notebook 03](03_stacks.ipynb) looks at why.
@@ -655,7 +649,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #
 # - A table of variations at one learning rate measures two things at once: what a part is worth, and how near a row stands to the rate at which trainings fail.
 # - After 1,500 updates narrow models and short keys lose, as in the paper; dropout does harm, against the paper. Little of the paper's order shows; in another base, after more than twice the updates, most of it does.
-# - There three seeds resolve six hundredths of a nat; in BLEU, after the correction, not 1.5 points. Most rows of Table 3 lie closer.
+# - In the longer runs three seeds resolve six hundredths of a nat; in BLEU, after the correction, not 1.5 points. Most of the paper's rows lie closer.
 #
 # `transformer variations --corpus multi30k` trains Table 3, `--rows A B` two of its groups, `--rows heads schedule depth simple` what readers ask;
 # `--corpus bundled --rows endless data length` draws pairs from the grammar.

@@ -150,7 +150,7 @@ def pasted(head, rows, vectors):
 # print("one head turned, one word changed:", *changed)
 
 # %% [markdown]
-# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand. Later sections choose two heads on validation and score them on new sentences.
+# One row of one head decides between *ihren* and *seinen*, in one sentence that was picked by hand.
 #
 # ## What a row and a column mean
 #
@@ -321,7 +321,7 @@ def agreement_hits(maps, examples):
 #     print(*sentences, sep="\n    2.1 silent: ")
 
 # %% [markdown]
-# The sentences keep their words and their order and lose their agreement: *das Orchester* becomes *die Orchester*. Head 1.3 matters to possessives (less than above, for this class also holds *mein* or *unser*), and a little to other words.
+# The sentences keep their words and their order and lose their agreement: *das Orchester* becomes *die Orchester*. Head 1.3 matters to possessives (less than above, for this class also holds *mein* or *unser*).
 #
 # ## Turn each head: does the German follow?
 #
@@ -692,7 +692,7 @@ def shuffled(maps):
 
 # %% [markdown]
 # By the cosine, training drives the heads apart. But it does so with shuffled rows as well, where nothing is left
-# but how sharp the heads are. By the correlation untrained heads have little in common (three slightly negative ones are drawn as 0), and trained ones more.
+# but how sharp the heads are. By the correlation untrained heads have little in common, and trained ones more.
 #
 # So: partly. No two heads correlate by more than 0.52, and two have a task that no other head
 # of the encoder does, as silencing showed. But a filter weighs fixed offsets, and a head goes by words, too; and for the six other heads we found no task.
@@ -701,7 +701,7 @@ def shuffled(maps):
 # ## For and against reading attention
 #
 # - Jain and Wallace (2019, *Attention is not Explanation*) found, for recurrent classifiers, that very different
-#   weights often give the same answer, and that weights agree poorly with gradients. Wiegreffe and Pinter
+#   weights often give the same answer. Wiegreffe and Pinter
 #   (2019, *Attention is not not Explanation*) answered that this depends on what one calls an explanation.
 # - Clark et al. (2019) scored single heads of BERT: some find objects, determiners or coreferent mentions; many
 #   rest on the separator.
@@ -808,7 +808,7 @@ def shuffled(maps):
 #
 # **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the
 # head look evenly at all words of its sentence, without padding. Write the change, and use it in place of
-# `silent` on one sentence of $S$ tokens, its end mark included (several are sorted by `translate`, longest first): `edited(module, lambda output, v: even_head(output, v, 2, mask))` with
+# `silent` on one sentence of $S$ tokens with its end mark (`translate` sorts several): `edited(module, lambda output, v: even_head(output, v, 2, mask))` with
 # `mask = torch.ones(1, S, dtype=torch.bool)`.
 
 # %% tags=["active-ipynb"]
