@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import importlib.util
 import io
 import json
@@ -155,12 +156,13 @@ def test_an_interrupted_run_ends_like_a_whole_one(trained, files, tmp_path, monk
 def test_a_run_remembers_how_it_went_on(run, files, monkeypatch):
     """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
     left = []
-    monkeypatch.setattr(runs, "tell_time", lambda optimizer, training: left.append(training.updates))
+    monkeypatch.setattr(runs, "tell_time", lambda optimizer, training, done: left.append(training.updates - done["update"]))
+    assert call("train", "--resume", "--folder", run, "--updates", "6").status == 0     # all are done
     for updates in ("7", "9"):
         assert call("train", "--resume", "--folder", run, *files, *SIZES, *SPEED, "--updates", updates).status == 0
     saved = json.loads((run / "run.json").read_text())
-    assert saved["training"]["updates"] == 9 and left == [1, 2]
-    assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True]
+    assert saved["training"]["updates"] == 9 and left == [0, 1, 2]
+    assert [" --updates " in again["command"] for again in saved["resumed"]] == [True, True, True]
     assert all(again["hardware"] and again["commit"] for again in saved["resumed"])
     assert call("evaluate", "--folder", run, *files).status == 0
     kept = rows.record(run)
@@ -187,7 +189,8 @@ def test_files_of_one_name_in_folders_of_one_name_are_kept_apart(tmp_path):
 
 def test_the_corpus_to_score_on(run):
     """That of the card of a model that comes along; what only holds a model has none."""
-    assert [corpus_of(Scoring(folder), None) for folder in (None, "tatoeba")] == ["bundled", "tatoeba"]
+    assert [corpus_of(Scoring(folder), None) for folder in (None, "bundled", "tatoeba")] == [
+        "bundled", "bundled", "tatoeba"]
     (run / "run.json").unlink()
     assert complaint("evaluate", "--folder", run).endswith(
         "says what its model learned from: name a --corpus, or --source-file and --target-file")
@@ -200,10 +203,13 @@ def test_names_of_scores_are_short_and_tell_the_language(tmp_path):
 
 
 def test_a_model_in_a_folder_that_cannot_be_written_to(run, files, monkeypatch):
-    monkeypatch.setattr(scoring.os, "access", lambda path, mode: Path(path) != run)
+    def refuse(path, data):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(scoring, "write_json", refuse)
     done = call("evaluate", "--folder", run, *files)
-    assert done.status == 0 and json.loads(done.out)["sentences"] == 60 and not list(run.glob("scores.*"))
-    assert "cannot be written to: these scores are not saved" in done.err
+    assert done.status == 0 and json.loads(done.out)["sentences"] == 60
+    assert "these scores are not saved: " in done.err and "Permission denied" in done.err
 
 
 def test_an_average_is_of_weights_before_the_best_validation(run, files, monkeypatch):

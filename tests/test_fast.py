@@ -205,17 +205,19 @@ def test_packed_copy_equals_the_model(monkeypatch, changes):
 
 
 def test_packed_copy_of_a_model_with_hooks_and_memories(monkeypatch):
-    """A hook is called, what a forward pass kept may be there, and a layer still tells its sizes."""
+    """A hook is called, what a forward pass kept may be there, a weight may be computed from others, and a layer still
+    tells its sizes."""
     monkeypatch.setattr(packing, "SMALLEST", 1)
     model, source, target = model_of().eval(), tokens(5, 8), tokens(5, 7, padding=False)
     calls, model.kept = [], model.encode(source)
+    torch.nn.utils.parametrizations.weight_norm(model.encoder.layers[1].feed_forward.W_1)
     model.encoder.layers[0].feed_forward.W_1.register_forward_hook(lambda *_: calls.append(1))
     quick = packed(model)
     with torch.no_grad():
         torch.testing.assert_close(quick(source, target), model(source, target), rtol=0, atol=1e-5)
     assert len(calls) == 2
     for mine, theirs in zip(model.modules(), quick.modules()):
-        if isinstance(mine, torch.nn.Linear):
+        if isinstance(mine, torch.nn.Linear):  # packed or not
             assert (mine.in_features, mine.out_features) == (theirs.in_features, theirs.out_features)
 
 

@@ -217,7 +217,9 @@ def test_a_full_disk_names_the_file(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError) as caught:
         write_json(tmp_path / "folder", {})
-    assert caught.value.filename == str(tmp_path / "folder") and caught.value.filename2 is None
+    assert str(caught.value).endswith(f"directory: {str(tmp_path / 'folder')!r}")
+    with pytest.raises(OSError, match="elsewhere"):
+        write_file(tmp_path / "file", lambda path: (tmp_path / "elsewhere").read_text())
     with pytest.raises(OSError, match="file cannot be written .No space left"):
         write_file(tmp_path / "file", lambda path: (_ for _ in ()).throw(Exception("No space left (os error 28)")))
 

@@ -1,6 +1,7 @@
 """The page that holds a model, as Python writes it (test_live.py runs its script, test_view.py opens it)."""
 
 import base64
+import dataclasses
 import html
 import json
 import re
@@ -119,6 +120,12 @@ def test_what_a_page_can_compute(bundled):
     softer = Transformer(small, Parts(norm=partial(LayerNorm, eps=1e-3)))
     assert why_still(other_sines) == why_still(softer) == why_still(changed)
     assert why_still(Own(small)) == why_still(changed) == "This model has parts that the page cannot compute."
+
+    @dataclasses.dataclass(frozen=True)
+    class Unknown(TransformerConfig):
+        pass
+
+    assert why_still(Transformer(Unknown(**dataclasses.asdict(small)))) == why_still(changed)
 
 
 def test_a_model_that_a_page_cannot_compute_is_recorded(bundled):

@@ -218,6 +218,10 @@ def test_a_kind_of_ones_own_comes_back_with_tuples_and_counters(tmp_path, monkey
     model.steps += 1
     save(model, tmp_path)
     assert load_model(tmp_path).config == model.config
+    model.temperature = 2.0  # is in no configuration
+    save(model, tmp_path)
+    with pytest.raises(ValueError, match="with a part handed in"):
+        load_model(tmp_path)
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):

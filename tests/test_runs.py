@@ -165,13 +165,16 @@ def test_epochs_are_those_of_real_batches():
     assert epochs_of(e, encoded) == pytest.approx(1, rel=0.1)
 
 
+@pytest.mark.parametrize("done", [0, 50])
 @pytest.mark.parametrize("minutes, said", [(None, "100 will take about 0:05:00"), (2, "40 will take about 0:02:00")])
-def test_updates_are_timed(minutes, said, monkeypatch, capsys):
-    """The first step, which warms up, takes ten minutes, a validation later on as long, any other step three seconds."""
+def test_updates_are_timed(minutes, said, done, monkeypatch, capsys):
+    """The first step, which warms up, takes ten minutes, a validation later on as long, any other step three seconds.
+    done: updates before the run was resumed; they do not count."""
     steps, now = {0: 600, 12: 603}, [0.0]
     monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
-    tell_time(optimizer, TrainingConfig(updates=100, minutes=minutes))
+    tell_time(optimizer, TrainingConfig(updates=100 + done, minutes=minutes and minutes + done / 10),
+              {"update": done, "seconds": 6.0 * done})
     for step in range(30):
         assert step != 20 or capsys.readouterr().out == ""
         now[0] += steps.get(step, 3)

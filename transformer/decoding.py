@@ -653,7 +653,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print("the mean was taken parameter by parameter")
 
 # %% [markdown]
-# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k's test set averaging ten gained 0.6 to 1.9 points of BLEU over the last alone, in each of five runs ([notebook 16](16_translation.ipynb)).
+# The five are only ten updates apart, and their mean gets more rows right than each. In one run that proves little. On Multi30k's test set averaging ten gained 0.6 to 1.9 points of BLEU over the last alone, in each of six runs ([notebook 16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## BLEU

@@ -39,8 +39,9 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
         write(temporary)
         os.replace(temporary, path)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno:
-            error.filename, error.filename2 = str(path), None
+        if isinstance(error, OSError) and error.errno and \
+                str(error.filename) in ("None", str(temporary)):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         if type(error) is Exception and "os error" in str(error):  # the tokenizers library's
             raise OSError(f"{path} cannot be written ({error})") from None
         raise

@@ -22,7 +22,7 @@ from transformer.experiments.records import read_rows
 from transformer.files import write_file
 from transformer.maps import KINDS, MOST, attention_maps
 from transformer.pretrained import bundled_folder, handed_part
-from transformer.protocol import about, kind_of, longest_source
+from transformer.protocol import about, kind_named, longest_source
 from transformer.search import check_sentences, translate
 from transformer.weights import load_weights
 
@@ -35,7 +35,7 @@ MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialog
 
 def why_still(model, kind: str = "transformer") -> str:
     """Why a page that knows one kind of models cannot compute this one; "" where it can."""
-    if kind_of(model) != kind or handed_part(model):
+    if type(model.config) is not kind_named(kind).config or handed_part(model):
         return "This model has parts that the page cannot compute."
     if (count := sum(p.numel() for p in model.parameters())) > LARGEST:
         return (f"This model has {count / 1e6:.0f} million parameters; a page holds at most "

@@ -94,8 +94,10 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
 
 def made_of(part: nn.Module | None) -> tuple:
-    """What a module computes by, weights aside: its class, how it attends, and, of the classes that
-    are not a user's own, plain numbers."""
+    """What a module computes by, weights aside: its class, plain numbers, how it attends.
+
+    A user's own class may count something, so that its whole numbers are left out.
+    """
     own, options = dict(vars(part)) if part else {}, {}
     attend = own.get("attend")
     while isinstance(attend, partial):
@@ -104,9 +106,9 @@ def made_of(part: nn.Module | None) -> tuple:
     attend = getattr(attend, "__func__", attend)
     if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
         attend = scaled_dot_product_attention
-    plain = {name: value for name, value in own.items()
-             if isinstance(value, int | float | str) and name not in ("training", "p")
-             and type(part).__module__.startswith(("transformer.", "torch."))}
+    known = type(part).__module__.startswith(("transformer.", "torch."))
+    plain = {name: value for name, value in own.items() if name not in ("training", "p")
+             and isinstance(value, int | float | str if known else float | str)}
     return *map(named, (type(part), attend)), str(options), plain
 
 

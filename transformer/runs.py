@@ -351,8 +351,10 @@ def open_run(e: Experiment, command: str, device, pairs: Callable = stream_pairs
 TIMED = 20  # updates
 
 
-def tell_time(optimizer, training: TrainingConfig) -> None:
-    """Have an optimizer say, after its first steps, how long all of them will take.
+def tell_time(optimizer, training: TrainingConfig, done: dict) -> None:
+    """Have an optimizer say, after its first steps, how long those that were left will take.
+
+    done: the last row of the log of a run that is resumed, with its "update" and "seconds".
 
     torch calls a hook after every step. The first one warms up; a validation between two others
     does not touch their median.
@@ -365,7 +367,8 @@ def tell_time(optimizer, training: TrainingConfig) -> None:
             return
         hook.remove()
         each = float(np.median(np.diff(ends)))
-        updates = min(training.updates, 60 * (training.minutes or math.inf) / each)
+        seconds = 60 * (training.minutes or math.inf) - done["seconds"]
+        updates = min(training.updates - done["update"], seconds / each)
         long = timedelta(seconds=round(updates * each))
         tqdm.write(f"{TIMED} updates timed: {updates:,.0f} will take about {long} (h:mm:ss)")
 
@@ -429,9 +432,8 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
     def optimizer(model):
         made = parts["optimizer"](model)
         if process_number() == 0:
-            done = read_log(e.folder)[-1:] if e.resume else []
-            left = e.training.updates - sum(row["update"] for row in done)
-            tell_time(made, replace(e.training, updates=left))
+            log = read_log(e.folder) if e.resume else []
+            tell_time(made, e.training, log[-1] if log else {"update": 0, "seconds": 0.0})
         return made
 
     try:

@@ -1,7 +1,6 @@
 """A trained model's scores on a split of a corpus or on own files, saved beside it."""
 
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -58,10 +57,10 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
                          "validation, the pairs that it kept from training")
     if s.corpus is None and run is None and s.folder is not None:
         card = folder_named(s.folder) / "card.json"  # of the models that come along
-        if not card.is_file() or "corpus" not in read_json(card):
+        if not card.is_file():
             raise ValueError(f"nothing in {s.folder} says what its model learned from: name a "
                              "--corpus, or --source-file and --target-file")
-        return read_json(card)["corpus"]
+        return read_json(card).get("corpus", "bundled")
     return s.corpus or (run.corpus if run else "bundled")
 
 
@@ -103,15 +102,6 @@ def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> l
     return read_corpus(corpus, s.split, reverse)
 
 
-def can_keep(folder: Path | None) -> bool:
-    """Whether scores are saved in a folder: not beside a model that comes along."""
-    if folder is None or not folder.is_dir():
-        return False
-    if not (writable := os.access(folder, os.W_OK)):
-        print(f"{folder} cannot be written to: these scores are not saved", file=sys.stderr)
-    return writable
-
-
 def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
           most: int | None = None) -> dict:
     """Translate (the first `most` sentences) and score; in a folder, save scores.<name>.json.
@@ -141,6 +131,9 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
                   **evaluate(model, tokenizer, pairs, *search, language, label, name)}
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
-    if can_keep(s.folder):
-        write_json(s.folder / f"scores.{name}.json", result)
+    if s.folder is not None and s.folder.is_dir():  # not beside a model that comes along
+        try:
+            write_json(s.folder / f"scores.{name}.json", result)
+        except OSError as error:
+            print(f"these scores are not saved: {error}", file=sys.stderr)
     return result

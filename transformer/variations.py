@@ -534,7 +534,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
+# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses less than half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
 #
 # Time depends on the number of heads: 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
 

@@ -6,6 +6,7 @@ import copy
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils import parametrize
 
 from transformer.embeddings import Projection
 
@@ -55,6 +56,8 @@ def packed(model):
             large = type(part) in (nn.Linear, Projection) and part.weight.numel() >= SMALLEST
             if large and not (part._forward_hooks or part._forward_pre_hooks):
                 copies[id(part)] = PackedLinear(part)
+            elif parametrize.is_parametrized(part):  # cannot be copied
+                copies[id(part)] = part
             else:
                 copies[id(part)] = own = copy.copy(part)
                 own._modules = {name: child and quick(child)
