@@ -84,7 +84,7 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
 def take_average(model, s: Scoring) -> None:
     """Give the model the average that `average` asks for; ValueError where it was not kept."""
     last = last_update(load_run(s.folder))
-    kept = sum(last is None or int(path.stem) <= last
+    kept = sum(last is None or path.stem.isdecimal() and int(path.stem) <= last
                for path in s.folder.glob("weights/*.safetensors"))
     if not 1 <= s.average <= kept:
         raise ValueError(f"--average {s.average}: the run in {s.folder} has kept {kept} weights")

@@ -788,7 +788,7 @@ class SelectiveLayer(StateLayer):
 #       f"bits, with a standard error of {error:.3f}")
 
 # %% [markdown]
-# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes this to its state or to the short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
+# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes this to its state or its short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
 
 # %% [markdown]
 # ## Exercises

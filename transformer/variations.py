@@ -495,7 +495,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #           f"{agrees['signs']:.0f} signs, rank correlation {agrees['rank']:.2f}")
 
 # %% [markdown]
-# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many in one table of 585, guessing that base is best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
+# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many once in 585 tables, guessing base best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
 #
 # On the rows that both tables judge, the rank correlation is 0.07 above and 0.57 here; base, rate, averaging, beam and split changed, too.
 
