@@ -694,7 +694,7 @@ class SelectiveLayer(StateLayer):
 #       f"with a standard error of {error:.1%}")
 
 # %% [markdown]
-# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. A state of 64 numbers a channel holds nine tenths of 16 pairs. Against what was expected, 16 numbers have less than 4: two of their three trainings did not learn the task (a trial before the plan had: 75%), so they do not tell what 16 numbers hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least. It is ahead of attention alone by over two standard errors, as chance is once in six times with three seeds; this was not planned.
+# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. A state of 64 numbers a channel holds nine tenths of 16 pairs. Against what was expected, 16 numbers have less than 4: two of their three trainings did not learn the task (a trial before the plan had: 75%), so they do not tell what 16 numbers hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least. It is ahead of attention alone by over two standard errors (with three seeds chance does that once in six; it was not planned).
 
 # %% [markdown]
 # ## How long does it take?
@@ -788,7 +788,7 @@ class SelectiveLayer(StateLayer):
 #       f"bits, with a standard error of {error:.3f}")
 
 # %% [markdown]
-# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes this to its state or its short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
+# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes its lead to its state or short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
 
 # %% [markdown]
 # ## Exercises
