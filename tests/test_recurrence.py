@@ -319,6 +319,18 @@ def test_learn_to_reverse():
     assert loss() < before - 0.4
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_in_bf16_a_gpu_runs_recurrent_layers_in_fp32(cell):
+    model, x = model_of(cell=cell).float().cuda(), batch().cuda()
+    exact, kept = model(x, x), []
+    model.decoder.layers.register_forward_hook(lambda layers, given, y: kept.append(y[0].dtype))
+    with torch.autocast("cuda", torch.bfloat16):
+        short = model(x, x)
+    assert kept == [torch.float32]
+    assert (short - exact).norm() < 0.02 * exact.norm()
+
+
 # Bad input
 
 @pytest.mark.parametrize("changes, message", [

@@ -4,6 +4,7 @@ search keeps. Nothing here knows the models."""
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from transformer.checks import check_padding, check_sides, outside_vocabulary
@@ -88,14 +89,25 @@ class Cache:
         self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
 
 
+def recur(layers: nn.Module, x, *state):
+    """layers(x, *state) of torch's recurrent layers, x a tensor or packed; on a GPU in fp32.
+
+    Inside autocast torch would give cuDNN's layers fp16, whatever precision was asked for.
+    """
+    if not x.is_cuda:
+        return layers(x, *state)
+    with torch.autocast("cuda", enabled=False):
+        return layers(x.to(next(layers.parameters()).dtype), *state)
+
+
 def go_on(layers: nn.Module, x: Tensor, state: tuple) -> tuple[Tensor, tuple]:
     """Run torch's recurrent layers from a state: x (B, T, d) -> y (B, T, d), the last state.
 
     A state is a tuple of (B, N, d): a GRU has one tensor, an LSTM two. Torch wants the batch on
     their second axis; here it comes first, as everywhere.
     """
-    state = tuple(s.transpose(0, 1).contiguous() for s in state)
-    y, state = layers(x, state if len(state) == 2 else state[0])
+    state = tuple(s.to(x.dtype).transpose(0, 1).contiguous() for s in state)
+    y, state = recur(layers, x, state if len(state) == 2 else state[0])
     state = state if isinstance(state, tuple) else (state,)
     return y, tuple(s.transpose(0, 1).contiguous() for s in state)
 

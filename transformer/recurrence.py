@@ -34,6 +34,7 @@ from transformer.frame import (
     SequenceConfig,
     SequenceToSequence,
     go_on,
+    recur,
     recurrent_flops,
     sentence_lengths,
 )
@@ -308,7 +309,7 @@ class RecurrentEncoder(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True,
                                       enforce_sorted=False)
-        states, _ = self.layers(packed)
+        states, _ = recur(self.layers, packed)
         return pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])[0]
 
 

@@ -28,22 +28,25 @@ def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     return beam, alpha
 
 
+ROOM_ON_CPU, ROOM_ON_GPU = 16_000, 100_000  # for keys and values of a batch, in positions
+
+
 @dataclass(frozen=True)
 class Batching:
     """How a search works through many sentences.
 
     batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6
-    and d_model=512 one takes 25 kB in float32). progress(n) is called with the number of sentences
-    done after each batch.
+    and d_model=512 one takes 25 kB in float32); `ROOM_ON_CPU` or `ROOM_ON_GPU` where not given.
+    progress(n) is called with the number of sentences done after each batch.
     """
 
     extra: int = 50  # tokens that an output may have more than its source (Section 6.1)
-    batch_tokens: int = 16_000
+    batch_tokens: int | None = None
     progress: Callable[[int], object] = lambda n: None
 
     def __post_init__(self) -> None:
         check_extra(self.extra)
-        if self.batch_tokens < 1:
+        if self.batch_tokens is not None and self.batch_tokens < 1:
             raise ValueError(f"batch_tokens must be at least 1, not {self.batch_tokens}")
 
 
@@ -65,11 +68,12 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
     check_sentences(encoded, longest_source(model))
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
     results, quick = [None] * len(encoded), packed(model)
+    room = how.batch_tokens or (ROOM_ON_CPU if device.type == "cpu" else ROOM_ON_GPU)
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
         # positions in caches
         held = beam * (longest.shape[1] + output_limit(model, longest, how.extra).item())
-        most = max(1, how.batch_tokens // held)
+        most = max(1, room // held)
         size = together(model, [len(encoded[i]) for i in order[:most]], how.extra)
         rows, order = order[:size], order[size:]
         source = pad([encoded[i] for i in rows], c.pad_id).to(device)

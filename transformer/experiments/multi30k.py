@@ -26,7 +26,7 @@ from transformer.pretrained import load
 from transformer.recipes import recipe
 from transformer.runs import Experiment, Task, average_last, files_of
 from transformer.scores import bleu, ngram_counts, scores
-from transformer.search import Batching, translate
+from transformer.search import translate
 
 COMMAND = "python -m transformer.experiments.multi30k"
 ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_drop=0.3)
@@ -35,7 +35,6 @@ ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | F
         dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True)]
 ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
 BEAM = 4
-WIDE = Batching(batch_tokens=200_000)  # many sentences a step, as a GPU likes it
 
 
 def name_of(changes: dict) -> str:
@@ -59,7 +58,7 @@ def searched(model, tokenizer) -> dict:
     found, alpha = {}, None
     for split in ("validation", "test"):
         sources, references = zip(*stream_corpus("multi30k", split))
-        outputs = {a: translate(model, tokenizer, sources, BEAM, a, WIDE) for a in ALPHAS}
+        outputs = {a: translate(model, tokenizer, sources, BEAM, a) for a in ALPHAS}
         by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
         alpha = max(by_alpha, key=by_alpha.get) if alpha is None else alpha
         found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
