@@ -101,6 +101,10 @@ def families_claims():
     yield "on its longer sentences {:.1f} and {:.1f}.", *longer[:2]
     yield "in place of the sines bring it to {:.1f} (longer: {:.1f}), and to {:.1f} ({:.1f})", *(
         bleu("rotary", "hard"), longer[2], bleu("rotary-pre-norm", "hard"), longer[3])
+    captions = pd.DataFrame(read_rows("table2-multi30k")).query("what == 'run'")
+    paper = captions.groupby("family")["test.by_alpha.0.6.part.test"].mean()
+    yield "level** ({:.1f} and {:.1f},", paper["transformer"], paper["rnn-attention"]
+    yield "with the norms first reach {:.1f}", paper["rotary-pre-norm"]
 
 
 def variations_claims():
@@ -134,6 +138,8 @@ def speed_claims():
     yield "of {:.1f} to {:.1f} where", min(equal), max(equal)
     plain = [ratio(part, "plain") for part in ("T1", "T2", "small")]
     yield "have {:.2f} to {:.2f} times", min(plain), max(plain)
+    base, = (row for row in read_rows("gpu-bench-base") if row["system"] == "fast")
+    yield "base trains {:.2f} times", base["over_torch_highest"]
     memory = {row["system"]: row["above_start_gib"] for row in read_rows("bench")
               if row["part"] == "memory"}
     yield "{:.2f} GiB at its peak", memory["fast"]

@@ -507,7 +507,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # comparisons.ranks(whole, paper["perplexity"])
 
 # %% [markdown]
-# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one soon after the peak of the rate (update 340), and first again in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether the updates or the falling rate bring the order, **we do not know**. The runs at each row's own rate are not finished.
+# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one soon after the peak of the rate (update 340), and first again in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether the updates or the falling rate bring the order, **we do not know**. At half or a quarter of the rate each row is behind by 0.9 nats or more after a quarter of the updates: none asks for a lower one.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?

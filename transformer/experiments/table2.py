@@ -14,6 +14,7 @@ test splits are searched with every length penalty; the outcome is that of the o
 are those of training alone: the median over stretches of a run, times their number.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -246,9 +247,10 @@ class Plan:
         if what == "run":
             scored, watched = partial(score, own, alpha), validator
         task = Task(validator=partial(timed_validator, watched))
-        do = partial(runner.train_and_score, e, scored, COMMAND, task=task)
+        command = f"{COMMAND} --corpus {self.corpus}"
+        do = partial(runner.train_and_score, e, scored, command, task=task)
         known = {"what": what, "family": family, "rate": rate, **runner.settings_of(e)}
-        return Job(f"{family}-{rate:g}-{warmup}-{seed}-{updates}", do, known, COMMAND)
+        return Job(f"{family}-{rate:g}-{warmup}-{seed}-{updates}", do, known, command)
 
     def next_jobs(self, rows: list[dict]) -> list[Job]:
         """All jobs that can be begun, given the rows of those that are finished; most urgent
@@ -306,12 +308,18 @@ def parts_of(counts: dict, split: str) -> dict[str, float]:
     return found
 
 
-def differences(runs: list[dict], part: str) -> list[dict]:
-    """Every family minus `BASE` in the column part."""
+def judged(run: dict) -> dict[str, str]:
+    """{what is compared: its column in a run}: splits, their parts, and splits with each alpha."""
+    at = re.compile(r"(\w+)\.by_alpha\.(.+)\.part\.\1")
+    return {name.removeprefix("part."): name for name in run if name.startswith("part.")} | {
+        f"{m[1]} at {m[2]}": name for name in run if (m := at.fullmatch(name))}
+
+
+def differences(runs: list[dict], part: str, column: str) -> list[dict]:
+    """Every family minus `BASE` in a column, which is called part."""
     frame = pd.DataFrame(runs).rename(columns={"family": "row"})
     origin = {name: runs[0][name] for name in ("command", "commit", "hardware", "corpus")}
-    found, seeds = beside(frame, part, BASE), frame["row"].value_counts()
-    part = part.removeprefix("part.")
+    found, seeds = beside(frame, column, BASE), frame["row"].value_counts()
     return [{"what": "difference", "name": f"difference-{part}-{family}", **origin, "part": part,
              "family": family, "seeds": int(seeds[family]),
              **{f"bleu.{name}": float(f"{value:.3g}") for name, value in own.items()}}
@@ -339,9 +347,10 @@ def summarize(record: Path | str, seeds: int) -> None:
             if f"{split}.ngrams.output" in run:
                 run |= parts_of(under(run, f"{split}.ngrams"), split)
     runs = comparable(runs, seeds)
-    parts = [name for name in (runs[0] if runs else {}) if name.startswith("part.")]
+    parts = judged(runs[0]) if runs else {}
     if rows:
-        write_rows(record, [*rows, *(row for part in parts for row in differences(runs, part))])
+        write_rows(record, [*rows, *(row for one in parts.items()
+                                     for row in differences(runs, *one))])
 
 
 def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3),
