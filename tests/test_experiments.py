@@ -77,7 +77,7 @@ def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
     number = {(split, alpha): count for split, counts in (("validation", right), ("test", right[::-1]))
               for alpha, count in zip((0.0, 3.0), counts)}
 
-    def translate(model, tokenizer, sources, beam, alpha, how):
+    def translate(model, tokenizer, sources, beam, alpha):
         split = next(split for split in pairs if sources[0] == pairs[split][0][0])
         return [known[source] if i < number[split, alpha] else "nothing" for i, source in enumerate(sources)]
 
@@ -86,7 +86,7 @@ def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
     monkeypatch.setattr(multi30k, "translate", translate)
     row = multi30k.searched(None, None)
     sources, references = zip(*pairs["test"])
-    scored = {alpha: round(bleu(translate(None, None, sources, 4, alpha, None), references).score, 2)
+    scored = {alpha: round(bleu(translate(None, None, sources, 4, alpha), references).score, 2)
               for alpha in (0.0, 3.0)}
     assert row["validation"]["alpha"] == row["test"]["alpha"] == chosen
     assert row["test"]["bleu"]["score"] == scored[chosen] and list(row["test"]["by_alpha"].values()) == [*scored.values()]

@@ -26,7 +26,7 @@ from transformer.experiments.analysis import holm
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
 from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.rows import thin
-from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
 from transformer.experiments.spans import Labels, SpanParser
 from transformer.experiments.starting import slug
 from transformer.fast import FAST, build_fast
@@ -233,9 +233,9 @@ def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimize
     optimizer = fused_adam(model)
 
     def before(optimizer, *_):
-        steps = [int(state["step"]) for state in optimizer.state.values()]
+        first = next(iter(optimizer.state.values()), {"step": 0})  # all have made as many
         for group in optimizer.param_groups:
-            group["lr"] *= share_of_rate(1 + max(steps, default=0), s, warmup)
+            group["lr"] *= share_of_rate(1 + int(first["step"]), s, warmup)
 
     optimizer.register_step_pre_hook(before)
     return optimizer
@@ -259,7 +259,10 @@ class Parser:
         if isinstance(self.model, SpanParser):
             how = Batching(extra=0, batch_tokens=2000)
             return in_batches(self.model, self.tokenizer, sentences, best_by_spans, 1, how)
-        model = OnlyTrees(self.model, self.tokenizer.symbols, EXTRA) if only_trees else self.model
+        model = self.model
+        if only_trees:
+            device = next(model.parameters()).device
+            model = OnlyTrees(model, self.tokenizer.symbols, EXTRA).to(device)
         how = Batching(extra=EXTRA, batch_tokens=100_000)
         return translate(model, self.tokenizer, sentences, beam, ALPHA, how)
 
@@ -302,6 +305,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     e = experiment_of(s, seed)
     trees, held_out = gold_trees("train"), gold_trees("validation")
     parser = new_parser(s, e, trees, folder.parent)
+    parser.model.to(device)
     validate = validator(parser, held_out[::max(1, len(held_out) // 200)][:200])
     parts = fast_training(e.training, e.model)
     log = train(parser.model, parser.encode(trees), e.training, folder, validate,
@@ -433,18 +437,21 @@ def differences(rows: list[dict]) -> list[dict]:
 
 
 def main(folder: Path = Path("runs/parser"), record: Path | None = None,
-         minutes: float | None = None, most: int | None = None) -> None:
-    """The baselines, then all rows, one after another on one thread.
+         minutes: float | None = None, most: int | None = None, workers: int = 1,
+         device: str = "cpu") -> None:
+    """The baselines, then all rows.
 
     Args:
         folder: where the runs are kept while they go on
         record: the file of results (data/runs/parser.json where not given)
         minutes: stop after so many; the same command goes on
         most: do only the first so many of them
+        workers: runs at the same time; on a CPU one thread each
+        device: cpu, or cuda
     """
     record = record or "parser"
     try:
-        run_jobs(jobs_of(most), folder, ["cpu"], record, minutes)
+        run_jobs(jobs_of(most), folder, devices_for(device, workers), record, minutes)
     finally:
         rows = [row for row in read_rows(record) if row.get("what") != "difference"]
         if rows:

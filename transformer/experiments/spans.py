@@ -104,7 +104,7 @@ class SpanParser(TreeTransformer):
     @torch.no_grad()
     def trees(self, source: Tensor) -> list[Tree]:
         """The best tree of each sentence of source ids (B, S), with its words' numbers as words."""
-        scores = self.output(self.spans(source))  # (B, W, W, labels)
+        scores = self.output(self.spans(source)).cpu()  # (B, W, W, labels)
         leaf = scores.masked_fill(~self.labels.of_leaf, -torch.inf).max(dim=-1)
         other = scores.masked_fill(~self.labels.of_others, -torch.inf).max(dim=-1)
         gains = other.values - scores[..., 1]
