@@ -11,7 +11,7 @@
 #
 # Attention is the only way in which the words of a Transformer exchange information (Section 3.2). This notebook starts
 # from a plain average and ends with several heads and masks. On the way it trains small heads to see what each part is
-# for, and it looks into a trained model to see which word "its" refers to. Reading takes about 30 minutes, running under one.
+# for, and it looks into a trained model to see where "its" looks. Reading takes about 30 minutes, running under one.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -45,7 +45,7 @@ from transformer.checks import check_heads, check_mask
 # %% [markdown]
 # ## A plain average, and a better one
 #
-# To understand "his" in "Tom feeds his dog", a reader has to think of Tom. A word of a network is a vector, so "his" has to take something from
+# To understand "his" in "Tom feeds his dog", a reader has to think of Tom. To a network a word is a vector, so "his" has to take something from
 # Tom's vector. Here each word has three numbers, chosen by hand: how much it is a living being, an action, and in want of an owner.
 #
 # The simplest way to hear of the others is the plain average: each word takes $1/4$ of each vector. Then all get the same, and
@@ -107,7 +107,7 @@ from transformer.checks import check_heads, check_mask
 # scores = Q @ K.T / math.sqrt(2)
 # weights = scores.softmax(dim=1)
 # output = weights @ V
-# kinds = ["being", "action", "owner"]
+# kinds = ["being", "action", "wants"]
 # steps = [("x", x, kinds, words), ("Q = x W_Q: asks for", Q, kinds[:2], words),
 #          ("K = x W_K: is", K, kinds[:2], words), ("V = x W_V", V, None, words),
 #          ("scores Q Kᵀ / √2", scores, words, words), ("weights", weights, words, words),
@@ -127,7 +127,7 @@ from transformer.checks import check_heads, check_mask
 #
 # ## The parts, one by one
 #
-# Figure 2 of the paper shows what we just did (left; the mask comes later), and what several heads do (right), from below:
+# After the paper's Figure 2: what we just did (left; the mask comes later), and what several heads do (right), from below:
 
 # %% tags=["active-ipynb"]
 # diagrams.attention_and_heads()
@@ -255,7 +255,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
 
 # %% [markdown]
-# In the first three panels each vector is query and key at once. With a product each of these fits itself best, without the scale by far. The additive score starts almost even.
+# In the first three panels each vector is query and key at once. With a product each vector fits itself best, by far so without the scale. The additive score starts almost even.
 # In the last panel the keys come from another sequence: cross-attention.
 
 # %% [markdown]
@@ -284,9 +284,9 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # %% [markdown] tags=["question-04"]
 # ## If attention is only a weighted sum, what makes it powerful?
 #
-# A convolution is a weighted sum too, but its weights are the same for every input. Fixed weights cannot
+# A convolution is a weighted sum too, with the same weights for every input. Fixed weights cannot
 # know where the wanted name stands: the best they can do here is to give each place a quarter, with an error of $(3/4)^2 + 3\,(1/4)^2 = 3/4$. Two rivals are stronger. One is a network with two hidden
-# layers that sees the whole input. The other sends each pair, with the name asked for, through one small network and adds up the results.
+# layers that sees the whole input. The other sends each pair, with the name asked for, through one small network and adds up the results. (Each has one learning rate, which was not searched.)
 
 # %% tags=["active-ipynb"]
 # def layers(d_in, width):
@@ -347,7 +347,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # The "±" is the standard deviation over the starts.
 # - *Weights that depend on the content*: a sum with fixed weights stays near $0.75$.
 # - *The same rule for every place*: the network on the whole input has a larger error in spite of more parameters and more examples, and no place for a fifth pair.
-# - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. Its error is small, too, with the names and the length of its training, and much larger beyond them. Which of the two it lacks most, this does not say.
+# - *Comparing by a product, and weights that add up to 1*: the network for each pair has neither. Its error is small, too, with the names and the length of its training, and larger beyond them (how much may depend on its rate).
 #
 # Attention is a look-up in a table that the input brings along.
 
@@ -398,7 +398,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #           f"{row['dead rows']['share']:.0%} of rows dead")
 
 # %% [markdown]
-# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ sums keys, and the scale divides this sum: unscaled, a few rows get much, and at $d_k = 1{,}024$ half of them almost nothing.
+# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ is a weighted sum of keys, which the scale divides: unscaled, most rows get more up to $d_k = 64$; at 1,024 a few get much, half almost nothing.
 #
 # Does it hurt learning? The look-up is trained at three widths with four scores, each at the best of three learning rates. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
@@ -437,7 +437,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider. A smaller start mends it without any division, so on this task the division buys little more. Whether it does in long trainings of deep models, we do not know. The additive score's error at 64 and 256 lies between the plain product's and the scaled one's. But for names it has never seen it finds nothing, where products do. The paper's own reason for products is speed: all scores are one matrix product.
+# The plain product gets worse as keys get wider. A smaller start mends most of it without any division: at 16 the division is better, at 256 the smaller start. The additive score has the largest error at 16; at 64 and 256 it lies between the plain product and the scaled one. Names it has never seen it hardly finds at all; products find them. The paper's own reasons for products are speed and memory: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -482,7 +482,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # Something could: the vectors themselves. Is that enough? Six kinds of token
 # stand in random order, each with a random number beside it, and each has to fetch the number of another kind: partners (0 and 1,
 # 2 and 3, 4 and 5 from each other), or round a ring (0 from 1, ..., 5 from 0). Three
-# networks learn vectors for the kinds: the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$. (The values are the numbers; $W_V$ lets a word give away something else than what it is found by.)
+# networks learn vectors for the kinds (each with its number beside it): the first has nothing else, in the second no token may look at itself, and the third has $W_Q$ and $W_K$. (The values are the numbers; $W_V$ lets a word give away something else than what it is found by.)
 
 # %% tags=["active-ipynb"]
 # class Fetch(nn.Module):
@@ -764,7 +764,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # ## A trained head
 #
 # Last, the model that comes with the package, trained to translate English to German ([14](14_training.ipynb),
-# [16](16_translation.ipynb)). Head 3 of its encoder's first layer links "its" to its owner; [notebook 19](19_visualization.ipynb) finds it on one set
+# [16](16_translation.ipynb)). In head 3 of its encoder's first layer "its" looks at its owner here; [notebook 19](19_visualization.ipynb) finds it on one set
 # of sentences and scores it on others. In the two sentences "cat" and "old school" change places.
 
 # %% tags=["active-ipynb"]

@@ -152,7 +152,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
 # ## Every row becomes a layer
 #
 # The attention of notebook 04 takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
-# same convolution on every second position, or every third, and so on: `Dilated` takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
+# same convolution on every second position, or every third, and so on: `Dilated`, with a gap of $g$, takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 
 # %%
@@ -506,7 +506,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #           for kind, held in column("training", "bytes").items()}
 # panels = [("forward: self-attention is steepest", "seconds", forward),
 #           ("training: self-attention is steepest", "seconds", training),
-#           ("memory: n² for self-attention unless fused", "MiB", memory)]
+#           ("memory in training: n² unless fused", "MiB", memory)]
 # for ax, (title, unit, curves) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
 #     growth(sizes, curves, unit, title, ax)
 #     add_slopes(ax, sizes, curves)
@@ -593,7 +593,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# Fresh tables double the time from 1,024 positions on, in this record (limits.json), and most of what is added is the system's; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where these take 4.0, 3.5 and 4.0. Why the two differ we do not know.
+# Fresh tables double the time from 1,024 positions on, in this record (limits.json), and most of what is added is the system's; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where fresh ones here take 4.0, 3.5 and 4.0. So fresh tables explain part of the height, and not the 2.60. Why the two records differ we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?
@@ -619,7 +619,7 @@ class ReusedTables:
 # plotting.lines(together, rates, "vectors multiplied at once", "billion FLOPs a second",
 #                "many vectors at once are faster", "xy", left, markers=True)
 # plotting.lines(together, curves, "sequences in the batch", "positions a second",
-#                "a batch helps recurrence most", "xy", right, markers=True)
+#                "a batch helps recurrence more", "xy", right, markers=True)
 # for name, values in (rates | curves).items():
 #     print(f"{name}: {values[-1] / values[0]:.1f} times as fast at the right end")
 # assert max(rates["GRU's matrix"][2:]) > 1.2 * rates["GRU's matrix"][0]
@@ -630,13 +630,13 @@ class ReusedTables:
 # of a GRU's work needs only the inputs, and is done for all positions at once.)
 #
 # A GPU has thousands of processors, so it needs far more work at once to be busy. That is the paper's complaint in Section 1: long
-# sequences fill the memory, and then the batch must be small just where recurrence needs it. On a GPU we have measured nothing;
+# sequences fill the memory, and then the batch must be small just where recurrence needs it. These layers we have not measured on a GPU;
 # `python -m transformer.experiments.complexity --device cuda` does.
 
 # %% [markdown] tags=["question-26"]
 # ## Why does BERT stop at 512, and what does O(n²) cost in practice?
 #
-# BERT's positions are a learned table of 512 rows ([07](07_positions.ipynb)), so token 513 has none. The likely reason is the cost: nine tenths of BERT's training steps even used 128 tokens (Devlin et al., 2019). Here are the training time a token of one layer, from the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
+# BERT's positions are a learned table of 512 rows ([07](07_positions.ipynb)), so token 513 has none. The likely reason is the cost: nine tenths of BERT's training steps used only 128 tokens (Devlin et al., 2019). Here are the training time a token of one layer, from the record above, and the memory of the attention weights of a model of BERT's size: four bytes for each of 12
 # layers, 12 heads, $n^2$ pairs and 32 sequences.
 
 # %% tags=["active-ipynb"]
@@ -732,7 +732,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 # be computed. **Pruning afterwards saves at most the product with $V$**, half of the $4n^2d$, and has to find the largest for it.
 #
 # To save more, a method must choose before it scores. One way is to sort (the Reformer; Kitaev et al., 2020): vectors that point the same way
-# have a large product. `sorted_attention` gives each query and each key the number of the random direction that it fits best, sorts
+# have a large product. `sorted_attention` gives each query and each key the number of the random direction, or its opposite, that it fits best, sorts
 # both by these numbers, and lets each query look around among the sorted keys with `local_attention`.
 
 # %%
@@ -759,7 +759,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 
 
 # %% [markdown]
-# For a test, each of 4,096 queries is nearly the key of a partner somewhere in the sequence, and wants the partner's value (always answering 0 has an error of 1). A query and its partner's key may get different directions in one sorting. So it is tried up to 16 times with new
+# For a test, each of 4,096 queries is nearly twice the key of a partner somewhere in the sequence (so that its weight stands out), and wants the partner's value (always answering 0 has an error of 1). A query and its partner's key may get different directions in one sorting. So it is tried up to 16 times with new
 # directions, and each query keeps the answer of the try whose keys fitted it best. Beside it, `local_attention` looks at as many neighbours:
 
 # %% tags=["active-ipynb"]
@@ -791,7 +791,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #       f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}")
 
 # %% [markdown]
-# The nearest keys help only where a partner happens to be near, for partners were drawn at random. With 16 tries (37% of the scores, and two thirds as many products with directions) sorting has an error of 0.02.
+# The nearest keys help only where a partner happens to be near, for partners were drawn at random. With 16 tries (37.5% of the scores, and two thirds as many products with directions) sorting has an error of 0.02.
 #
 # ## Can one see what it does?
 #
@@ -871,7 +871,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # The pairs add up to $n(n+1)/2$: half of the full table; with a causal mask the other half is computed and thrown away.
 # </details>
 #
-# **3.** Write attention of one head in which $i$ sees $j$ where $|i - j| \le r$, without a table of $n \times n$ scores.
+# **3.** Write attention of one head in which $i$ sees $j$ where $|i - j| \le r$, without a table of $n \times n$ scores (which the check cannot see).
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.complexity import check_nearby
@@ -900,4 +900,4 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #
 # ## Next
 #
-# [10 Data](10_data.ipynb) brings real sentences.
+# [10 Data](10_data.ipynb) brings sentences.

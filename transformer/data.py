@@ -248,7 +248,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # ## The tokenizer
 #
 # For large corpora the library `tokenizers` learns the merges quickly. It works on **bytes** instead of characters: every text is a sequence of
-# 256 possible bytes, so nothing is ever unknown (an ö is two bytes). Both languages share one vocabulary, as in the paper. **Deviation:** the paper's
+# bytes, of which there are 256, so nothing is ever unknown (an ö is two of them). Both languages share one vocabulary, as in the paper. **Deviation:** the paper's
 # English-French vocabulary is made of word pieces, another way of cutting; here byte pairs serve all languages.
 #
 # A **type** is an entry of the vocabulary, a **token** one occurrence of it in a text. Besides bytes and merges there are three
@@ -294,7 +294,7 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
 # They part where two pairs are equally frequent: in this corpus each "q" has a space before it and a "u" after it, and
 # each program takes another of the two pairs first.
 #
-# A tokenizer goes from text to ids and back. It gives each text one space before its first word, so that a word is
+# A tokenizer goes from text to ids and back. It gives each text one space before its first word, so that a name is
 # the same token at the start of a sentence and inside it; `decode` takes the space away again.
 
 # %%
@@ -406,7 +406,7 @@ class Tokenizer(BytePairs):
 #               f"for the {row['words']:.1f} words of a sentence (both languages)")
 
 # %% [markdown]
-# All curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. The bundled corpus has only 5,362 types, so its curve ends at 4,000. The recipes of this book take
+# Counted on validation sentences, all curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. The bundled corpus has only 5,362 types, so its curve ends at 4,000. The recipes of this book take
 # 3,500 types for the bundled corpus, 6,000 for Multi30k and 8,000 for Tatoeba; we have not measured how BLEU depends on V.
 #
 # ## Types that both languages share
@@ -426,7 +426,7 @@ class Tokenizer(BytePairs):
 # %% [markdown]
 # While there are few types, most of them are short pieces that occur in both languages. Later merges make whole words, which
 # belong to one language. At 32,000 types, 12% of those used still occur in both languages. (The rest of each V
-# are bytes that do not occur, and merges that were only a step to longer ones.)
+# are the marks, bytes that do not occur, and merges that were only a step to longer ones.)
 #
 # ## Marks and batches
 #
@@ -787,5 +787,5 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #
 # ## Next
 #
-# [11 Hardware](11_hardware.ipynb) or, if you want to go on learning, [12 Optimizer](12_optimizer.ipynb): how weights
+# [11 Hardware](11_hardware.ipynb) or, if hardware can wait, [12 Optimizer](12_optimizer.ipynb): how weights
 # follow the gradient.

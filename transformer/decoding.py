@@ -215,7 +215,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # print(f"product: {math.prod(steps):.4f}")
 
 # %% [markdown]
-# The question stands in the past ("did"), and the answer *Badet ...* in the present: it is wrong. The numbers
+# The source is in the past tense ("did"), the translation *Badet ...* in the present: it is wrong. The numbers
 # show where. After the piece *B* the model has no favourite, *ad* is the likeliest with 0.08, and after it the ending *et* gets only
 # 0.32. Greedy search cannot go back and try another second piece.
 #
@@ -251,13 +251,13 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # every token and keeps the best $K$ of all those. What is written so far is called a *hypothesis*. **The paper does not
 # name** two details, in which implementations differ:
 #
-# - Here a hypothesis that ends leaves the beam, and the next best beginning takes its place. It counts only if it was among
-#   the $K$ best of its step.
+# - Here a hypothesis that ends leaves the beam, and the next best beginning takes its place. One that ends counts only if it was
+#   among the $K$ best of its step.
 # - At the length limit the $K$ best count as finished, ended or not.
 
 # %% [markdown]
 # Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
-# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and 8,000 types a sentence has 168,000 extensions, too many to sort. So
+# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and, say, 8,000 types a sentence has 168,000 extensions. To rank fewer,
 # `extend` first rates each token by the best extension that ends with it, and keeps the $2K$ best tokens. An extension with any other token is no loss:
 # each of the $2K$ kept tokens has one that is at least as good.
 #
@@ -658,8 +658,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # %% [markdown]
 # ## BLEU
 #
-# BLEU (Papineni et al., 2002) compares translations with *references*, which persons wrote. It asks how many runs of $n$ words (*n-grams*)
-# of the translation stand in the reference, too. The precision $P_n$ is their share, where a run counts at most as often as the reference
+# BLEU (Papineni et al., 2002) compares translations with *references*, which people wrote. It asks how many runs of $n$ words (*n-grams*)
+# of the translation also stand in the reference. The precision $P_n$ is their share, where a run counts at most as often as the reference
 # has it. By precision alone an output of a few sure words would win. So a *brevity penalty* $BP$ lowers the score of an output whose $c$ words are
 # fewer than the reference's $r$. All counts are summed over the corpus before any division.
 #
@@ -761,14 +761,14 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #          "beam 4 minus greedy": ((4, 0.6), (1, 0.0))}
 # differences = {name: scores[a] - scores[b] for name, (a, b) in pairs.items()}
 # for name, values in differences.items():
-#     print(f"{name:27}", interval(values))
+#     print(f"{name:27}", interval(values), f"{(values > 0).mean():.1%} above 0")
 # title = "one difference is clear of 0, the other is not"
 # ax = plotting.histograms(differences, "difference in BLEU, 1000 draws", title)
 # ax.axvline(0, color="black", linewidth=1);
 
 # %% [markdown]
 # The interval of one system is more than five points wide, and yet the paired interval of the first difference is clear of 0: hard sentences are hard for both
-# systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these, and between greedy
+# systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these (the pair was picked after its scores were seen, but every draw is above 0), and between greedy
 # search and a beam of 4 these 200 sentences do not decide. Whoever tries many pairs must ask for more
 # than 95%: of twenty pairs without a difference, one on average looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`.
 

@@ -182,12 +182,12 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 
 # %% [markdown]
 # Two units can bend the line twice. Of the eight kinks of the second network only three lie inside the picture when training ends, and its line follows the middle of the wave only. Whether another start or longer training would do better, this run does not say. With
-# 128 units the line follows nearly all of the wave. In Table 3 (rows C) the paper's model gains from a larger $d_{ff}$; our small one does not clearly ([17](17_variations.ipynb)).
+# 128 units the line follows nearly all of the wave. In Table 3 (rows C) the paper's model gains from a larger $d_{ff}$, and so does a small one of ours, if it is trained for long enough ([17](17_variations.ipynb)).
 
 # %% [markdown]
 # ## Trained with it, and without
 #
-# Can attention do without the network? The task goes on where [notebook 04](04_attention.ipynb) stopped: a query asks for two names among six pairs of a name and a number, but now the answer is the
+# Can attention do without the network? The task goes on from the two look-ups of [notebook 04](04_attention.ipynb): a query asks for two names among six pairs of a name and a number, but now the answer is the
 # *larger* of the two numbers. Two heads fetch the numbers. After them comes nothing, or a second attention to the same pairs, or
 # the network with about as many parameters as that. All are trained from five starts.
 
@@ -223,14 +223,14 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     errors, networks = toys.train_several(make, batch, steps=600, lr=0.01)
 #     end = ends[kind] = errors[-50:].mean(dim=0).sort().values
 #     size = sum(p.numel() for p in networks[0].parameters())
-#     print(f"{kind}: {size:,} parameters, error in the middle start {end[2]:.3f}, "
-#           f"in all {end[0]:.3f} to {end[4]:.3f}")
+#     print(f"{kind}: {size:,} parameters, median error {end[2]:.3f} "
+#           f"(five starts: {end[0]:.3f} to {end[4]:.3f})")
 # a, b = torch.randn(2, 100_000)
 # print(f"best weighted sum of the two numbers: error {((a - b).abs() / 2).var():.3f}")
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
 
 # %% [markdown]
-# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum whose weights do not depend on the numbers can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on them, and a second attention gets below it (0.14 to 0.17), but slowly: these are 600 steps at one rate. With the network most starts find the second part, an absolute value as above.
+# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum with fixed weights, and a constant, can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on the numbers, and a second attention gets below that (0.14 to 0.17). These are 600 steps at one rate; what more would bring is not shown. With the network most starts find the second part, an absolute value as above.
 
 # %% [markdown]
 # ## What do the units of a trained model answer to?
@@ -247,7 +247,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # words, on, hooks = [], {}, []
 # for name in list(networks)[:2]:  # the encoder's; the decoder's are needed below
 #     rows = on[name] = []  # of each sentence (tokens, d_ff): is W_1 x + b_1 above zero?
-#     def note(module, given, output, rows=rows):  # this layer's rows, not the last one's
+#     def note(module, given, output, rows=rows):  # this layer's rows
 #         rows.append(output[0, :-1] > 0)  # without the end of the sentence
 #     hooks.append(networks[name].W_1.register_forward_hook(note))
 # with torch.no_grad():
@@ -265,13 +265,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     shares[name] = units.float().mean(dim=0)
 #     print(f"{name}: {shares[name].mean():.1%} of units are on for a word, "
 #           f"{never} of {units.shape[1]} never are, "
-#           f"{(shares[name] < 0.1).float().mean():.0%} are for under a tenth of words")
+#           f"{(shares[name] < 0.1).float().mean():.0%} are on for under a tenth")
 # plotting.histograms(shares, "share of words for which a unit is on",
 #                     "most units are on for less than a tenth of all words");
 
 # %% [markdown]
-# With random weights about half of the units are on for a word, because sums are as often below zero as above. After training a word switches on one unit in 15 to 20. In large trained
-# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle, with the times that they are on (`s` is a piece of words):
+# With random weights about half of the units are on for a word, because sums are as often below zero as above. After training a word switches on one unit in 15 to 20. (Each outline above encloses an area of 1.) In large trained
+# models the share falls to a few per cent, too (Li et al., 2023). Which words are these? Of the units that are on at least 30 times, we sort by the share of their commonest word, and list the first five and the one in the middle: how often each is on, and for its three commonest words (`s` is a piece of words):
 
 # %% tags=["active-ipynb"]
 # def favourites(units, least=30):
@@ -291,7 +291,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #         print(f"  unit {unit:3} ({on_for}):", *(f"'{word}' {n} " for word, n in top))
 
 # %% [markdown]
-# The narrowest units answer to articles, to "to" and "by", or to commas and full stops. (Only frequent words can lead such a list.) The units from the middle
+# The narrowest units answer to articles, to "to" and "by", or to commas and full stops. (With at least 30 times, only frequent words can lead such a list.) The units from the middle
 # answer to mixtures for which we have no name. This fits one way to read the network (Geva et al., 2021): each hidden unit has a pattern, its
 # column of $W_1$ in equation 2, and something to add to the vector where the pattern is found, its row of $W_2$.
 #
@@ -307,6 +307,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #
 # right = {"all there": exactly_right()}
 # for name, network_of_layer in networks.items():
+#     # what such a hook returns takes the place of the output
 #     off = network_of_layer.register_forward_hook(lambda _, given, output: 0 * output)
 #     right[name] = exactly_right()
 #     off.remove()
@@ -383,7 +384,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # </details>
 #
 # **3.** Shape a function by hand: with `relu` alone (given as an argument), write the hat that is 0 up to $-1$, rises to 1 at
-# 0, falls to 0 at 1, and stays 0. It is a sum of three hidden units.
+# 0, falls to 0 at 1, and stays 0. It is a sum of three hidden units, each $x$ plus a bias. (The check also tries a smooth `relu`.)
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.feed_forward import check_hat

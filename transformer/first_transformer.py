@@ -40,7 +40,7 @@ from torch import nn
 
 # %% [markdown]
 # Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
-# windows of a few neighbouring words ([02](02_convolution.ipynb)), and since 2014 they had attention besides. The paper left both out and kept attention. The next picture has the encoder on the left.
+# windows of a few neighbouring words ([02](02_convolution.ipynb)), and from 2014 on they had attention as well. The paper left both out and kept attention. The next picture has the encoder on the left.
 
 # %% tags=["active-ipynb"]
 # from transformer.figures.diagrams import encoder_and_decoder
@@ -130,7 +130,7 @@ class FeedForward(nn.Module):
 # ## Layers
 #
 # An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
-# normalization: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
+# normalisation: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
 # amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
 
 # %%
@@ -240,8 +240,8 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## Something to learn
 #
-# The task is to say a number backwards. There are ten digits, a mark that begins a target (1), a mark that ends it (2), and 0, which fills up short
-# rows. This is a translation that everybody can check.
+# The task is to say a number backwards. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to
+# 9. This is a translation that everybody can check.
 
 # %%
 def examples(n, longest=8):
@@ -274,7 +274,7 @@ def shown(tokens):
 # %% [markdown]
 # ## Writing
 #
-# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again. This is greedy
+# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy
 # decoding; [notebook 15](15_decoding.ipynb) does it better and faster.
 
 # %%
@@ -292,8 +292,8 @@ def write(model, source, longest):
 # ## Training
 #
 # A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
-# compared with the target without its first: after each token the model has to name the next. The loss is minus the natural logarithm of the probability that
-# the model gave to the right token, averaged over the tokens; its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
+# compared with the target without its first: after each token the model has to name the next. Softmax turns the scores into probabilities; the loss is minus the natural logarithm of the right token's,
+# averaged over the tokens. Its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
 
 # %% [markdown]
 # **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing** ([13](13_regularization.ipynb)), and below no dropout. Padding (`ignore_index=0`) does not count.
@@ -314,8 +314,8 @@ def train_step(model, optimizer, step, warmup=100):
 
 
 # %% [markdown]
-# The model is small: two layers on each side, vectors of 64 numbers, four heads, and no dropout, since all examples are new. Along the way it answers the same number again and
-# again, and we keep the attention with which the last decoder layer looks at the source (the mean of its four heads).
+# The model is small: two layers on each side, vectors of 64 numbers, four heads, and no dropout, since all examples are new. Along the way we ask it for one and the same number, and
+# keep the attention with which the last decoder layer looks at the source (the mean of its four heads).
 
 # %% tags=["active-ipynb"]
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
@@ -340,7 +340,7 @@ def train_step(model, optimizer, step, warmup=100):
 #                "From guessing to knowing", log="y");
 
 # %% [markdown]
-# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
+# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls below that, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
 # the answer, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this place takes from this
 # digit (mean of four heads).
 

@@ -269,7 +269,7 @@ def training_flops(c, S: float, T: float) -> float:
 #
 # ## How fast is this machine?
 #
-# The function below multiplies two large matrices and looks at the clock. Little gets closer to what the machine can do; a model
+# The function below multiplies a large matrix by itself and looks at the clock (1 GFLOP/s is a billion FLOPs a second, 1 TFLOP/s a thousand of these). Little gets closer to what the machine can do; a model
 # reaches a part of this rate.
 
 # %%
@@ -331,8 +331,8 @@ def wait_for(device: torch.device) -> None:
 # %% [markdown]
 # A single vector makes the processor fetch the whole matrix for two FLOPs a number, so the arithmetic probably waits; many vectors share what is fetched. This is one reason for large batches.
 #
-# Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly. `transformer
-# train` multiplies each way before it begins, and says so where another precision is at least 1.5 times as fast as fp32.
+# Newer CPUs have instructions that multiply bf16 numbers (AVX512-BF16, AMX); older ones imitate them, slowly.
+# `matmul_rate(device, "bf16")` and `matmul_rate(device, "medium")` tell what they gain on a machine.
 # Training gains less than products do, and a small model may even lose ([notebook 20](20_speed.ipynb)).
 
 # %% [markdown]
@@ -368,7 +368,7 @@ def estimate_seconds(
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
 
 # %% [markdown]
-# With a third of the rate a CPU needs months. (On two cores training came to two thirds of the fastest product's rate, `data/runs/bench.json`: half as long.) The lines for GPUs are forecasts from their data sheets. One H100 we have measured, for 200 updates of each model at the paper's batch:
+# With a third of the rate a CPU needs months. The lines for GPUs are forecasts, from the paper's figure for the P100 and the H100's data sheet. One H100 we have measured, for 200 updates of each model on random ids: 25,000 a side with padding, 22,150 target tokens without, and the fast parts below:
 
 # %% tags=["active-ipynb"]
 # for name in ("base", "big"):
@@ -379,7 +379,7 @@ def estimate_seconds(
 #           f"{row['hours_of_the_paper']:.1f} hours")
 
 # %% [markdown]
-# Base reaches 12% of what this GPU does in one large product, which is 10% of the data sheet's rate and not a third: its run would take three times as long as forecast. For eight P100
+# Base reaches 12% of what this GPU does in one large product, which is 10% of the data sheet's rate and not a third: its run would take over three times as long as forecast. For eight P100
 # 0.44 days come out, and the paper's own figure is 0.5 days (12 hours); this proves nothing, as our third was guessed from such runs. The FLOPs in its Table 2 for base, $3.3 \cdot 10^{18}$, are counted as time times the hardware's rate. Ours count the products alone. For both of the paper's models,
 # the share of the hardware's rate that went into products is:
 
@@ -458,7 +458,7 @@ class Meter:
 #           f"logits and loss {(everything - layers) / 1e9:.1f} GB")
 
 # %% [markdown]
-# The layers of the base model keep about ten thousand numbers a token and layer, so that the activations of this batch take nearly twelve times the memory of the state; the paper spread them over eight
+# The layers of the base model keep about ten thousand numbers a token and layer, so that theirs take nearly twelve times the memory of the state for this batch; the paper spread them over eight
 # GPUs. In long sentences the tables of attention weights come on top, with numbers for each head and pair of positions. Logits and loss take nearly four times the state, and in the backward pass their gradient takes as much again.
 # A batch that does not fit can be taken in parts, whose gradients are added up ("A batch in parts" below); and shorter numbers make most of the activations smaller.
 #
@@ -587,7 +587,7 @@ def peak_memory(device: torch.device) -> float:
 # %% tags=["active-ipynb"]
 # x, E = torch.randn(40, 30, 128), torch.randn(8000, 128)
 # gold = torch.randint(1, 8000, (40, 30))
-# gold[torch.arange(30) >= torch.arange(40)[:, None]] = 0  # row n has n tokens
+# gold[torch.arange(30) >= torch.arange(40)[:, None]] = 0  # n tokens in row n
 # parts = slice(0, 20), slice(20, 40)
 # losses = [projected_loss(x[rows], E, gold[rows]) for rows in parts]
 # counts = [(gold[rows] != 0).sum() for rows in parts]

@@ -69,7 +69,7 @@ from transformer.state import EncoderDecoder, State, caches_of
 
 # %% [markdown]
 # Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
-# [04](04_attention.ipynb), green [05](05_feed_forward.ipynb), and the grey frames are the layers of
+# [04](04_attention.ipynb), green [05](05_feed_forward.ipynb), and the grey frames, with "add & norm", are the layers of
 # [03](03_stacks.ipynb), repeated N times. Each path around a box is a residual connection. The three blue boxes are one
 # matrix. Only one arrow leads from the left half to the right one; every decoder layer uses it. The paper's last box, softmax, is left to the loss and to the search, which take logits. Dropout, on embeddings and on the output of each sub-layer, is not drawn.
 
@@ -77,7 +77,7 @@ from transformer.state import EncoderDecoder, State, caches_of
 # ## Configuration
 #
 # A handful of sizes decides everything. Those that the paper names have its names, and their defaults are the paper's base
-# model. The function `check_sizes` refuses what cannot work, with one sentence.
+# model. The function `check_sizes` refuses wrong types and ranges, with one sentence.
 #
 # The paper's two main models are base and big, the first and the last row of Table 3. We add two that suit a laptop.
 
@@ -149,7 +149,7 @@ class TransformerConfig:
 class Parts:
     """What a `Transformer` is built from.
 
-    Other parts take the same arguments and have the same parameters' names.
+    Other parts take the same arguments, and their parameters have the same names.
     """
 
     attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
@@ -197,7 +197,7 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 #
 # **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
 # $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
-# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without this factor a small model used its source less after 600 updates; see [notebook 14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
+# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without this factor a small model used its source less after 600 updates, but not clearly so at an equal loss: [notebook 14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
 
 # %%
 def initialize(model: nn.Module):
@@ -225,7 +225,7 @@ def initialize(model: nn.Module):
 
 # %% [markdown]
 # The class extends `EncoderDecoder`, as the models of 01 and 02 do. From it come `mask` (True where a source token is real), the
-# `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse what is no batch of pairs.
+# `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse anything but a batch of pairs.
 
 # %%
 class Transformer(EncoderDecoder):
@@ -375,7 +375,7 @@ class Transformer(EncoderDecoder):
 #
 # ## Counting parameters
 #
-# Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers and no biases (its heads share them, so $h$ does not matter), each
+# Parameters can be counted by hand. With $d$ for $d_{model}$, each attention has four matrices of $d^2$ numbers and no biases (each head has $1/h$ of them, so $h$ does not matter), each
 # position-wise network has $2 d\, d_{ff} + d_{ff} + d$ numbers, and each LayerNorm $2d$. An encoder layer has one
 # attention and two norms, a decoder layer two attentions and three norms. The embedding has $V d$ numbers, once: the output uses them, too. The sinusoids are not learned. On torch's
 # `meta` device a model has shapes and no numbers, so that even big is built in a moment.
@@ -530,7 +530,7 @@ class Transformer(EncoderDecoder):
 # assert sum(right) > 0.8 * len(right)
 
 # %% [markdown]
-# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, nearly all of them with four or five digits. Those that training did not show come out backwards, too, with few exceptions.
+# After a few seconds of training the model says numbers backwards, and it does not do so by heart. There are 111,100 such numbers, nearly all of them with four or five digits; lengths are drawn equally often, so that training shows nearly all of the short ones. Those that it did not show come out backwards, too, with few exceptions.
 
 # %% [markdown] tags=["question-18"]
 # ## What is the decoder's output, and how does it become a word?
@@ -662,7 +662,7 @@ class Transformer(EncoderDecoder):
 # </details>
 #
 # **2.** Make what training needs of a batch of targets: what goes into the decoder, and what its outputs are
-# compared with. Each target is a list of ids without marks; add the marks, and fill up with padding at the end.
+# compared with. Each target is a list of ids without marks; add the marks (the decoder reads no end mark), and fill up with padding at the end.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.model import check_shifted

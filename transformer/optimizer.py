@@ -217,7 +217,7 @@ def step_lengths(
 
 # %% [markdown]
 # $m$ forgets the large gradients within some forty updates, $v$ later. Until then a small $m$ is divided by the root of a large
-# $v$. The old squares in $v$ are a hundred times as large as the new ones. Fading to a hundredth takes them $\ln 100 = 4.6$ times 50 updates, with 0.999 4.6 times 1,000. A short memory has its price: $v$ is a mean of fewer gradients, and fluctuates more. The paper gives no reason for 0.98, and its effect on a Transformer is not tested here.
+# $v$. The old squares in $v$ are a hundred times as large as the new ones. Fading to a hundredth takes them $\ln 100 = 4.6$ times 50 updates; with 0.999 it takes thousands. A short memory has its price: $v$ is a mean of fewer gradients, and fluctuates more. The paper gives no reason for 0.98, and its effect on a Transformer is not tested here.
 #
 # ## What $\epsilon$ does
 #
@@ -300,7 +300,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 #     tens = {name: run.unflatten(1, (-1, 10)).mean(dim=(0, 2))
 #             for name, run in runs.items()}
 #     updates = range(10, 251, 10)
-#     ax = plotting.lines(updates, tens, "update", "loss, nats (mean of 3 seeds)", title)
+#     ax = plotting.lines(updates, tens, "update", "loss, nats (10 updates, 3 seeds)",
+#                         title)
 #     ax.set_ylim(0, 3.5)
 #     for name, run in runs.items():
 #         ends = ", ".join(f"{loss:.2f}" for loss in run[:, -10:].mean(dim=1))
@@ -315,7 +316,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # %% [markdown]
 # With the rise all three post-norm models learn to write backwards. At the same peak without the rise none gets there in as many updates: their losses end
 # at 1.5 nats or more, where guessing costs $\ln 10 = 2.3$. At half the peak two seeds of three learn without the rise, too. Pre-norm learns
-# without the rise, and faster. So in this small case the rise makes a higher rate possible for a post-norm stack; at half of it two seeds of three do without.
+# without the rise, and faster. So in this small case the rise makes a higher rate possible for a post-norm stack.
 
 # %% [markdown]
 # ## Why? Three explanations
@@ -323,8 +324,8 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # **Liu et al. (2020a)**, in the paper on RAdam, blame Adam: in its first updates $v$ is a mean of few gradients, so steps have a large
 # variance. Their test first forms $v$, with the weights held and $m$ at 0, and on their task that made the rise unnecessary.
 #
-# We repeat it with 100 updates of rate 0. After them $1 - \beta_1^t$ is nearly 1 and no longer makes up for the zero from which $m$ starts, so the first steps rise, too: step $k$ is multiplied by $1 - 0.9^k$. Which helps, $v$ or this rise? Two more plans have one without the other:
-# Their test is *v first, short steps*. *Short steps* multiplies the rates of *no rise* by $1 - 0.9^k$, without forming $v$; *v first, full steps* divides them by it, which undoes the rise.
+# We repeat it with 100 updates of rate 0. After them $1 - \beta_1^t$ is nearly 1 and no longer makes up for the zero from which $m$ starts, so the first steps rise, too: step $k$ is multiplied by $1 - 0.9^k$. Which helps, $v$ or this rise?
+# Their test is *v first, short steps*. Two more plans have one without the other: *short steps* multiplies the rates of *no rise* by $1 - 0.9^k$, without forming $v$; *v first, full steps* divides them by it, which undoes the rise.
 
 # %% tags=["active-ipynb"]
 # growth = [1 - 0.9**k for k in range(1, 251)]

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks need. It does not become part of the module.
+# The next cell holds what only the pictures and checks need. It is no part of `transformer.stacks`, the module made from this notebook.
 
 # %% tags=["active-ipynb"]
 # from functools import partial
@@ -62,7 +62,7 @@ from torch import Tensor, nn
 # We build from the small to the large: normalisation, path, layer, stack.
 
 # %% [markdown]
-# ## Layer normalization
+# ## Layer normalisation
 #
 # Every sub-layer adds something to each vector, and a sum of many parts grows. LayerNorm (Ba et al., 2016) brings a vector back to a standard size: it subtracts
 # the mean of the vector's numbers and divides by their standard deviation. Two learned vectors, a gain $g$ and a bias $b$, then set
@@ -102,7 +102,7 @@ def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tens
 # $\sqrt{3.5} = 1.871$ the differences become $-1.069, -0.535, 0, 1.604$. The second row is 5 times the first plus 100. It has the same pattern
 # and therefore the same result. The third row has no pattern at all and gives zeros, because $\epsilon$ keeps the division possible.
 #
-# The module learns gain and bias, and leaves the formula to torch's faster version.
+# The class learns gain and bias, and leaves the formula to torch's faster version.
 
 # %%
 class LayerNorm(nn.Module):
@@ -349,11 +349,11 @@ class Residual(nn.Module):
 # For this task and depth the measurements say:
 #
 # - **Neither size nor length.** With He's initialisation the vectors at the top and the gradient at the bottom have the right size without a path, and hardly anything is learned.
-# - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing can be read of the gradient at the bottom, and hardly anything is learned. With a path for the gradient only it is the other way round, and no better. (Adam evens out the sizes.)
+# - **Information, both ways.** With a path for the signal only, as much of the input can be read at the top as in post-norm, but nothing can be read of the gradient at the bottom, and hardly anything is learned. With a path for the gradient only it is the other way round, and no better. (Their gradients at the bottom have the wrong size, but Adam divides by it.)
 # - **The start is most of it.** A stack without any path learns if it *starts* as $x + F(x)$. Its extra width is not the reason, since random networks as wide do not learn.
 
 # %% [markdown]
-# The top matrix could do much of it alone: on untouched layers the best one leaves what cannot be read of the input, 0.74 in post-norm and 0.48 in pre-norm. With a path for the signal only the same 0.74 was possible. The top alone, on layers that stay as they are, gets as far as 0.81 in these 150 steps; with the layers trained as well it is 0.95. So training the layers by the gradients that reach them does harm here.
+# The top matrix could do much of it alone: on untrained layers the best matrix has an error of 1 minus what can be read of the input, 0.74 in post-norm and 0.48 in pre-norm. With a path for the signal only the same 0.74 was possible. The top alone, on layers that stay as they are, gets as far as 0.81 in these 150 steps; with the layers trained as well it is 0.95. (Each at its best rate: at the lowest of three, training the layers helps; at the other two the gradients that reach them do harm.)
 
 # %% [markdown]
 # So the paths let every layer begin as a correction of its input, and both the signal and the gradient reach all layers with some of their content. How training undoes
@@ -373,7 +373,7 @@ class Residual(nn.Module):
 # A layer of the encoder has two sub-layers: self-attention, where query (what looks), key (what it is compared with) and value (what is fetched; all in 04) come from the same words, and the position-wise network. A layer of the decoder has a third one between the two: attention
 # whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. One class is
 # enough, in which this cross-attention may be left out. All sub-layers are handed in, and each gets its own `Residual`. A mask says
-# which position may look at which; it has the shape (B, h, T, S) or one that stretches to it: B sentences, h heads (04), T positions that look, S that are looked at.
+# which position may look at which; it has the shape (B, h, T, S) or one that broadcasts to it: B sentences, h heads (04), T positions that look, S that are looked at.
 
 # %%
 class Layer(nn.Module):
@@ -447,7 +447,7 @@ class Layer(nn.Module):
 # assert shares[0] < 1e-6
 
 # %% [markdown]
-# With the path they become alike slowly instead of at once: 0.0004 of the variance is left. Real attention has other weights at each position, but
+# With the path they become alike slowly instead of at once: after six layers 0.002 of the variance is left. Real attention has other weights at each position, but
 # Dong et al. (2021) prove that in stacks of attention alone words become alike quickly all the same, and that paths counteract it.
 #
 # In the decoder self-attention is masked, so that position $t$ sees only positions up to $t$. Which output depends on
@@ -541,7 +541,7 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# Write each function in place of `...` and run the cell. The cell says "not tried yet", then what is wrong, then "right".
+# Write each function in place of `...` and run the cell. Run the cell: it says what is wrong, or "right".
 #
 # **1.** Write LayerNorm from its formula, without looking at the definition above.
 

@@ -189,7 +189,7 @@ class TrainingConfig:
 
 # %% [markdown]
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first** (with `minutes` it drops, as the warm-up ends, by the share of the time that this took). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
+# minute if that comes first** (with `minutes` there is a step where the warm-up ends: if it took a tenth of the time, the rate falls by a tenth at once). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
@@ -299,7 +299,7 @@ def update_weights(
 # %% [markdown]
 # ## Validation
 #
-# Held-out sentences show whether the model learns more than to recite its training. We measure the mean cross-entropy of a target
+# We measure the mean cross-entropy of a target
 # token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
 # %%
@@ -342,14 +342,13 @@ def validation_loss(
 # ## The loop
 #
 # What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
-# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* holds all of it, so that a run can go on
-# after a break.
+# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* holds all of it.
 
 # %% [markdown]
 # `Run` (`transformer.progress`) takes care of that, and of all else that surrounds the loop: it counts, logs and validates, shows a progress bar, saves
 # a checkpoint and beside it the weights of the last few validations (to be averaged in [notebook 15](15_decoding.ipynb)), and stops
 # after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
-# that this process works on; where there is one process, these are all.
+# that this process works on; one process gets all.
 
 # %%
 def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
@@ -448,13 +447,13 @@ def train(
 
 # %% [markdown]
 # The training curve lies higher although it is about sentences that the model has seen. Three things raise it: it is smoothed, it is
-# measured with dropout, and each point is a mean over the twenty updates before it. So compare each curve with itself only. Where the
+# measured with dropout, and each point is a mean over the twenty updates before it. So do not compare these two. Where the
 # held-out curve passes below the flat one, the model must use more than frequencies: the place in the sentence, words of the target, or of the source.
 
 # %% [markdown]
 # ## Stopping and going on
 #
-# On a CPU, going on should equal never stopping, bit for bit. (A GPU may add in another order each time.) One run of seven updates goes
+# On a CPU, going on should equal never stopping, bit for bit. One run of seven updates goes
 # through. Another is stopped by Ctrl-C in the middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model
 # with other random weights. With 50 pairs, one epoch ends and another begins on the way.
 
@@ -492,7 +491,7 @@ def train(
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
 #
-# Because without the mask training looks as good or better, and what is learned can be useless. The decoder is asked for token $t + 1$ while
+# Because without the mask the loss can look as good or better, and what is learned can be useless. The decoder is asked for token $t + 1$ while
 # the whole target, token $t + 1$ included, lies before it. With the mask it must work the answer out. Without it, it can copy.
 #
 # A toy language makes this visible: sentences of eight words, from a vocabulary of ten, translated by reversing their order and
@@ -595,7 +594,7 @@ def train(
 
 # %% [markdown]
 # Here the model without the mask even has by far the lower loss on held-out sentences, and its own translations are worthless again: all hundred
-# are empty, because it writes marks in place of words (id 1 begins a sentence, id 2 ends it). The model with the mask does not translate yet either, after 240 updates, but it has begun to write German.
+# are empty, because it writes marks in place of words (id 1 begins a sentence, id 2 ends it). The model with the mask does not translate yet either, after 240 updates, but what it writes begins to look like German.
 #
 # So a loss that is suspiciously good is a reason to test the mask, and a model's own translations should be read early.
 
@@ -621,8 +620,8 @@ def train(
 # The model with the mask uses its source, although it does not spell yet. The one without it has learned next to nothing from the English.
 #
 # `python -m transformer.experiments.starting` trained small models on the bundled corpus for 600 updates, three seeds each. With two
-# layers the training takes up its source. With four, the peak rate and everything else the same, the held-out loss falls as
-# well, if not as far, and the source stays almost unused. Trials with seed 1 had found these two settings, the *centres* "uses" and "ignores"; every other row changes one thing in one of them. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (rows that change one stack alone: after four runs).
+# layers the training takes up its source. With four, all else the same, the held-out loss falls as
+# well, if not as far, and the source stays almost unused. Trials with seed 1 had found these two settings, the *centres* "uses" and "ignores", and had tried depth, norms first and half the peak; every other row changes one thing in a centre. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (for rows that change one stack, after four runs).
 
 # %% tags=["active-ipynb"]
 # from transformer.experiments.records import read_rows
@@ -642,11 +641,11 @@ def train(
 
 # %% [markdown]
 # Each thin line is a seed. A run has *started* if the mean of its last two uses is at least 0.3; the lines of the others are dashed. On the right is
-# how much the encoder's outputs differ between the positions of a sentence. Where the source stays unused they become nearly the same vector at every position by update 240; in some runs they part again later. Attention could not tell equal vectors apart.
+# the variance of the encoder's outputs over the positions of a sentence, as a part of their mean square. Where the source stays unused they become nearly the same vector at every position by update 240; in some runs they part again later. Attention could not tell equal vectors apart.
 
 # %% [markdown]
-# Which setting decides? Each row of the table says how many runs started, how far their use lies from the centre's, and $p$: the chance of so large a difference if the change did nothing, made larger (Holm's correction) because many changes are tested. A change *decides* where $p$ is under 0.05 and
-# all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. In the last columns uses are compared at an equal loss: where the held-out loss first passes 3.2. (*Peak* is the largest learning rate; *decoder's rate* leaves cross-attention out. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
+# Which setting decides? Each row says how many runs started, how far their use lies from the centre's, and $p$: the chance of so large a difference if the change did nothing, made larger (Holm's correction) for the number of changes. (All rows are taken to have one spread of seeds: [17](17_variations.ipynb).) A change *decides* where $p$ is under 0.05 and
+# all three seeds start in place of none, or the reverse; where $p$ is under 0.05 but not all seeds change sides, it *contributes*. In the last columns uses are compared at an equal loss: where the held-out loss first falls below 3.2; runs that never get there are left out (one of "ignores"). (*Peak* is the largest learning rate; *decoder's rate* leaves cross-attention out. *Gain 1* starts with larger $W_Q$, $W_K$ and $W_V$,
 # *embeddings / 2* with smaller embeddings.)
 
 # %% tags=["active-ipynb"]
@@ -658,27 +657,26 @@ def train(
 #       ", ".join(f"{use:.2f}" for use in longer))
 
 # %% [markdown]
-# **What the experiment separates.** With four layers a training starts if the norms come first; and, all else equal, if the
-# *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first. The same done to the decoder
-# does not start it. Neither do half the peak, four times the warm-up, clipping, six layers or other initial weights (with the last two the held-out loss itself stayed above 4). With two layers, twice the peak stops it, smaller embeddings weaken it, and norms first strengthen it. A quarter of the warm-up, dropout, and larger $W_Q$, $W_K$ and $W_V$
-# weaken it after 600 updates; at an equal loss no difference of theirs passes. So the encoder's depth, rate and order of norms decide here. With four times the updates one of three starts, barely (use 0.31).
+# **What the experiment separates.** With four layers a training starts if the norms come first, and if the
+# *encoder alone* has two layers, learns at a quarter of the rate, or has its norms first (one of three at a loss of 4.6). The same done to the decoder, or a quarter of cross-attention's rate, does not. Neither do half the peak, four times the warm-up, clipping, six layers or other initial weights (the last two stayed above a loss of 4). With two layers, twice the peak stops it, smaller embeddings weaken it, and norms first strengthen it. A quarter of the warm-up, dropout, and larger $W_Q$, $W_K$ and $W_V$
+# weaken it, but at an equal loss none passes. So the encoder's depth, rate and order of norms decide. With four times the updates one of three starts, barely (use 0.31).
 
 # %% [markdown]
-# **What it only suggests.** Perhaps the encoder's outputs become one vector, and so there is nothing to attend to. Two signs of this were fixed before the runs (and, after the first, that update 240 counts): "collapsed" (the variance over positions falls to a tenth between the first validation, at update 60, and update 240) and
-# "even" (cross-attention is close to uniform at update 240). A rival, that no gradient reaches the encoder, has a sign as well: "vanished" (the gradient in the encoder is under a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
+# **What it only suggests.** Perhaps the encoder's outputs become one vector, so that there is nothing to attend to. Two signs of this were fixed before the runs (that update 240 counts, after the first): "collapsed" (the variance over positions falls to a tenth from update 60 to 240) and
+# "even" (cross-attention is close to uniform then). A rival, that no gradient reaches the encoder, has the sign "vanished" (its gradient is under a tenth of that in the decoder's self-attention). A sign counts if at least nine of ten runs that do not start show it, and at most one of ten
 # that do:
 
 # %% tags=["active-ipynb"]
 # starting.print_signs(found)
 
 # %% [markdown]
-# None of the signs passes (nor does a fourth, "stuck", too sharp an attention, found in no run): "collapsed" misses 7 of the 39 runs that do not start,
-# and "even" also holds in many that start; "vanished" was found in one run. The variance itself, at update 240, is lower in each run that does not start than in any that does, but
+# None passes (nor does a fourth, "stuck", too sharp an attention, found in no run): "collapsed" misses 7 of the 39 runs that do not start,
+# and "even" also holds in many that start; "vanished" was found in one run. At update 240 the variance is lower in each run that does not start than in any that does, but
 # this was noticed afterwards. Why the encoder collapses, we do not know; nor whether larger
-# models fail for the same reason.
+# models fail so.
 
 # %% [markdown]
-# **What to do** about such a model: measure the use at every validation, and do not wait for BLEU. If it stays low, put the norms first, lower the learning rate of the encoder (`AdamByParts` in `transformer.experiments.starting`, handed to `train` as `optimizer`), or take fewer layers there.
+# **What to do** about such a model: measure the use at every validation, and do not wait for BLEU. If it stays low, put the norms first, lower the learning rate of the encoder (give `train` `optimizer=partial(AdamByParts, shares={"encoder": 0.25})`, from `transformer.experiments.starting`), or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises
@@ -740,7 +738,7 @@ def train(
 # </details>
 #
 # **3.** A run with `patience` stops after so many validations in a row that were not better than the best before. From the list of validation losses, say
-# after how many validations it stops (or the length of the list, if it does not), and which was the best (counted from 1).
+# after how many validations it stops (or the length of the list, if it does not), and which of those done was the best (counted from 1).
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.training import check_stops

@@ -472,7 +472,7 @@ TABLE_2 = {
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and on test its outputs run on. So compare at one $\alpha$ (the paper's: 0.6). **The paper's Transformer, the RNN and the convolution are level on captions. Rotary positions or a bias gain about 1.5 BLEU, rotary ones with the norms first 2.6**, here without sentences longer than training's.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and on test its outputs run on. So compare at one $\alpha$ (the paper's: 0.6). **The paper's Transformer, RNN and convolution are level on captions. Rotary positions or a bias gain about 1.5 BLEU, rotary ones with the norms first 2.6**, without longer sentences than training's.
 #
 # This does not contradict the paper. Its models are thirty to 150 times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
 # all positions at once.
@@ -489,7 +489,7 @@ TABLE_2 = {
 # families.by_length(rows, words, families=in_small, title=title);
 
 # %% [markdown]
-# Up to 15 Transformers and RNN are alike. From 16 on sines fall behind, beyond 20 far.
+# Up to 15 they are alike. From 16 on sines fall behind, beyond 20 far.
 #
 # ## What did not work
 #

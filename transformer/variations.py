@@ -507,7 +507,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # comparisons.ranks(whole, paper["perplexity"])
 
 # %% [markdown]
-# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one soon after the peak of the rate (update 340), and first again in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether the updates or the falling rate bring the order, **we do not know**. At half or a quarter of the rate each row is behind by 0.9 nats or more after a quarter of the updates: none asks for a lower one.
+# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one after the peak of the rate (update 340), and first in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether updates or falling rate bring it, **we do not know**. No row asks for a lower rate: at half of it each is 0.9 nats or more behind after 850 updates.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
@@ -534,7 +534,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses less than half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters (`--rows heads` would tell).
+# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses less than half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters.
 #
 # Time depends on the number of heads: 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
 

@@ -13,6 +13,8 @@ import torch
 def difference(yours: Any, right: Any) -> str | None:
     """What sets an answer apart from the right one, in words; None where nothing does."""
     if isinstance(right, torch.Tensor | np.ndarray):
+        if isinstance(yours, list | tuple):
+            return f"it is a {type(yours).__name__}, and should be one tensor"
         yours, right = torch.as_tensor(yours), torch.as_tensor(right)
         if yours.shape != right.shape:
             return f"its shape is {tuple(yours.shape)}, and should be {tuple(right.shape)}"

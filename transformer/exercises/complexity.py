@@ -17,13 +17,13 @@ def layers_until(sees: torch.Tensor) -> int:
 
 
 def neighbourhoods() -> list[tuple]:
-    """A causal window of three, a neighbour on each side, and the same with a position for all."""
+    """A causal window of three, a neighbour on each side, the same with a position for all, ..."""
     window = causal_mask(8) & ~causal_mask(8).tril(-3)
     both = causal_mask(9).triu(-1) | causal_mask(9).triu(-1).T
     for_all, forked = both.clone(), torch.eye(5).bool()
     for_all[4] = for_all[:, 4] = True
     forked[[4, 4, 3, 2, 1], [3, 2, 0, 1, 0]] = True  # the farthest step is not the best
-    return [(window,), (both,), (for_all,), (forked,)]
+    return [(window,), (both,), (for_all,), (forked,), (torch.ones(4, 4).bool(),)]
 
 
 def writing_flops(n: int, d: int) -> int:
@@ -32,8 +32,8 @@ def writing_flops(n: int, d: int) -> int:
 
 
 def vectors(n: int, r: int) -> tuple:
-    """Always the same q, k, v (n, 4), and r."""
-    return *torch.randn(3, n, 4, generator=torch.Generator().manual_seed(n)), r
+    """Always the same q, k, v (n, n - 2), and r."""
+    return *torch.randn(3, n, n - 2, generator=torch.Generator().manual_seed(n)), r
 
 
 check_layers_until = Exercise(

@@ -56,7 +56,7 @@ def filled(lengths: list[int], batch_tokens: int) -> list[list[int]]:
 
 check_filled = Exercise(
     filled, lambda: [([3, 3, 4, 4, 9, 30, 2, 2], 12), ([5, 1, 1, 1, 1], 10), ([7], 5),
-                     ([2] * 9, 8)],
+                     ([2] * 9, 8), ([1, 4, 1, 1], 12)],
     "a batch has as many places as sentences times its longest sentence")
 
 

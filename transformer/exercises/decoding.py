@@ -44,4 +44,4 @@ check_tie = Exercise(
 check_brevity = Exercise(
     brevity, lambda: [(["a b c", "d"], ["a b c d", "e f"]), (["a b c d e f"], ["a b c"]),
                       (["a", "b c d e f g"], ["a b c d", "b c d"])],
-    "count the words of the whole corpus first; an output that is longer than its reference has 1")
+    "count the words of the whole corpus first; a corpus longer than its references has 1")

@@ -17,7 +17,7 @@ def count(V: int, d: int, d_ff: int, N: int, tied: bool, bias: bool) -> int:
 
 check_count = Exercise(
     count, lambda: [(50, 8, 16, 2, True, False), (70, 12, 20, 3, False, False),
-                    (31, 6, 10, 1, True, True)],
+                    (31, 6, 10, 2, True, True)],
     "a decoder layer has two attentions and three norms; a norm has a gain and a bias")
 
 
@@ -49,6 +49,6 @@ def copies(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 check_greedy = Exercise(
     greedy, lambda: [(copies, torch.tensor([[5, 6, 7, 2]]), 1, 2, 9),
-                     (copies, torch.tensor([[5, 6, 8, 2]]), 7, 8, 3),
-                     (copies, torch.tensor([[2]]), 1, 2, 4)],
+                     (copies, torch.tensor([[5, 6, 8, 2]]), 7, 8, 1),
+                     (copies, torch.tensor([[2, 5, 6]]), 1, 2, 4)],
     "only the last row of the logits counts, and neither mark belongs to the result")
