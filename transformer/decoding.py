@@ -761,7 +761,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 #          "beam 4 minus greedy": ((4, 0.6), (1, 0.0))}
 # differences = {name: scores[a] - scores[b] for name, (a, b) in pairs.items()}
 # for name, values in differences.items():
-#     print(f"{name:27}", interval(values), f"{(values > 0).mean():.1%} above 0")
+#     print(f"{name:27}", interval(values), f"{(values > 0).float().mean():.1%} above 0")
 # title = "one difference is clear of 0, the other is not"
 # ax = plotting.histograms(differences, "difference in BLEU, 1000 draws", title)
 # ax.axvline(0, color="black", linewidth=1);
