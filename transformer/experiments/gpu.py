@@ -10,7 +10,7 @@
    random, with lengths drawn like WMT's.
 
 2. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where
-   transformers is there). These have not run on a GPU yet.
+   transformers is there). Of these, base has run on a GPU.
 
 Each stage leaves data/runs/gpu-<stage>.json. Trainings for a GPU are
 `transformer.experiments.multi30k`, with many workers, and `transformer train` on tatoeba or wmt14.
