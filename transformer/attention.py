@@ -437,7 +437,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider. A smaller start mends most of it without any division: at 16 the division is better, at 256 the smaller start. The additive score has the largest error at 16; at 64 and 256 it lies between the plain product and the scaled one. Names it has never seen it hardly finds at all; products find them. The paper's own reasons for products are speed and memory: all scores are one matrix product.
+# The plain product gets worse as keys get wider. A smaller start mends most of it without any division: at 16 the division is better on known names, at 256 neither. The additive score has the largest error at 16; at 64 and 256 it lies between the plain product and the scaled one. Names it has never seen it hardly finds at all; products find them. The paper's reasons for products are speed and memory: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 

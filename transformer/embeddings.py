@@ -283,7 +283,7 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # %% [markdown]
 # Untied, the base model would have 101 million parameters, and more than half of them would be embeddings.
 #
-# Would they buy a better translation? On the captions of Multi30k they make it worse: a small model with three matrices has 1.6 BLEU less on validation than with one (three runs each, 95% interval 1.1 to 2.1). On test, 1.8 less, the difference does not pass its own stricter test. ([Notebook 15](15_decoding.ipynb) explains the score, [16](16_translation.ipynb) has the table.)
+# Would they buy a better translation? On Multi30k's captions a small model with three matrices has 1.6 BLEU less on validation than with one (three runs each, 95% interval 1.1 to 2.1), and 1.8 less on test, which was to decide, and where it may be chance ($p$ 0.09). ([Notebook 15](15_decoding.ipynb) explains the score, [16](16_translation.ipynb) has the table.)
 
 # %% [markdown]
 # ## One matrix, three gradients

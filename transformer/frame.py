@@ -90,14 +90,14 @@ class Cache:
 
 
 def recur(layers: nn.Module, x, *state):
-    """layers(x, *state) of torch's recurrent layers, x a tensor or packed; on a GPU in fp32.
-
-    Inside autocast torch would give cuDNN's layers fp16, whatever precision was asked for.
-    """
+    """layers(x, *state) of torch's recurrent layers, x a tensor or packed; on a GPU in their own
+    precision: inside autocast torch would give cuDNN's layers fp16, whatever was asked for."""
     if not x.is_cuda:
         return layers(x, *state)
+    dtype = next(layers.parameters()).dtype
+    state = [tuple(t.to(dtype) for t in s) if isinstance(s, tuple) else s.to(dtype) for s in state]
     with torch.autocast("cuda", enabled=False):
-        return layers(x.to(next(layers.parameters()).dtype), *state)
+        return layers(x.to(dtype), *state)
 
 
 def go_on(layers: nn.Module, x: Tensor, state: tuple) -> tuple[Tensor, tuple]:
@@ -106,7 +106,7 @@ def go_on(layers: nn.Module, x: Tensor, state: tuple) -> tuple[Tensor, tuple]:
     A state is a tuple of (B, N, d): a GRU has one tensor, an LSTM two. Torch wants the batch on
     their second axis; here it comes first, as everywhere.
     """
-    state = tuple(s.to(x.dtype).transpose(0, 1).contiguous() for s in state)
+    state = tuple(s.transpose(0, 1).contiguous() for s in state)
     y, state = recur(layers, x, state if len(state) == 2 else state[0])
     state = state if isinstance(state, tuple) else (state,)
     return y, tuple(s.transpose(0, 1).contiguous() for s in state)

@@ -28,7 +28,7 @@ def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     return beam, alpha
 
 
-ROOM_ON_CPU, ROOM_ON_GPU = 16_000, 100_000  # for keys and values of a batch, in positions
+ROOM_ON_CPU, ROOM_ON_CUDA = 16_000, 50_000  # for keys and values of a batch, in positions
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Batching:
     """How a search works through many sentences.
 
     batch_tokens: most positions whose keys and values a batch may hold, all beams counted (at N=6
-    and d_model=512 one takes 25 kB in float32); `ROOM_ON_CPU` or `ROOM_ON_GPU` where not given.
+    and d_model=512 one takes 25 kB in float32); `ROOM_ON_CUDA` or `ROOM_ON_CPU` where not given.
     progress(n) is called with the number of sentences done after each batch.
     """
 
@@ -68,7 +68,7 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
     check_sentences(encoded, longest_source(model))
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
     results, quick = [None] * len(encoded), packed(model)
-    room = how.batch_tokens or (ROOM_ON_CPU if device.type == "cpu" else ROOM_ON_GPU)
+    room = how.batch_tokens or (ROOM_ON_CUDA if device.type == "cuda" else ROOM_ON_CPU)
     while order:
         longest = pad([encoded[order[0]]], c.pad_id)
         # positions in caches

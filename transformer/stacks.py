@@ -541,7 +541,7 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# Write each function in place of `...` and run the cell. Run the cell: it says what is wrong, or "right".
+# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
 #
 # **1.** Write LayerNorm from its formula, without looking at the definition above.
 

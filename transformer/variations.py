@@ -491,13 +491,14 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # both = set(judged["row"]) & set(whole["row"])
 # for updates, some in {"1,500": judged, "3,400": whole}.items():
 #     agrees = agreement(minus_base(some[some["row"].isin(both)], "loss"), in_paper)
-#     print(f"the {agrees['of']:.0f} rows of both tables, {updates} updates:",
-#           f"{agrees['signs']:.0f} signs, rank correlation {agrees['rank']:.2f}")
+#     print(f"{len(both) - 1} rows of both tables, {updates} updates:",
+#           f"{agrees['signs']:.0f} of {agrees['of']:.0f} signs,",
+#           f"rank correlation {agrees['rank']:.2f}")
 
 # %% [markdown]
-# **Most of the paper's table comes out.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many once in 585 tables, guessing base best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
+# **Most of the rows tried come out as in the paper.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many once in 585 tables, guessing base best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
 #
-# On the rows that both tables judge, the rank correlation is 0.07 above and 0.57 here; base, rate, averaging, beam and split changed, too.
+# On the rows of both tables the rank correlation is 0.07 after 1,500 updates, 0.57 here; base, rate, averaging, beam and split changed, too.
 
 # %% tags=["active-ipynb"]
 # order = along(whole, paper["perplexity"])  # a column a seed
@@ -507,7 +508,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # comparisons.ranks(whole, paper["perplexity"])
 
 # %% [markdown]
-# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one after the peak of the rate (update 340), and first in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether updates or falling rate bring it, **we do not know**. No row asks for a lower rate: at half of it each is 0.9 nats or more behind after 850 updates.
+# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one after the peak of the rate (update 340), and first in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether updates or the falling rate bring it, **we do not know**. No row asks for a lower rate: at half of it each is 0.38 nats or more behind after 850 updates.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
@@ -534,7 +535,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses less than half as much. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters.
+# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses 0.057. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters.
 #
 # Time depends on the number of heads: 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
 
@@ -566,7 +567,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # ## The hyperparameters look random. Are they?
 #
 # The learning rate is swept, one seed each: `factor` multiplies it, and `warmup` is how long it climbs; a longer climb ends lower. The
-# warm-ups of 1,000, 4,000 and 12,000 updates in the rows' names are the paper's, here 100, 400 and 1,200. Rows A to C tell the noise.
+# rows' names have warm-ups at the paper's size (1,000, 4,000, 12,000), here 100, 400 and 1,200. Rows A to C tell the noise.
 
 # %% tags=["active-ipynb"]
 # everywhere = everything[everything["corpus"] == "multi30k"]
@@ -639,7 +640,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # bundled.set_index("row")[columns].round(2)
 
 # %% [markdown]
-# There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. ($W_O$, the matrix behind it, may do its work.)
+# There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. ($W_O$ may do the work of $W_V$.)
 #
 # **Without the residual paths it did not learn to translate** at this rate: its BLEU is 0.
 # [Notebook 03](03_stacks.ipynb) looks at why.

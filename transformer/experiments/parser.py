@@ -35,7 +35,7 @@ from transformer.files import write_file, write_json
 from transformer.parsers import score_outputs
 from transformer.parsing import gold_tree, linearize, read_back
 from transformer.recipes import RECIPES
-from transformer.runs import Experiment, average_last, held_out_loss
+from transformer.runs import Experiment, average_last, hardware_in_words, held_out_loss
 from transformer.search import Batching, in_batches, translate
 from transformer.training import train
 from transformer.tree_model import (
@@ -48,6 +48,7 @@ from transformer.tree_search import OnlyTrees
 from transformer.trees import Tree, is_leaf, leaves_of
 from transformer.weights import count_parameters
 
+CPU = torch.device("cpu")  # of the baselines, wherever the others run
 CORPUS, ALPHA, EXTRA, CHUNK = "treebank_craft", 0.3, 300, 1000
 RECIPE = RECIPES[CORPUS]
 FULL, VALIDATIONS = 36_000, 36
@@ -156,7 +157,7 @@ def run_right_branching(folder: Path, device: str) -> dict:
     outputs = [right_branching(tree.leaves(), root, inner) for tree in golds]
     plain = [right_branching(tree.leaves(), "X", "X") for tree in golds]
     unlabelled = score_outputs(plain, [without_labels(tree) for tree in golds])
-    return {"labels": [root, inner], "articles": articles(),
+    return {"hardware": hardware_in_words(CPU), "labels": [root, inner], "articles": articles(),
             "gold": [brackets([tree])[1].total() for tree in golds],
             "words": [len(tree.leaves()) for tree in golds],
             "test": {**figures(outputs, golds, keep=True), "unlabelled_f1": unlabelled["f1"]}}
@@ -185,8 +186,8 @@ def run_grammar(folder: Path, device: str) -> dict:
     golds = [tree for _, tree in gold_trees("test")]
     outputs, seconds = written(partial(by_grammar, grammar), [tree.leaves() for tree in golds],
                                folder, "test")
-    return {"siblings": siblings, "parent": parent, "symbols": len(grammar.symbols),
-            "rules": len(grammar.parent), "no_tree": outputs.count(""),
+    return {"hardware": hardware_in_words(CPU), "siblings": siblings, "parent": parent,
+            "symbols": len(grammar.symbols), "rules": len(grammar.parent), "no_tree": outputs.count(""),
             "validation": {f"{s} siblings{', parent' * p}": f1 for (s, p), f1 in tried.items()},
             "test": {**figures(outputs, golds, keep=True), "seconds": round(seconds, 1)}}
 
@@ -313,7 +314,8 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
                 criterion=parts["criterion"],
                 optimizer=partial(scheduled, s, e.training.warmup))
     average_last(parser.model, folder, e.training.keep)
-    return {"updates": log[-1]["update"], "epochs": log[-1]["epoch"], "tokens": log[-1]["tokens"],
+    return {"hardware": hardware_in_words(torch.device(device), e.training.precision),
+            "updates": log[-1]["update"], "epochs": log[-1]["epoch"], "tokens": log[-1]["tokens"],
             "parameters": count_parameters(parser.model),
             "minutes.training": round(log[-1]["seconds"] / 60, 2), "test": score(parser, s, folder),
             "log": thin(log) | {"malformed": [row["malformed"] for row in log]}}

@@ -57,8 +57,8 @@ class ShiftedPositions(SinusoidalPositions):
 class RelativeBias(nn.Module):
     """q . k / sqrt(d_k) + b[head, distance]: q (B, h, T, d_k), k (B, h, S, d_k) -> (B, h, T, S).
 
-    The queries are those of the last T of S positions. Distances beyond `REACH` share a number a
-    side, so that none is new in a long sentence.
+    The queries are those of the last T of S positions. Distances of `REACH` and more share a number
+    a side, so that none is new in a long sentence.
     """
 
     def __init__(self, h: int):
