@@ -187,7 +187,8 @@ def run_grammar(folder: Path, device: str) -> dict:
     outputs, seconds = written(partial(by_grammar, grammar), [tree.leaves() for tree in golds],
                                folder, "test")
     return {"hardware": hardware_in_words(CPU), "siblings": siblings, "parent": parent,
-            "symbols": len(grammar.symbols), "rules": len(grammar.parent), "no_tree": outputs.count(""),
+            "symbols": len(grammar.symbols), "rules": len(grammar.parent),
+            "no_tree": outputs.count(""),
             "validation": {f"{s} siblings{', parent' * p}": f1 for (s, p), f1 in tried.items()},
             "test": {**figures(outputs, golds, keep=True), "seconds": round(seconds, 1)}}
 
