@@ -449,7 +449,7 @@ TABLE_2 = {
 #
 # On the test set the paper's Transformer, without either, is level with the RNN with attention (below: the RNN) and ahead of the convolution. Positions tell it the order that those bring along; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
 #
-# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead of the paper's, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **Rotary positions close most of the gap**, with 5.7, with the norms first all, with 7.2. On longer sentences the RNN still leads, by 4.6, or 1.5 (not settled); we do not know why. The length penalty, looked at afterwards:
+# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead of the paper's, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **Rotary positions close most of the gap** (5.7), with the norms first all (7.2). On longer sentences the RNN still leads, by 4.6, or 1.5 (not settled); we do not know why. The length penalty, looked at afterwards:
 
 # %% tags=["active-ipynb"]
 # families.print_longer(rows, in_small)
@@ -469,7 +469,7 @@ TABLE_2 = {
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test. So we fixed it, afterwards. At 0, 0.6 and 1.2 the RNN is not shown to differ from the paper's Transformer, nor the convolution, but at 1.2 (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, without longer sentences.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test. So we fixed it, afterwards. At 0, 0.6 and 1.2 the RNN is not shown to differ from the paper's Transformer, nor is the convolution, except at 1.2 (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, without longer sentences.
 #
 # This does not contradict the paper. Its models are thirty to 150 times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
 # all positions at once.
@@ -486,7 +486,7 @@ TABLE_2 = {
 # families.by_length(rows, words, families=in_small, title=title);
 
 # %% [markdown]
-# Up to 15 Transformers equal the RNN with attention. From 16 on sines fall behind.
+# Up to 15 words the Transformers equal the RNN with attention. From 16 on sines fall behind.
 #
 # ## What did not work
 #
