@@ -29,7 +29,13 @@ from transformer.experiments.spans import Labels, SpanParser, labelled_spans
 from transformer.model import TransformerConfig
 from transformer.parsing import linearize, read_back
 from transformer.training import TrainingConfig
-from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
+from transformer.tree_model import (
+    ParserConfig,
+    ParserTokenizer,
+    TreeTransformer,
+    innermost,
+    kinds,
+)
 from transformer.tree_search import OnlyTrees
 from transformer.trees import Tree, leaves_of
 
@@ -143,9 +149,12 @@ def model_of(tokenizer, kind=TreeTransformer, **changes):
     return kind(c, tokenizer).eval()
 
 
-@pytest.mark.parametrize("words, count", [(True, True), (True, False), (False, True)])
-def test_step_by_step_equals_all_at_once(tokenizer, texts, words, count):
-    model = model_of(tokenizer, words=words, count=count)
+CHANGES = [{"words": True, "count": False}, {"words": False, "count": True}, {"bracket": True}]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_step_by_step_equals_all_at_once(tokenizer, texts, changes):
+    model = model_of(tokenizer, **changes)
     batch = collate(tokenizer.encode_pairs(texts[:5]))
     with torch.no_grad():
         expected = model(batch.source, batch.decoder_input)
@@ -157,6 +166,26 @@ def test_step_by_step_equals_all_at_once(tokenizer, texts, words, count):
             state.select(order)
             batch = type(batch)(batch.source[order], batch.target[order])
             expected = expected[order]
+    state.shorten(3)  # and written anew
+    found = model.step(batch.decoder_input[:, 3:4], state)
+    torch.testing.assert_close(found, expected[:, 3], rtol=0, atol=1e-5)
+
+
+def test_the_innermost_bracket_equals_a_stack(tokenizer):
+    """Also where brackets close that were never open."""
+    chance = torch.Generator().manual_seed(0)
+    rows = torch.randint(len(tokenizer.symbols), (50, 40), generator=chance)
+    for row, found in zip(rows.tolist(), innermost(rows, kinds(tokenizer.symbols)).tolist()):
+        stack, depth = {}, 0
+        for token, at in zip(row, found):
+            symbol = tokenizer.symbols[token]
+            if symbol.endswith("_"):
+                depth += 1
+                stack[depth] = token
+            elif symbol.startswith("_"):
+                stack.pop(depth, None)
+                depth -= 1
+            assert at == stack.get(depth, 0)
 
 
 def test_words_are_pooled(tokenizer):
@@ -170,8 +199,9 @@ def test_words_are_pooled(tokenizer):
 
 
 def test_what_is_written_only_changes_with_what_was_written(tokenizer, texts):
-    """The count reads the past alone: logits before a changed symbol stay."""
-    model, batch = model_of(tokenizer), collate(tokenizer.encode_pairs(texts[:1]))
+    """Count and bracket read the past alone: logits before a changed symbol stay."""
+    model = model_of(tokenizer, bracket=True)
+    batch = collate(tokenizer.encode_pairs(texts[:1]))
     other = batch.decoder_input.clone()
     other[:, 4:] = other[:, 4:].flip(1)
     before, after = (model(batch.source, target)[:, :4] for target in (batch.decoder_input, other))

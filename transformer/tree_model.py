@@ -1,5 +1,5 @@
 """A parser with a target vocabulary of its own, whose decoder reads words instead of pieces and is
-told how many words it has written (notebook 18)."""
+told how many words it has written, and which bracket is open (notebook 18)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,24 @@ from transformer.attention import causal_mask
 from transformer.data import SPECIALS, BytePairs, train_bpe
 from transformer.embeddings import Embedding, Projection
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.parsing import UNKNOWN, is_tag
+from transformer.parsing import UNKNOWN
 from transformer.state import State
+
+MARK, LEAF, OPEN, CLOSE = range(4)  # what a symbol is
 
 
 def symbols_in(texts: Iterable[str]) -> list[str]:
     """The symbols of linearised trees, and `XX`, sorted."""
     return sorted({UNKNOWN}.union(*(text.split(" ") for text in texts)))
+
+
+def kinds(symbols: list[str]) -> Tensor:
+    """What each symbol of a target vocabulary is, (V,): the first three are marks."""
+    found = [MARK] * 3
+    for symbol in symbols[3:]:
+        bare = symbol == symbol.strip("_")
+        found.append(LEAF if bare else OPEN if symbol.endswith("_") else CLOSE)
+    return torch.tensor(found)
 
 
 class ParserTokenizer(BytePairs):
@@ -60,37 +71,51 @@ class ParserTokenizer(BytePairs):
         starts[self.eos_id] = True
         return torch.tensor(starts)
 
-    def leaves(self) -> Tensor:
-        """True for the symbols that stand for a word: (number of symbols,)."""
-        marks = len(SPECIALS)
-        return torch.tensor([i >= marks and is_tag(symbol)
-                             for i, symbol in enumerate(self.symbols)])
-
 
 @dataclass(frozen=True)
 class ParserConfig(TransformerConfig):
-    """The sizes of a `TreeTransformer`, and which of its two changes it has."""
+    """The sizes of a `TreeTransformer`, and which of its changes it has."""
 
     words: bool = True  # the decoder reads a vector a word, not one a piece
-    count: bool = True  # it is told how many words it has written
+    count: bool = True  # it is told how many words it has written,
+    bracket: bool = False  # and which bracket is open
 
 
-class WordsWritten:
-    """How many words each hypothesis has written: goes through a search as a cache does."""
+class Written:
+    """The symbols that each hypothesis has written: goes through a search as a cache does."""
 
     def __init__(self):
-        self.count: Tensor | int = 0
+        self.symbols: Tensor | None = None
 
-    def update(self, leaves: Tensor) -> Tensor:
-        """Words written up to each of the next symbols, leaves (rows, T) being True for words."""
-        counts = torch.as_tensor(self.count, device=leaves.device)[..., None] + leaves.cumsum(dim=1)
-        self.count = counts[:, -1]
-        return counts
+    def update(self, symbols: Tensor) -> Tensor:
+        """All that is written, (rows, symbols), now that these (rows, T) are, too."""
+        before = [] if self.symbols is None else [self.symbols]
+        self.symbols = torch.cat([*before, symbols], dim=1)
+        return self.symbols
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
-        if isinstance(self.count, Tensor):
-            self.count = self.count[rows]
+        self.symbols = None if self.symbols is None else self.symbols[rows]
+
+    def shorten(self, length: int) -> None:
+        """Forget what is written behind the first `length` symbols."""
+        self.symbols = None if self.symbols is None else self.symbols[:, :length]
+
+
+def innermost(symbols: Tensor, kind: Tensor, last: int | None = None) -> Tensor:
+    """The opening bracket that is still to be closed after each symbol, the last of them; 0 where
+    none is.
+
+    symbols (rows, T), kind (V,) as `kinds` has it -> (rows, T), or only the last so many columns.
+    Whatever closes, closes the innermost.
+    """
+    first = 0 if last is None else symbols.shape[1] - last
+    opens = kind[symbols] == OPEN
+    depth = (opens.long() - (kind[symbols] == CLOSE).long()).cumsum(dim=1)
+    place = torch.arange(1, symbols.shape[1] + 1, device=symbols.device)
+    same = (depth[:, None] == depth[:, first:, None]) & (place <= place[first:, None])
+    at = (same & opens[:, None]).mul(place).amax(dim=2)  # the last that made the depth what it is
+    return symbols.gather(1, (at - 1).clamp(min=0)).masked_fill(at == 0, 0)
 
 
 def pool(x: Tensor, word: Tensor, real: Tensor) -> Tensor:
@@ -108,7 +133,8 @@ class TreeTransformer(Transformer):
     The decoder's vocabulary, tied to the output, is that of the trees. With config.words the
     memory has a vector for each word (the mean of its pieces', and the sinusoids of the word's
     number are added); with config.count the number of words written so far, as the sinusoids of
-    that number through a matrix, is added to what the decoder reads.
+    that number through a matrix, is added to what the decoder reads, with config.bracket a vector
+    of the innermost bracket that is open.
     """
 
     def __init__(self, config: ParserConfig, tokenizer: ParserTokenizer, parts: Parts = Parts()):
@@ -116,10 +142,12 @@ class TreeTransformer(Transformer):
         self.target_embedding = Embedding(len(tokenizer.symbols), config.d_model)
         self.output = Projection(self.target_embedding)
         self.register_buffer("starts", tokenizer.word_starts(), persistent=False)
-        self.register_buffer("leaf", tokenizer.leaves(), persistent=False)
+        self.register_buffer("kind", kinds(tokenizer.symbols), persistent=False)
         if config.count:
             self.counted = nn.Linear(config.d_model, config.d_model, bias=False)
             nn.init.xavier_uniform_(self.counted.weight)
+        if config.bracket:
+            self.inside = Embedding(len(tokenizer.symbols), config.d_model)
 
     def words(self, source: Tensor) -> Tensor:
         """The number of each piece's word, from 0: (B, S); padding has that of the end mark."""
@@ -145,17 +173,20 @@ class TreeTransformer(Transformer):
 
     def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
                caches: list | None = None, start: int = 0) -> Tensor:
-        """As in `Transformer`; the last of the caches counts words."""
+        """As in `Transformer`; the last of the caches is a `Written`."""
         x = self.embed(self.target_embedding, target, start)
+        written = (Written() if caches is None else caches[-1][0]).update(target)
         if self.config.count:
-            counter = WordsWritten() if caches is None else caches[-1][0]
-            x = x + self.counted(self.positions.table[counter.update(self.leaf[target])])
+            words = (self.kind[written] == LEAF).cumsum(dim=1)[:, start:]
+            x = x + self.counted(self.positions.table[words])
+        if self.config.bracket:
+            x = x + self.inside(innermost(written, self.kind, target.shape[1]))
         mask = causal_mask(start + target.shape[1], target.device)[start:]
         own = None if caches is None else caches[:len(self.decoder.layers)]
         return self.decoder(x, mask, memory, source_mask, own)
 
     def start(self, source: Tensor, new_cache) -> State:
-        """As in `Transformer`, with a counter of words behind the caches."""
+        """As in `Transformer`, with what is written behind the caches."""
         state = super().start(source, new_cache)
-        state.caches.append((WordsWritten(), new_cache()))
+        state.caches.append((Written(), new_cache()))
         return state

@@ -7,16 +7,7 @@ with a probability of nothing.
 import torch
 from torch import Tensor, nn
 
-MARK, LEAF, OPEN, CLOSE = range(4)
-
-
-def kinds(symbols: list[str]) -> Tensor:
-    """What each symbol of a target vocabulary is, (V,): the first three are marks."""
-    found = [MARK] * 3
-    for symbol in symbols[3:]:
-        bare = symbol == symbol.strip("_")
-        found.append(LEAF if bare else OPEN if symbol.endswith("_") else CLOSE)
-    return torch.tensor(found)
+from transformer.tree_model import CLOSE, LEAF, OPEN, Written, innermost, kinds
 
 
 def partners(symbols: list[str]) -> Tensor:
@@ -27,50 +18,21 @@ def partners(symbols: list[str]) -> Tensor:
 
 
 class TreeState:
-    """A search's state, and beside it what the tree that each row has begun still lacks."""
+    """A search's state, and beside it what each row has written and may still write."""
 
     def __init__(self, inner, words: Tensor, room: Tensor):
         """words (rows,): in the sentence; room (rows,): tokens that may be written, end mark
         included."""
         self.inner = inner
-        self.words = words  # still to be written
+        self.written = Written()
+        self.words = words
         self.room = torch.maximum(room, words + 3)  # one bracket around all, and the end mark
-        self.open = words.new_zeros(len(words), int(self.room.max()) // 2 + 1)  # what closes them
-        self.depth = torch.zeros_like(words)  # how many brackets are open
-        self.empty = torch.zeros_like(words, dtype=torch.bool)  # the innermost holds nothing yet
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows, in this order."""
         self.inner.select(rows)
-        for name in ("words", "room", "open", "depth", "empty"):
-            setattr(self, name, getattr(self, name)[rows])
-
-    def read(self, kind: Tensor, closes: Tensor) -> None:
-        """Note what each row has written last: its kind, and what closes it (rows,).
-
-        A search keeps rows that are no tree where it has too few others, with a probability of
-        nothing: their numbers mean nothing either.
-        """
-        opened, closed = kind == OPEN, kind == CLOSE
-        at = self.depth.clamp(0, self.open.shape[1] - 1)[:, None]
-        self.open = torch.where(opened[:, None], self.open.scatter(1, at, closes[:, None]),
-                                self.open)
-        self.depth = self.depth + opened.long() - closed.long()
-        self.words = self.words - (kind == LEAF).long()
-        self.room = self.room - (kind != MARK).long()
-        self.empty = opened
-
-    def allowed(self, kind: Tensor) -> Tensor:
-        """What may come next in each row, (rows, V), kind being that of every symbol (V,)."""
-        inside, more = self.depth > 0, self.words > 0
-        needed = self.words + self.depth + 1  # all words, all closing brackets, the end mark
-        may_open = more & (self.room >= needed + 2)
-        may_close = inside & ~self.empty & ((self.depth > 1) | ~more)
-        found = (kind == LEAF) & (inside & more)[:, None] | (kind == OPEN) & may_open[:, None]
-        closing = self.open.gather(1, (self.depth - 1).clamp(min=0)[:, None])
-        found = found.scatter(1, closing, may_close[:, None])
-        found[:, 0] = False  # padding, where nothing may close
-        return found
+        self.written.select(rows)
+        self.words, self.room = self.words[rows], self.room[rows]
 
 
 class OnlyTrees(nn.Module):
@@ -94,13 +56,33 @@ class OnlyTrees(nn.Module):
         room = (pieces + self.extra).clamp(max=self.config.max_positions)
         return TreeState(self.model.start(source, new_cache), self.model.lengths(source), room)
 
+    def allowed(self, state: TreeState) -> Tensor:
+        """What may come next in each row, (rows, V), the end mark included.
+
+        A search keeps rows that are no tree where it has too few others, with a probability of
+        nothing: what they may write means nothing either.
+        """
+        written = self.kind[state.written.symbols]
+        opened, closed, leaves = ((written == kind).sum(dim=1) for kind in (OPEN, CLOSE, LEAF))
+        depth, words = opened - closed, state.words - leaves  # to be closed, and to be written
+        inside, more = depth > 0, words > 0
+        needed = words + depth + 1  # all words, all closing brackets, the end mark
+        may_open = more & (state.room - opened - closed - leaves >= needed + 2)
+        may_close = inside & (written[:, -1] != OPEN) & ((depth > 1) | ~more)
+        found = ((self.kind == LEAF) & (inside & more)[:, None]
+                 | (self.kind == OPEN) & may_open[:, None])
+        closing = self.closes[innermost(state.written.symbols, self.kind, last=1)]
+        found = found.scatter(1, closing, may_close[:, None])
+        found[:, 0] = False  # padding, where nothing may close
+        found[:, self.config.eos_id] = (depth == 0) & (words == 0)
+        return found
+
     def step(self, tokens: Tensor, state: TreeState) -> Tensor:
         """Read the next tokens (rows, 1) -> log probabilities (rows, V), none for what is no
         tree."""
-        state.read(self.kind[tokens[:, -1]], self.closes[tokens[:, -1]])
+        state.written.update(tokens)
         log_probs = self.model.step(tokens, state.inner).log_softmax(dim=-1)
-        allowed = state.allowed(self.kind)
-        allowed[:, self.config.eos_id] = (state.depth == 0) & (state.words == 0)
+        allowed = self.allowed(state)
         forbidden = log_probs.masked_fill(allowed, -torch.inf).logsumexp(dim=-1)
         log_probs = log_probs.masked_fill(~allowed, -torch.inf)
         log_probs[:, self.config.pad_id] = forbidden

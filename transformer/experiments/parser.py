@@ -67,6 +67,7 @@ class Setting:
     vocabulary: bool = True  # a target vocabulary of its own
     words: bool = True  # the decoder reads words, not pieces,
     count: bool = True  # and is told how many it has written
+    bracket: bool = False  # and which bracket is open
     falling: bool = True  # the rate falls linearly to zero
     spans: bool = False  # a span scorer instead of the decoder
 
@@ -199,7 +200,7 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment: the recipe, with what it changes."""
     model = RECIPE["model"]
     if s.vocabulary:
-        model = ParserConfig(**vars(model), words=s.words, count=s.count)
+        model = ParserConfig(**vars(model), words=s.words, count=s.count, bracket=s.bracket)
     training = replace(RECIPE["training"], updates=s.updates, seed=seed, precision="fp32",
                        save_every=-(-s.updates // VALIDATIONS), epsilon_ls=0.0 if s.spans else 0.1)
     return Experiment(CORPUS, model=model, training=training)
@@ -355,7 +356,10 @@ ROWS = [
     ("all", Setting(), (2,)),
     ("as it was", replace(AS_IT_WAS, updates=FULL), (1,)),
     ("spans", Setting(count=False, spans=True), (2,)),
+    ("third: all, bracket", Setting(FULL // 3, bracket=True), (1,)),
+    ("all, bracket", Setting(bracket=True), (1, 2)),
 ]
+OWN_SETTINGS = ("vocabulary", "words", "count", "bracket", "falling")
 
 
 def jobs_of(most: int | None = None) -> list[Job]:
@@ -364,7 +368,7 @@ def jobs_of(most: int | None = None) -> list[Job]:
             Job("grammar", run_grammar, {"row": "grammar"}, COMMAND)]
     for row, s, seeds in ROWS:
         for seed in seeds:
-            own = {name: getattr(s, name) for name in ("vocabulary", "words", "count", "falling")}
+            own = {name: getattr(s, name) for name in OWN_SETTINGS}
             known = {"row": row, **own, **settings_of(experiment_of(s, seed))}
             jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
     return jobs[:most]
@@ -375,12 +379,13 @@ def jobs_of(most: int | None = None) -> list[Job]:
 UNCONSTRAINED, CONSTRAINED = "test.beam 4", "test.beam 4, only trees"
 SINGLE = [("third: vocabulary", "third: as it was"), ("third: words", "third: vocabulary"),
           ("third: count", "third: vocabulary"), ("third: falling rate", "third: vocabulary"),
-          ("third: all", "third: vocabulary")]
+          ("third: all", "third: vocabulary"), ("third: all, bracket", "third: all")]
 # ((row, way), (row, way)): the first minus the second
 FINAL = [(("all", UNCONSTRAINED), ("as it was", UNCONSTRAINED)),
          (("all", CONSTRAINED), ("all", UNCONSTRAINED)),
          (("all", CONSTRAINED), ("grammar", "test")),
-         (("spans", "test.CKY"), ("all", CONSTRAINED))]
+         (("spans", "test.CKY"), ("all", CONSTRAINED)),
+         (("all, bracket", UNCONSTRAINED), ("all", UNCONSTRAINED))]
 
 
 def counted(rows: list[dict], row: str, way: str) -> tuple | None:
