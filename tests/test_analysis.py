@@ -13,6 +13,7 @@ from transformer.experiments.analysis import (
     holm,
     learned,
     minus,
+    parser_scores,
     spread,
 )
 
@@ -94,3 +95,16 @@ def test_the_order_along_a_training():
     runs = pd.DataFrame([{"row": row, "seed": 1, "log.update": [10, 20], "log.validation_loss": curve}
                          for row, curve in curves.items()])
     assert along(runs, paper)[1].to_dict() == pytest.approx({10: -1.0, 20: 1.0})
+
+
+def test_a_parser_has_the_means_of_its_seeds_and_what_it_can_do():
+    """Differences beside the runs are no runs; a baseline writes only trees."""
+    runs = pd.DataFrame([
+        {"row": "all", "minutes": 1, "test.beam 4.f1": 70.0, "test.beam 4.malformed": 4.0},
+        {"row": "all", "minutes": 1, "test.beam 4.f1": 72.0, "test.beam 4.malformed": 2.0},
+        {"row": "grammar", "minutes": 1, "test.f1": 60.0, "test.malformed": 0.0},
+        {"row": "all", "what": "difference", "test.beam 4.f1": 0.0}])
+    whole, baseline = parser_scores(runs).to_dict("records")
+    assert (whole["parser"], whole["seeds"], whole["beam 4"], whole["malformed"]) == ("all", 2, 71, 3)
+    assert np.isnan(whole["only trees"]) and np.isnan(baseline["beam 4"])
+    assert (baseline["only trees"], baseline["seeds"]) == (60, 1)

@@ -359,7 +359,6 @@ ROWS = [
     ("third: all, bracket", Setting(FULL // 3, bracket=True), (1,)),
     ("all, bracket", Setting(bracket=True), (1, 2)),
 ]
-OWN_SETTINGS = ("vocabulary", "words", "count", "bracket", "falling")
 
 
 def jobs_of(most: int | None = None) -> list[Job]:
@@ -368,7 +367,7 @@ def jobs_of(most: int | None = None) -> list[Job]:
             Job("grammar", run_grammar, {"row": "grammar"}, COMMAND)]
     for row, s, seeds in ROWS:
         for seed in seeds:
-            own = {name: getattr(s, name) for name in OWN_SETTINGS}
+            own = {n: getattr(s, n) for n in ("vocabulary", "words", "count", "bracket", "falling")}
             known = {"row": row, **own, **settings_of(experiment_of(s, seed))}
             jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
     return jobs[:most]
@@ -434,8 +433,10 @@ def differences(rows: list[dict]) -> list[dict]:
         for a, b in group:
             one, other = counted(rows, *a), counted(rows, *b)
             if one and other:
+                first, second = (f"{row}{way.removeprefix('test').replace('.', ', ')}"
+                                 for row, way in (a, b))
                 part.append({"what": "difference", "name": f"difference-{slug(a[0])}-{slug(b[0])}",
-                             **origin, "row": a[0], "way": a[1], "beside": b[0], "beside_way": b[1],
+                             **origin, "row": first, "beside": second,
                              **difference(one, other, gold, sizes)})
         missing = [1.0] * (len(group) - len(part))  # the correction is for all that are planned
         for row, p in zip(part, holm(np.array([row["p"] for row in part] + missing))):
