@@ -33,8 +33,8 @@ from transformer.tree_model import (
     ParserConfig,
     ParserTokenizer,
     TreeTransformer,
-    innermost,
     kinds,
+    still_open,
 )
 from transformer.tree_search import OnlyTrees
 from transformer.trees import Tree, leaves_of
@@ -149,7 +149,8 @@ def model_of(tokenizer, kind=TreeTransformer, **changes):
     return kind(c, tokenizer).eval()
 
 
-CHANGES = [{"words": True, "count": False}, {"words": False, "count": True}, {"bracket": True}]
+CHANGES = [{"words": True, "count": False}, {"words": False, "count": True}, {"bracket": True},
+           {"depth": True}]
 
 
 @pytest.mark.parametrize("changes", CHANGES)
@@ -171,13 +172,14 @@ def test_step_by_step_equals_all_at_once(tokenizer, texts, changes):
     torch.testing.assert_close(found, expected[:, 3], rtol=0, atol=1e-5)
 
 
-def test_the_innermost_bracket_equals_a_stack(tokenizer):
+def test_what_is_still_open_equals_a_stack(tokenizer):
     """Also where brackets close that were never open."""
     chance = torch.Generator().manual_seed(0)
     rows = torch.randint(len(tokenizer.symbols), (50, 40), generator=chance)
-    for row, found in zip(rows.tolist(), innermost(rows, kinds(tokenizer.symbols)).tolist()):
+    innermost, depths = still_open(rows, kinds(tokenizer.symbols))
+    for row, found, many in zip(rows.tolist(), innermost.tolist(), depths.tolist()):
         stack, depth = {}, 0
-        for token, at in zip(row, found):
+        for token, at, number in zip(row, found, many):
             symbol = tokenizer.symbols[token]
             if symbol.endswith("_"):
                 depth += 1
@@ -185,7 +187,7 @@ def test_the_innermost_bracket_equals_a_stack(tokenizer):
             elif symbol.startswith("_"):
                 stack.pop(depth, None)
                 depth -= 1
-            assert at == stack.get(depth, 0)
+            assert (at, number) == (stack.get(depth, 0), depth)
 
 
 def test_words_are_pooled(tokenizer):
@@ -199,8 +201,8 @@ def test_words_are_pooled(tokenizer):
 
 
 def test_what_is_written_only_changes_with_what_was_written(tokenizer, texts):
-    """Count and bracket read the past alone: logits before a changed symbol stay."""
-    model = model_of(tokenizer, bracket=True)
+    """Count and brackets read the past alone: logits before a changed symbol stay."""
+    model = model_of(tokenizer, bracket=True, depth=True)
     batch = collate(tokenizer.encode_pairs(texts[:1]))
     other = batch.decoder_input.clone()
     other[:, 4:] = other[:, 4:].flip(1)

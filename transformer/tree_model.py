@@ -1,5 +1,5 @@
 """A parser with a target vocabulary of its own, whose decoder reads words instead of pieces and is
-told how many words it has written, and which bracket is open (notebook 18)."""
+told how many words it has written, and which brackets are open (notebook 18)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -78,7 +78,8 @@ class ParserConfig(TransformerConfig):
 
     words: bool = True  # the decoder reads a vector a word, not one a piece
     count: bool = True  # it is told how many words it has written,
-    bracket: bool = False  # and which bracket is open
+    bracket: bool = False  # which bracket is open (the innermost),
+    depth: bool = False  # and how many are
 
 
 class Written:
@@ -102,12 +103,12 @@ class Written:
         self.symbols = None if self.symbols is None else self.symbols[:, :length]
 
 
-def innermost(symbols: Tensor, kind: Tensor, last: int | None = None) -> Tensor:
-    """The opening bracket that is still to be closed after each symbol, the last of them; 0 where
-    none is.
+def still_open(symbols: Tensor, kind: Tensor, last: int | None = None) -> tuple[Tensor, Tensor]:
+    """Of the brackets that are still open after each symbol the innermost's symbol (0 where none
+    is), and how many they are.
 
-    symbols (rows, T), kind (V,) as `kinds` has it -> (rows, T), or only the last so many columns.
-    Whatever closes, closes the innermost.
+    symbols (rows, T), kind (V,) as `kinds` has it -> two (rows, T), or only the last so many
+    columns. Whatever closes, closes the innermost; where too many close, the number is negative.
     """
     first = 0 if last is None else symbols.shape[1] - last
     opens = kind[symbols] == OPEN
@@ -115,7 +116,7 @@ def innermost(symbols: Tensor, kind: Tensor, last: int | None = None) -> Tensor:
     place = torch.arange(1, symbols.shape[1] + 1, device=symbols.device)
     same = (depth[:, None] == depth[:, first:, None]) & (place <= place[first:, None])
     at = (same & opens[:, None]).mul(place).amax(dim=2)  # the last that made the depth what it is
-    return symbols.gather(1, (at - 1).clamp(min=0)).masked_fill(at == 0, 0)
+    return symbols.gather(1, (at - 1).clamp(min=0)).masked_fill(at == 0, 0), depth[:, first:]
 
 
 def pool(x: Tensor, word: Tensor, real: Tensor) -> Tensor:
@@ -127,6 +128,13 @@ def pool(x: Tensor, word: Tensor, real: Tensor) -> Tensor:
     return owner.transpose(1, 2) @ x / owner.sum(dim=1)[..., None].clamp(min=1)
 
 
+def turned(d_model: int) -> nn.Linear:
+    """A matrix that a number's sinusoids go through."""
+    matrix = nn.Linear(d_model, d_model, bias=False)
+    nn.init.xavier_uniform_(matrix.weight)
+    return matrix
+
+
 class TreeTransformer(Transformer):
     """A `Transformer` from the pieces of a sentence to the symbols of its tree.
 
@@ -134,7 +142,8 @@ class TreeTransformer(Transformer):
     memory has a vector for each word (the mean of its pieces', and the sinusoids of the word's
     number are added); with config.count the number of words written so far, as the sinusoids of
     that number through a matrix, is added to what the decoder reads, with config.bracket a vector
-    of the innermost bracket that is open.
+    of the innermost bracket that is open, with config.depth the sinusoids of how many are open
+    through a matrix.
     """
 
     def __init__(self, config: ParserConfig, tokenizer: ParserTokenizer, parts: Parts = Parts()):
@@ -144,10 +153,11 @@ class TreeTransformer(Transformer):
         self.register_buffer("starts", tokenizer.word_starts(), persistent=False)
         self.register_buffer("kind", kinds(tokenizer.symbols), persistent=False)
         if config.count:
-            self.counted = nn.Linear(config.d_model, config.d_model, bias=False)
-            nn.init.xavier_uniform_(self.counted.weight)
+            self.counted = turned(config.d_model)
         if config.bracket:
             self.inside = Embedding(len(tokenizer.symbols), config.d_model)
+        if config.depth:
+            self.nested = turned(config.d_model)
 
     def words(self, source: Tensor) -> Tensor:
         """The number of each piece's word, from 0: (B, S); padding has that of the end mark."""
@@ -179,8 +189,11 @@ class TreeTransformer(Transformer):
         if self.config.count:
             words = (self.kind[written] == LEAF).cumsum(dim=1)[:, start:]
             x = x + self.counted(self.positions.table[words])
+        innermost, depth = still_open(written, self.kind, target.shape[1])
         if self.config.bracket:
-            x = x + self.inside(innermost(written, self.kind, target.shape[1]))
+            x = x + self.inside(innermost)
+        if self.config.depth:
+            x = x + self.nested(self.positions.table[depth.clamp(min=0)])
         mask = causal_mask(start + target.shape[1], target.device)[start:]
         own = None if caches is None else caches[:len(self.decoder.layers)]
         return self.decoder(x, mask, memory, source_mask, own)

@@ -7,7 +7,7 @@ with a probability of nothing.
 import torch
 from torch import Tensor, nn
 
-from transformer.tree_model import CLOSE, LEAF, OPEN, Written, innermost, kinds
+from transformer.tree_model import CLOSE, LEAF, OPEN, Written, kinds, still_open
 
 
 def partners(symbols: list[str]) -> Tensor:
@@ -71,8 +71,8 @@ class OnlyTrees(nn.Module):
         may_close = inside & (written[:, -1] != OPEN) & ((depth > 1) | ~more)
         found = ((self.kind == LEAF) & (inside & more)[:, None]
                  | (self.kind == OPEN) & may_open[:, None])
-        closing = self.closes[innermost(state.written.symbols, self.kind, last=1)]
-        found = found.scatter(1, closing, may_close[:, None])
+        innermost, _ = still_open(state.written.symbols, self.kind, last=1)
+        found = found.scatter(1, self.closes[innermost], may_close[:, None])
         found[:, 0] = False  # padding, where nothing may close
         found[:, self.config.eos_id] = (depth == 0) & (words == 0)
         return found

@@ -67,7 +67,8 @@ class Setting:
     vocabulary: bool = True  # a target vocabulary of its own
     words: bool = True  # the decoder reads words, not pieces,
     count: bool = True  # and is told how many it has written
-    bracket: bool = False  # and which bracket is open
+    bracket: bool = False  # which bracket is open (the innermost),
+    depth: bool = False  # and how many are
     falling: bool = True  # the rate falls linearly to zero
     spans: bool = False  # a span scorer instead of the decoder
 
@@ -200,7 +201,8 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment: the recipe, with what it changes."""
     model = RECIPE["model"]
     if s.vocabulary:
-        model = ParserConfig(**vars(model), words=s.words, count=s.count, bracket=s.bracket)
+        told = {name: getattr(s, name) for name in ("words", "count", "bracket", "depth")}
+        model = ParserConfig(**vars(model), **told)
     training = replace(RECIPE["training"], updates=s.updates, seed=seed, precision="fp32",
                        save_every=-(-s.updates // VALIDATIONS), epsilon_ls=0.0 if s.spans else 0.1)
     return Experiment(CORPUS, model=model, training=training)
@@ -357,7 +359,8 @@ ROWS = [
     ("as it was", replace(AS_IT_WAS, updates=FULL), (1,)),
     ("spans", Setting(count=False, spans=True), (2,)),
     ("third: all, bracket", Setting(FULL // 3, bracket=True), (1,)),
-    ("all, bracket", Setting(bracket=True), (1, 2)),
+    ("third: all, bracket, depth", Setting(FULL // 3, bracket=True, depth=True), (1,)),
+    ("all, bracket, depth", Setting(bracket=True, depth=True), (1, 2)),
 ]
 
 
@@ -367,7 +370,7 @@ def jobs_of(most: int | None = None) -> list[Job]:
             Job("grammar", run_grammar, {"row": "grammar"}, COMMAND)]
     for row, s, seeds in ROWS:
         for seed in seeds:
-            own = {n: getattr(s, n) for n in ("vocabulary", "words", "count", "bracket", "falling")}
+            own = {name: getattr(s, name) for name in ("vocabulary", "words", "count", "falling")}
             known = {"row": row, **own, **settings_of(experiment_of(s, seed))}
             jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
     return jobs[:most]
@@ -378,13 +381,14 @@ def jobs_of(most: int | None = None) -> list[Job]:
 UNCONSTRAINED, CONSTRAINED = "test.beam 4", "test.beam 4, only trees"
 SINGLE = [("third: vocabulary", "third: as it was"), ("third: words", "third: vocabulary"),
           ("third: count", "third: vocabulary"), ("third: falling rate", "third: vocabulary"),
-          ("third: all", "third: vocabulary"), ("third: all, bracket", "third: all")]
+          ("third: all", "third: vocabulary"), ("third: all, bracket", "third: all"),
+          ("third: all, bracket, depth", "third: all")]
 # ((row, way), (row, way)): the first minus the second
 FINAL = [(("all", UNCONSTRAINED), ("as it was", UNCONSTRAINED)),
          (("all", CONSTRAINED), ("all", UNCONSTRAINED)),
          (("all", CONSTRAINED), ("grammar", "test")),
          (("spans", "test.CKY"), ("all", CONSTRAINED)),
-         (("all, bracket", UNCONSTRAINED), ("all", UNCONSTRAINED))]
+         (("all, bracket, depth", UNCONSTRAINED), ("all", UNCONSTRAINED))]
 
 
 def counted(rows: list[dict], row: str, way: str) -> tuple | None:
