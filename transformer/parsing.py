@@ -590,8 +590,8 @@ def closing_looks(model, tokenizer, pairs):
 #
 # The output has no words: `NN NN NN` might be any nouns. To know which comes next, the decoder may have to count the parts of speech written; to close the right bracket, it must know which is open. Two remedies, neither in the paper.
 #
-# **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with four changes. It has a target vocabulary of
-# its own, in which each symbol is one token. Its decoder reads a vector for each word (the mean of its pieces', plus the sinusoids of its number), not for each piece. It is told how many words it has written (the sinusoids of that number, times a learned matrix, are added to each symbol) and, with `bracket=True`, which bracket is open (a learned vector of the innermost one). Both are read off what it has written itself.
+# **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with a target vocabulary of
+# its own, in which each symbol is one token. Its decoder reads a vector for each word (the mean of its pieces', plus the sinusoids of its number), not for each piece. It is told how many words it has written (the sinusoids of that number, times a learned matrix, are added to each symbol), with `bracket=True` which bracket is open (a learned vector of the innermost one), with `depth=True` how many are. All this is read off what it has written itself.
 
 # %% [markdown]
 # **Forbid the rest.** At each step of a search we know what can still become a tree. The first symbol opens a bracket. A bracket that holds
@@ -601,7 +601,7 @@ def closing_looks(model, tokenizer, pairs):
 
 # %% tags=["active-ipynb"]
 # symbols_too = ParserTokenizer.train(training, vocab_size=450)
-# c = ParserConfig(symbols_too.vocab_size, **sizes, bracket=True)
+# c = ParserConfig(symbols_too.vocab_size, **sizes, bracket=True, depth=True)
 # told = TreeTransformer(c, symbols_too)
 # train(told, symbols_too.encode_pairs(training), settings)
 # free = report("told", told, symbols_too)
@@ -609,7 +609,7 @@ def closing_looks(model, tokenizer, pairs):
 # assert free["valid_trees"] == free["right_count"] and forced["valid_trees"] == 100
 
 # %% [markdown]
-# (One run.) Told which bracket is open, it never closes a wrong one: what is malformed has a wrong number of words. On deeper sentences no remedy gives the right tree. CRAFT is to decide.
+# (One run.) Told which bracket is open, it never closes a wrong one here: what is malformed has a wrong number of words. The right trees of the deeper sentences no remedy gives. CRAFT is to decide.
 #
 # ## What they are worth on CRAFT
 #

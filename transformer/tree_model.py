@@ -46,9 +46,8 @@ class ParserTokenizer(BytePairs):
     @classmethod
     def train(cls, pairs: list[tuple[str, str]], vocab_size: int) -> "ParserTokenizer":
         """Merges learned from the sentences, symbols from the linearised trees."""
-        symbols = {symbol for _, text in pairs for symbol in text.split(" ")}
         bpe = train_bpe((sentence for sentence, _ in pairs), vocab_size)
-        return cls(bpe, sorted(symbols | {UNKNOWN}))
+        return cls(bpe, symbols_in(text for _, text in pairs))
 
     def encode_tree(self, text: str) -> list[int]:
         """Ids of a linearised tree, without marks."""
