@@ -626,14 +626,20 @@ def closing_looks(model, tokenizer, pairs):
 #                    "what the decoder is told (validation)", ax=ax)
 
 # %% [markdown]
-# TEXT1
+# The plainest, "vocabulary", rises slowly. "all" (words instead of pieces, the count, the falling rate) is above its end after 1,400 updates. It seldom has a wrong number of words, and yet many malformed outputs: it closes wrong brackets.
+#
+# Told the innermost bracket it closes none wrongly, and is no better: now the tree often ends before the sentence. An inner `S` and the outermost look alike to it. Told how many are open, too, it does hardly any of this.
+#
+# On test (one seed a row; "only trees" is also the one search of parsers that never write anything else):
 
 # %% tags=["active-ipynb"]
 # names = {"malformed": "malformed, %"}
 # scores.drop(rivals).rename(columns=names).round(1).astype(object).fillna("-")
 
 # %% [markdown]
-# TEXT2
+# The three changes together gain 37 points over "vocabulary" (95%, over articles: 36.2 to 38.2). WORDS The innermost bracket alone loses 8.9: the beam prefers what ends early, as short outputs are likely ones. With the depth 1.6% are malformed in place of 20.9%, at a price of 0.8 in F1 (0.4 to 1.1). "Only trees" adds at most 0.3 to both.
+#
+# In full, with three times the updates, "all" gains nothing: its validation loss is lowest after 10,000 of 36,000 updates. It beats the grammar by 2.1 (1.4 to 2.7). Not run yet: the ceiling, "as it was", second seeds.
 
 # %% [markdown]
 # ## The commands
