@@ -226,7 +226,7 @@ def front_page(url):
     pages = ["live", "bot", "questions", "results", "use", "deviations", "contributing",
              "api/index"]
     trees.append(tree(pages, ":hidden:", ":caption: Look up"))
-    return "\n\n".join([*lines, "## Six results", parts["Six results"], LOOK_UP, *trees])
+    return "\n\n".join([*lines, "## Seven results", parts["Seven results"], LOOK_UP, *trees])
 
 
 def page_of(route):
