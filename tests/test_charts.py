@@ -150,7 +150,7 @@ def model_of(tokenizer, kind=TreeTransformer, **changes):
 
 
 CHANGES = [{"words": True, "count": False}, {"words": False, "count": True}, {"bracket": True},
-           {"depth": True}]
+           {"bracket": True, "depth": True}]
 
 
 @pytest.mark.parametrize("changes", CHANGES)
@@ -178,16 +178,14 @@ def test_what_is_still_open_equals_a_stack(tokenizer):
     rows = torch.randint(len(tokenizer.symbols), (50, 40), generator=chance)
     innermost, depths = still_open(rows, kinds(tokenizer.symbols))
     for row, found, many in zip(rows.tolist(), innermost.tolist(), depths.tolist()):
-        stack, depth = {}, 0
+        stack, opened, closed = [0], 0, 0
         for token, at, number in zip(row, found, many):
             symbol = tokenizer.symbols[token]
             if symbol.endswith("_"):
-                depth += 1
-                stack[depth] = token
+                stack, opened = [*stack, token], opened + 1
             elif symbol.startswith("_"):
-                stack.pop(depth, None)
-                depth -= 1
-            assert (at, number) == (stack.get(depth, 0), depth)
+                stack, closed = stack[:-1] or [0], closed + 1
+            assert (at, number) == (stack[-1], opened - closed)
 
 
 def test_words_are_pooled(tokenizer):
@@ -326,8 +324,14 @@ def test_a_difference_of_articles():
     assert found["low"] > 0 and found["p"] < 0.01
 
 
+def test_what_is_compared_has_a_row():
+    rows = {row for row, _, _ in parser.ROWS} | {"grammar", "all, bracket"}  # the last given up
+    assert {row for pair in parser.SINGLE for row in pair} <= rows
+    assert {row for pair in parser.FINAL for row, _ in pair} <= rows
+
+
 @pytest.mark.parametrize("s, ways", [
-    (Setting(4), 4), (Setting(4, count=False, spans=True), 1),
+    (Setting(4, bracket=True, depth=True), 4), (Setting(4, count=False, spans=True), 1),
     (replace(parser.AS_IT_WAS, updates=4), 2)])
 def test_a_row_is_trained_and_scored(s, ways, texts, monkeypatch, tmp_path, one_thread):
     pairs = [(sentence, tree) for (sentence, _), tree in zip(texts, TREES)][:30]

@@ -158,7 +158,7 @@ def parsing_claims():
     yield "has an F1 of {:.1f}, and a grammar that only counts {:.1f}.", (
         first["test.f1"]), rows["grammar"]["test.f1"]
     told = [rows[f"third-all{more}-1"] for more in ("", "-bracket-depth")]
-    assert [row["training.updates"] for row in told] == [12_000, 12_000]
+    assert [row["updates"] for row in (first, *told)] == [36_000, 12_000, 12_000]
     (f1, malformed), both = ((row["test.beam 4.f1"], row["test.beam 4.malformed"]) for row in told)
     yield "a third of the updates gives {:.1f}, but {:.1f}% of the outputs", f1, malformed
     yield "how many are, it has {:.1f}, and {:.1f}% (one seed each)", *both

@@ -1,5 +1,5 @@
 """A parser with a target vocabulary of its own, whose decoder reads words instead of pieces and is
-told how many words it has written, and which brackets are open (notebook 18)."""
+told how many words it has written, which bracket is open and how many are (notebook 18)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,7 +35,8 @@ def kinds(symbols: list[str]) -> Tensor:
 class ParserTokenizer(BytePairs):
     """Byte pairs for sentences; for trees a vocabulary of its own, where each symbol is a token.
 
-    The marks have the same ids in both. A symbol that it does not know becomes `XX`.
+    The marks have the same ids in both. A symbol that it does not know, even a bracket, becomes
+    `XX`, which stands for a word.
     """
 
     def __init__(self, bpe, symbols: Iterable[str]):
@@ -88,7 +89,7 @@ class Written:
         self.symbols: Tensor | None = None
 
     def update(self, symbols: Tensor) -> Tensor:
-        """All that is written, (rows, symbols), now that these (rows, T) are, too."""
+        """Add symbols (rows, T); all that is written, (rows, symbols)."""
         before = [] if self.symbols is None else [self.symbols]
         self.symbols = torch.cat([*before, symbols], dim=1)
         return self.symbols
@@ -102,14 +103,13 @@ class Written:
         self.symbols = None if self.symbols is None else self.symbols[:, :length]
 
 
-def still_open(symbols: Tensor, kind: Tensor, last: int | None = None) -> tuple[Tensor, Tensor]:
-    """Of the brackets that are still open after each symbol the innermost's symbol (0 where none
-    is), and how many they are.
+def still_open(symbols: Tensor, kind: Tensor, first: int = 0) -> tuple[Tensor, Tensor]:
+    """After each symbol the innermost bracket that is still open (0: none), and how many are:
+    all that opened minus all that closed, below 0 where too many close.
 
-    symbols (rows, T), kind (V,) as `kinds` has it -> two (rows, T), or only the last so many
-    columns. Whatever closes, closes the innermost; where too many close, the number is negative.
+    symbols (rows, T), kind (V,) as `kinds` has it -> two (rows, T), from the column first on.
+    Whatever closes, closes the innermost.
     """
-    first = 0 if last is None else symbols.shape[1] - last
     opens = kind[symbols] == OPEN
     depth = (opens.long() - (kind[symbols] == CLOSE).long()).cumsum(dim=1)
     place = torch.arange(1, symbols.shape[1] + 1, device=symbols.device)
@@ -127,7 +127,7 @@ def pool(x: Tensor, word: Tensor, real: Tensor) -> Tensor:
     return owner.transpose(1, 2) @ x / owner.sum(dim=1)[..., None].clamp(min=1)
 
 
-def turned(d_model: int) -> nn.Linear:
+def of_number(d_model: int) -> nn.Linear:
     """A matrix that a number's sinusoids go through."""
     matrix = nn.Linear(d_model, d_model, bias=False)
     nn.init.xavier_uniform_(matrix.weight)
@@ -152,11 +152,11 @@ class TreeTransformer(Transformer):
         self.register_buffer("starts", tokenizer.word_starts(), persistent=False)
         self.register_buffer("kind", kinds(tokenizer.symbols), persistent=False)
         if config.count:
-            self.counted = turned(config.d_model)
+            self.counted = of_number(config.d_model)
         if config.bracket:
             self.inside = Embedding(len(tokenizer.symbols), config.d_model)
         if config.depth:
-            self.nested = turned(config.d_model)
+            self.nested = of_number(config.d_model)
 
     def words(self, source: Tensor) -> Tensor:
         """The number of each piece's word, from 0: (B, S); padding has that of the end mark."""
@@ -188,17 +188,17 @@ class TreeTransformer(Transformer):
         if self.config.count:
             words = (self.kind[written] == LEAF).cumsum(dim=1)[:, start:]
             x = x + self.counted(self.positions.table[words])
-        innermost, depth = still_open(written, self.kind, target.shape[1])
-        if self.config.bracket:
-            x = x + self.inside(innermost)
-        if self.config.depth:
-            x = x + self.nested(self.positions.table[depth.clamp(min=0)])
+        if self.config.bracket or self.config.depth:
+            innermost, depth = still_open(written, self.kind, start)
+            x = x + self.inside(innermost) if self.config.bracket else x
+            if self.config.depth:
+                x = x + self.nested(self.positions.table[depth.clamp(min=0)])
         mask = causal_mask(start + target.shape[1], target.device)[start:]
         own = None if caches is None else caches[:len(self.decoder.layers)]
         return self.decoder(x, mask, memory, source_mask, own)
 
     def start(self, source: Tensor, new_cache) -> State:
-        """As in `Transformer`, with what is written behind the caches."""
+        """As in `Transformer`, with a `Written` as the last of the caches."""
         state = super().start(source, new_cache)
-        state.caches.append((Written(), new_cache()))
+        state.caches.append((Written(), new_cache()))  # caches come in pairs
         return state

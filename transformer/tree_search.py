@@ -1,7 +1,7 @@
 """A search that can write nothing but trees over exactly the words of the sentence (notebook 18).
 
-It is the search of notebook 15: only the model is another, one that gives what no tree may go on
-with a probability of nothing.
+It is the search of notebook 15: only the model is another, one that gives probability 0 to what
+cannot continue a tree.
 """
 
 import torch
@@ -37,8 +37,8 @@ class TreeState:
 
 class OnlyTrees(nn.Module):
     """A `TreeTransformer` for a search that writes trees over exactly the words, and no more tokens
-    than the words' pieces and `extra` (or than one bracket around all needs); the search must allow
-    as many.
+    than the source's and `extra` (or than one bracket around all needs); the `extra` of the search
+    must not be smaller.
 
     What may come next keeps the probability that the model gives it; the rest goes to padding,
     which no search writes.
@@ -71,15 +71,15 @@ class OnlyTrees(nn.Module):
         may_close = inside & (written[:, -1] != OPEN) & ((depth > 1) | ~more)
         found = ((self.kind == LEAF) & (inside & more)[:, None]
                  | (self.kind == OPEN) & may_open[:, None])
-        innermost, _ = still_open(state.written.symbols, self.kind, last=1)
+        innermost, _ = still_open(state.written.symbols, self.kind, first=-1)
         found = found.scatter(1, self.closes[innermost], may_close[:, None])
         found[:, 0] = False  # padding, where nothing may close
         found[:, self.config.eos_id] = (depth == 0) & (words == 0)
         return found
 
     def step(self, tokens: Tensor, state: TreeState) -> Tensor:
-        """Read the next tokens (rows, 1) -> log probabilities (rows, V), none for what is no
-        tree."""
+        """Read the next tokens (rows, 1) -> log probabilities (rows, V), -inf for what
+        cannot become a tree."""
         state.written.update(tokens)
         log_probs = self.model.step(tokens, state.inner).log_softmax(dim=-1)
         allowed = self.allowed(state)

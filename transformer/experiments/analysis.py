@@ -174,7 +174,8 @@ def paired_bootstrap(one: dict, other: dict, draws: int = 1000) -> dict[str, flo
 
 
 # What a parser is scored with; what can write nothing but trees has one search
-PARSED = {"greedy": ["greedy.f1"], "beam 4": ["beam 4.f1"], "malformed": ["beam 4.malformed"],
+PARSED = {"greedy": ["greedy.f1"], "beam 4": ["beam 4.f1"],
+          "malformed": ["beam 4.malformed", "CKY.malformed", "malformed"],
           "only trees": ["beam 4, only trees.f1", "CKY.f1", "f1"]}
 
 
