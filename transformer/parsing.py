@@ -594,7 +594,7 @@ def closing_looks(model, tokenizer, pairs):
 # **Forbid the rest.** At each step of a search we know what can still become a tree. The first symbol opens a bracket. The innermost one may close once it holds
 # something, the outermost only after the last word; a word or an opening bracket may come while words are left; the end
 # mark comes after the outermost bracket. `OnlyTrees` (in `transformer/tree_search.py`) wraps a model so that everything else has
-# probability 0, and what is allowed keeps the model's. The searches of notebook 15 need no change (a test compares them with trying all trees of a tiny language).
+# probability 0, and what is allowed keeps the model's. The searches of notebook 15 need no change.
 
 # %% tags=["active-ipynb"]
 # symbols_too = ParserTokenizer.train(training, vocab_size=450)
