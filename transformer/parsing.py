@@ -546,9 +546,8 @@ def closing_looks(model, tokenizer, pairs):
 # results = table("parser-*", "gpu-parser*")
 # ways = {"likeliest of 21": "test.likeliest", "fewest repairs of 21": "test"}
 # scores = parser_scores(table("parser")).set_index("parser")
-# rivals = ["right-branching", "grammar"]
-# kept = ["only trees", "malformed"]
-# shown = {name: [f"{figure:.1f}" for figure in scores.loc[name, kept]] for name in rivals}
+# kept = scores[["only trees", "malformed"]].map("{:.1f}".format)
+# shown = {name: tuple(kept.loc[name]) for name in ("right-branching", "grammar")}
 # for _, run in results.iterrows():
 #     for way, path in ways.items():
 #         shown[f"Transformer, {way}"] = (f"{run[f'{path}.f1']:.1f}",
@@ -630,7 +629,7 @@ def closing_looks(model, tokenizer, pairs):
 # F1 on test, nothing chosen (malformed: of the beam of 4; only trees: the same beam). One seed a row, so these are hints:
 
 # %% tags=["active-ipynb"]
-# trained = scores.drop(rivals).drop(columns="seeds")
+# trained = scores.drop(["right-branching", "grammar"]).drop(columns="seeds")
 # trained.rename(columns={"malformed": "malformed, %"}).map("{:.1f}".format)
 
 # %% [markdown]
