@@ -12,7 +12,7 @@ from transformer.attention import causal_mask
 from transformer.data import SPECIALS, BytePairs, train_bpe
 from transformer.embeddings import Embedding, Projection
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.parsing import UNKNOWN
+from transformer.parsing import UNKNOWN, is_tag
 from transformer.state import State
 
 MARK, LEAF, OPEN, CLOSE = range(4)  # what a symbol is
@@ -27,8 +27,7 @@ def kinds(symbols: list[str]) -> Tensor:
     """What each symbol of a target vocabulary is, (V,): the first three are marks."""
     found = [MARK] * 3
     for symbol in symbols[3:]:
-        bare = symbol == symbol.strip("_")
-        found.append(LEAF if bare else OPEN if symbol.endswith("_") else CLOSE)
+        found.append(LEAF if is_tag(symbol) else OPEN if symbol.endswith("_") else CLOSE)
     return torch.tensor(found)
 
 
