@@ -17,7 +17,7 @@ from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
 from transformer.experiments.records import flatten
 from transformer.language import LanguageModel
-from transformer.pretrained import parameters_of
+from transformer.weights import parameters_of
 
 KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"
 

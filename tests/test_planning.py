@@ -7,8 +7,8 @@ import transformer.cli as command_line
 from transformer import planning, runs
 from transformer.experiments.records import read_rows
 from transformer.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
-from transformer.pretrained import parameters_of
 from transformer.training import TrainingConfig, rate_of
+from transformer.weights import parameters_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "a red dog walks near the old river while two small children look at it".split()

@@ -14,6 +14,7 @@ from transformer.export import check_exportable
 from transformer.fast import FAST, build_fast
 from transformer.fast.attention import kernel_attention
 from transformer.files import write_file
+from transformer.hardware import choose_device
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.pretrained import handed_part, load, load_model, read_config, save
 from transformer.protocol import KINDS, About, Kind, build, kind_of
@@ -58,6 +59,13 @@ def test_the_bundled_model_knows_its_languages_and_search():
     model, tokenizer = load()
     assert model.about == About("en", "de", 4, 0.6) and type(model) is Transformer
     assert tokenizer.vocab_size == model.config.vocab_size
+
+
+def test_a_device_is_chosen_by_its_name():
+    model, _ = load(device="auto")
+    assert next(model.parameters()).device == choose_device()
+    with pytest.raises(ValueError, match="no device 'tpu' here: choose cpu, cuda or mps"):
+        load(device="tpu")
 
 
 def test_what_nobody_has_said_is_the_papers(tmp_path):

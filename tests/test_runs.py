@@ -22,7 +22,7 @@ from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
 from transformer.model import Transformer, TransformerConfig
 from transformer.planning import trial
-from transformer.pretrained import load, parameters_of
+from transformer.pretrained import load
 from transformer.recipes import RECIPES, SESSIONS, recipe, session
 from transformer.runs import (
     Experiment,
@@ -44,7 +44,7 @@ from transformer.scores import bleu, score_report, scores
 from transformer.scoring import Scoring, score
 from transformer.search import translate
 from transformer.training import TrainingConfig
-from transformer.weights import load_weights
+from transformer.weights import load_weights, parameters_of
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2)

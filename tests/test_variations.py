@@ -15,7 +15,7 @@ from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
 from transformer.model import Transformer, TransformerConfig
-from transformer.pretrained import parameters_of, save
+from transformer.pretrained import save
 from transformer.search import translate
 from transformer.variations import (
     PAPER,
@@ -32,7 +32,7 @@ from transformer.variations import (
     with_changes,
     without_values,
 )
-from transformer.weights import count_parameters
+from transformer.weights import count_parameters, parameters_of
 
 ROWS = [*TABLE_3, *QUESTIONS]
 BY_NAME = {row.name: row for row in ROWS}

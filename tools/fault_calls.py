@@ -14,14 +14,14 @@ from transformer.decoding import average_checkpoints, beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
 from transformer.pages import view
 from transformer.parsing import gold_tree, linearize, read_back
-from transformer.pretrained import load, parameters_of
+from transformer.pretrained import load
 from transformer.protocol import build
 from transformer.recurrence import RecurrenceConfig
 from transformer.scores import bleu
 from transformer.search import Batching, translate, translate_n_best
 from transformer.training import TrainingConfig, train
 from transformer.translation import evaluate
-from transformer.weights import load_weights
+from transformer.weights import load_weights, parameters_of
 
 
 @cache

@@ -21,7 +21,7 @@ from transformer.bench.settings import Bench
 from transformer.checks import check_characters, check_search
 from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
-from transformer.hardware import Precision, choose_device
+from transformer.hardware import Precision
 from transformer.interrupt import Interrupted
 from transformer.model import Positions
 from transformer.options import changed, given, options_of
@@ -167,7 +167,7 @@ class Translate:
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def run(self) -> None:
-        model, tokenizer = load(self.folder, choose_device(self.device))
+        model, tokenizer = load(self.folder, self.device)
         # refused before anything is read
         check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
@@ -235,7 +235,7 @@ class Talk:
             if self.temperature:
                 raise ValueError("the page of --html draws nothing: leave --temperature out")
             prepare_folder(self.html.parent, "--html")
-        model, tokenizer = load(folder, choose_device(self.device))
+        model, tokenizer = load(folder, self.device)
         if kind_of(model) != "language":
             raise ValueError(f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
                              "language model of dialogues (transformer train --family language)")

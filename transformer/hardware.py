@@ -33,7 +33,7 @@ from typing import Literal
 import torch
 
 from transformer.model import TransformerConfig
-from transformer.pretrained import parameters_of
+from transformer.weights import parameters_of
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.

@@ -18,9 +18,10 @@ from transformer.distributed import process_number, sum_over_processes
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.model import TransformerConfig
-from transformer.pretrained import check_memory, parameters_of
+from transformer.pretrained import check_memory
 from transformer.runs import TIMED, Experiment, check_unused, first_goes_ahead, stream_pairs
 from transformer.training import TrainingConfig, train
+from transformer.weights import parameters_of
 
 TOO_FEW = 500  # pairs
 SAMPLE = 4000  # pairs that lengths and times are taken from

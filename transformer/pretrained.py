@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from dataclasses import asdict
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from transformer.checkpoint import check_buffers
 from transformer.checks import check_search
 from transformer.data import PRE_TOKEN, Tokenizer
 from transformer.files import data_folder, existing, read_json, write_file, write_json
+from transformer.hardware import choose_device
 from transformer.protocol import TOKENIZERS, About, about, build, found, kind_named, kind_of
 from transformer.weights import (
     check_fit,
-    count_parameters,
     load_parameters,
     load_weights,
     metadata_of,
+    parameters_of,
     save_weights,
 )
 
@@ -48,16 +49,6 @@ def folder_named(name: Path | str | None) -> Path:
     """
     folder = Path(name or bundled_folder())
     return bundled_folder(name) if str(name) in COME_ALONG and not folder.exists() else folder
-
-
-@cache
-def parameters_of(config) -> int:
-    """How many parameters a model of this configuration has, without making it.
-
-    ValueError for sizes that do not fit. (torch's `meta` device has shapes and no numbers.)
-    """
-    with torch.device("meta"):
-        return count_parameters(build(config))
 
 
 def memory() -> float:
@@ -214,12 +205,12 @@ def load_tokenizer(folder: Path, config) -> Tokenizer:
 
 def load(folder: Path | str | None = None, device: str | torch.device = "cpu",
          **parts) -> tuple[nn.Module, Tokenizer]:
-    """A trained model and its tokenizer; `folder` may be a name in `COME_ALONG`.
+    """A trained model and its tokenizer; `folder` may be a name in `COME_ALONG`, `device` "auto".
 
     Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run,
-    or with a damaged file.
+    or with a damaged file, and for a device that is not there.
     """
-    folder = folder_named(folder)
+    folder, device = folder_named(folder), choose_device(str(device))
     unfinished = (folder / "checkpoint.safetensors").is_file()
     if unfinished and not (folder / "config.json").is_file():
         how = f"transformer train --resume --folder {shlex.quote(str(folder))}"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from transformer.corpora import languages_of, read_corpus, read_parallel
 from transformer.files import read_json, write_json
-from transformer.hardware import choose_device
 from transformer.pretrained import folder_named, load
 from transformer.protocol import about
 from transformer.runs import Experiment, average_last, files_of, kept_apart, last_update, load_run
@@ -115,7 +114,7 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     if s.folder is not None and (s.folder / "run.json").is_file():
         run = load_run(s.folder)
     corpus = corpus_of(s, run)
-    model, tokenizer = load(s.folder, choose_device(s.device))
+    model, tokenizer = load(s.folder, s.device)
     if s.average is not None:
         take_average(model, s)
     name = name_of(s, model, corpus, run.corpus if run else "bundled")

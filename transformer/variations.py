@@ -30,7 +30,7 @@ from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.pretrained import parameters_of
+from transformer.weights import parameters_of
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, new_model
 from transformer.stacks import Residual

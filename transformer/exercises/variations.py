@@ -4,7 +4,7 @@ import numpy as np
 
 from transformer.exercises import Exercise
 from transformer.model import TransformerConfig
-from transformer.pretrained import parameters_of
+from transformer.weights import parameters_of
 
 
 def parameters(N: int, d_model: int, d_ff: int, h: int, d_k: int, d_v: int) -> int:

@@ -36,10 +36,10 @@ from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.files import data_folder
 from transformer.interrupt import Interrupted
-from transformer.pretrained import parameters_of
 from transformer.recipes import recipe
 from transformer.runs import Experiment
 from transformer.training import train
+from transformer.weights import parameters_of
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 BENCH = {"bench-base": ("base",), "bench-big": ("big",),  # parts of `transformer bench`

@@ -36,13 +36,14 @@ from transformer.experiments.table3 import loss_validator
 from transformer.hardware import training_flops
 from transformer.interrupt import Interrupted
 from transformer.optimizer import peak_rate
-from transformer.pretrained import load, parameters_of
+from transformer.pretrained import load
 from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig
 from transformer.runs import Experiment, Task, read_log, stream_pairs, validator
 from transformer.scores import bleu, bleu_of_counts, exact_match, ngram_counts, scores
 from transformer.search import translate
 from transformer.training import TrainingConfig
+from transformer.weights import parameters_of
 
 STRETCHES = 20  # validations in a run
 COMMAND = "python -m transformer.experiments.table2"
