@@ -222,7 +222,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 #     "cat", "[end]", "dog", "[end]"]
 
 # %% [markdown]
-# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. So `transformer train --family language` trains it to translate; the source is the prompt.
+# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. So `transformer train --family language` trains it to translate; the source is the prompt. `start` keeps which columns of the prompts are real (where all are, later tokens need no mask). A batch too long for the positions is taken pair by pair.
 
 
 # %%
@@ -393,7 +393,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# The higher the temperature, the stranger the words; `known` counts those of the twelve that the model has learned from (words that come twice are printed once, and lines are cut off).
+# `known` counts those of the twelve that the model has learned from (words that come twice are printed once, and lines are cut off).
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -469,8 +469,6 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # assert abs(mean_bits([word]) - alone) < 1e-4
 
 # %% [markdown]
-# Many of the others are forms of words it has learned from.
-#
 # How many bits does a long text take? `python -m transformer.experiments.characters` measures it on scientific articles (expectations stood in [characters.md](../data/runs/characters.md) before). An n-gram predicts each byte from how often it came after the $n - 1$ bytes before it in the training articles, mixed with shorter n-grams. xz, a compressor of files, packs training and test articles; what the latter add to the file counts. Transformers of 0.8 million parameters read windows of 256 bytes; one of 1.8 million, trained with dropout, reads 512.
 
 # %% [markdown]
@@ -482,12 +480,12 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #                        for name in ("bits", "bits.learning"))
 #     print(f"{row['row']:20} {fixed} bits a character, learning {learning}", end="")
 #     print(f"; trained on {row['characters'] / 1e6:.0f} million bytes, its loss then "
-#           f"{row['loss'] / math.log(2):.2f} bits" if "characters" in row else "")
+#           f"{row['loss'] / math.log(2):.2f} bits a byte" if "characters" in row else "")
 
 # %% [markdown]
-# With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column) goes on falling: it learns that by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
+# With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column; the last row's with dropout on) goes on falling: it learns that by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
 #
-# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. So xz's lead was no larger than what learning while reading brings. (One seed; the rate of the steps was chosen on validation.)
+# **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. (One seed; the rate of the steps was chosen on validation.)
 
 # %% [markdown]
 # ## What a cache saves
@@ -517,7 +515,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #
 #
 # lengths = [16, 32, 64, 128, 240]
-# rate(16, True)  # the first call warms up
+# rate(16, True), rate(16, False)  # the first calls warm up
 # rates = {name: [rate(n, name == "cache") for n in lengths]
 #          for name in ("cache", "no cache")}
 # growth(lengths, rates, "tokens a second", "Without a cache, later tokens cost more",
@@ -668,7 +666,7 @@ class Chat:
 #     print(f"{what:14} {question} -> {one.say(question)}")
 
 # %% [markdown]
-# Earlier turns might mislead an answer; the last two lines compare, and agree.
+# Earlier turns might mislead an answer; the last two lines agree.
 #
 # How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 translations as a check.
 
@@ -700,14 +698,14 @@ class Chat:
 # %% [markdown]
 # The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Each share has a margin of about two points, and answers were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
-# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer, too; no dialogue showed that one may not know.
+# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer, too.
 #
 # Large chat bots first learn to go on with very much text, then dialogues, then what people prefer among several answers (Ouyang et al., 2022).
 
 # %% [markdown]
 # ## Does a translator need two stacks?
 #
-# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, which has about as many parameters; also one whose prompt sees itself, and other kinds of positions. Each has the best of three rates and three seeds, and 1,500 updates, which are few. *Longer* are 300 sentences longer than any in training.
+# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, which has about as many parameters; the one stack also with a prompt that sees itself, and with other positions. Of three rates, tried with one seed, each has the best on validation, with three seeds; 1,500 updates are few. *Longer* are 300 sentences longer than any in training.
 
 # %% tags=["active-ipynb"]
 # rows = read_rows("decoders")

@@ -9,8 +9,8 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/16_translation.ipynb)
 #
-# All parts of the paper's Section 6.1 come together here: you will train a translator, watch four sentences become German, score it, average it, type a sentence of your own and see where the model looks. Without a GPU the page takes
-# about a minute, on the bundled corpus; in Colab, on a GPU, 20 to 50 minutes on real text. Reading takes half an hour.
+# You train a translator, watch four sentences become German, score it, average it, type a sentence of your own and see where the model looks. Without a GPU the page takes
+# a minute, on the bundled corpus; in Colab, on a GPU, 20 to 50 minutes on real text. Reading takes half an hour.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -88,8 +88,8 @@ from transformer.search import chosen, translate, translate_all
 # KEEP_IN_DRIVE = True  #@param {type: "boolean"}
 
 # %% [markdown]
-# A machine of Colab's may go away, with all its files. So the next cell mounts your Google Drive, after asking you, and keeps the run
-# there. After a lost session (or an interrupt) run the page again: it goes on from its last checkpoint.
+# A machine of Colab's may go away with all its files. So the next cell mounts your Google Drive, after asking you, and keeps the run
+# there. After a lost session run the page again: it goes on.
 
 # %% tags=["active-ipynb"]
 # device = choose_device()
@@ -106,7 +106,7 @@ from transformer.search import chosen, translate, translate_all
 # %% [markdown]
 # ## The corpus, and one sentence
 #
-# A real corpus is downloaded now, and its licence printed.
+# A real corpus is downloaded, its licence printed.
 
 # %% tags=["active-ipynb"]
 # pairs = list(islice(stream_pairs(e, "train"), 20_000))
@@ -267,10 +267,10 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #         print(f"{name:26} {score}   {row['signature']}")
 
 # %% [markdown]
-# ± is the 95% margin of notebook 15's bootstrap; chrF compares runs of letters instead of words. A score on `wmt14_eighth` is one on newstest2014, after an eighth of the data; with those of Table 2 compare `bleu_compounds_split`.
+# ± is the 95% margin of notebook 15's bootstrap; chrF compares runs of letters instead of words. A score on `wmt14_eighth` is one on newstest2014, after an eighth of the data. Table 2's count the parts of German compounds, as its `bleu_compounds_split` does.
 #
-# The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Where the page has trained on it, here are the same four sentences by
-# the model that comes with the package. It trained for 57 minutes on one CPU thread, and scores 98.0 on the whole test set, 92.9% of it exact.
+# The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Here are the same four sentences by
+# the model that comes along: 57 minutes of one CPU thread, 98.0 on the whole test set, 92.9% of it exact.
 
 # %% tags=["active-ipynb"]
 # if corpus == "bundled" and not e.reverse:
@@ -287,13 +287,13 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # recorded.set_index("file")[list(columns)].rename(columns=columns).round(1)
 
 # %% [markdown]
-# These runs had a CPU and no limit of minutes (`data/runs`). **Multi30k**: three more, on a GPU (below), score 39.5 to 40.6 as the literature counts (tokenised, lower-cased). Wu et al.'s 41.0
-# is 0.8 above their mean, whose 95% interval is 38.8 to 41.6: not settled. **Tatoeba**: one run, of half this page's updates.
+# These runs had a CPU and no limit (`data/runs`). **Multi30k**: three more, on a GPU (below), score 39.5 to 40.6 as the literature counts (tokenised, lower-cased). Wu et al.'s 41.0
+# is 0.8 above their mean, whose 95% interval is 38.8 to 41.6: not settled. **Tatoeba**: one run, half this page's updates.
 
 # %% [markdown]
 # ## Averaging
 #
-# The model is the mean of the weights that were kept at the last validations. Is it better than each of them? We ask 200 validation sentences (the curve above: 50):
+# The model is the mean of the weights that were kept at the last validations. Is it better than each? We ask 200 validation sentences (the curve above: 50):
 
 # %% tags=["active-ipynb"]
 # held_out = read_corpus(corpus, "validation", e.reverse)[:200]
@@ -318,7 +318,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # print(f"all {len(tensors[0])} tensors of the model are means over {len(kept)} files")
 
 # %% [markdown]
-# On a CPU this page's mean of four is better than each of them. In six translating runs of Multi30k in which both were scored, the mean of the last ten gained 0.6 to 1.9 BLEU over the last alone on test, on Tatoeba the mean of five 1.4.
+# On a CPU this page's mean of four is better than each. In six runs of Multi30k with both scores the mean of the last ten gained 0.6 to 1.9 BLEU over the last alone on test, on Tatoeba the mean of five 1.4.
 
 # %% [markdown]
 # ## What is each choice worth?
@@ -329,18 +329,26 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # rows = {"recipe": "recipe", "epsilon_ls=0.0": "no smoothing",
 #         "tie_embeddings=False": "three embedding matrices",
 #         "positions=rotary": "rotary",
-#         "positions=rotary,norm_first=True,P_drop=0.3": "rotary, norms first, dropout"}
+#         "positions=rotary,norm_first=True,P_drop=0.3":
+#             "rotary, norms first, dropout 0.3"}
 # captions = table("multi30k").replace({"row": rows})
-# figures = {"validation.bleu": "validation", "test.bleu": "test",
-#            "test.by_alpha.0.6": "test, all with α = 0.6"}
+# figures = {"validation.bleu": "validation", "test.bleu": "test"}
 # literature = {"test.bleu_tokenized_lowercased": "test, as the literature counts"}
 # shown = figures | literature
 # display(spread(captions, "row", list(shown)).rename(columns=shown))
-# for name, said in figures.items():
-#     print(said, beside(captions, name, "recipe").round(3).to_string(), sep="\n")
+# for alpha in ("0.6", "1.2", "1.6", "2"):
+#     figures[f"test.by_alpha.{alpha}"] = f"test, all with α = {alpha}"
+#
+# def in_words(row):
+#     difference = "{difference:+.1f} ({low:+.1f} to {high:+.1f})".format(**row)
+#     return f"{difference}, p = {row['p']:.2g}"
+#
+# differences = {said: beside(captions, name, "recipe").apply(in_words, axis=1)
+#                for name, said in figures.items()}
+# pd.DataFrame(differences).T
 
 # %% [markdown]
-# On test, the planned outcome, none of the four passes: seeds of a row differ by up to 2 BLEU, partly for a reason that the next section shows. (By sentences, the other planned test, three matrices are worse with each seed.) On validation all do: **label smoothing is worth 1.3 BLEU, one embedding matrix instead of three 1.6**; rotary positions gain 0.5, which passes at no fixed $\alpha$. On test, fixed afterwards, rotary positions and three matrices pass at 0.6 (+1.05, -1.3), all four at 1.2, three matrices at 1.6, these and the last row (-5.9) at 2.
+# **On test, which was to decide, none of the four passes**: seeds of a row differ by up to 2 BLEU, partly for a reason that the next section shows. (By the other planned test, the paired bootstrap over sentences ([15](15_decoding.ipynb)), three matrices are worse with each seed.) On validation, where each run chose its $\alpha$, all pass: smoothing is worth 1.3 BLEU, one embedding matrix instead of three 1.6, rotary positions 0.5. The last four lines were looked at afterwards: three matrices lose at each $\alpha$, and whether other rows pass depends on it.
 #
 # By the rule, made first, the last row is the best recipe: it leads on validation, by 0.1. On test it has the recipe's score, 40.2 as the literature counts (expected: 41 to 41.5).
 
@@ -365,7 +373,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #     print(f"validation, beam {beam}, α = {alpha}: BLEU {score:.2f}")
 
 # %% [markdown]
-# At a caption's 16 tokens fairseq's default is like $\alpha = 1.3$, so 1.6 is a little stronger. One model chose it; here are the fifteen of the last section (means of three seeds):
+# At a caption's 16 tokens fairseq's default is like $\alpha = 1.3$, so 1.6 is a little stronger. Which is best, this does not say: above, 0.6 is the best of five. One model chose 1.6; here are the fifteen of the last section (means of three seeds):
 
 # %% tags=["active-ipynb"]
 # alphas = {0.6: "0.6", 1.2: "1.2", 1.6: "1.6", 2.0: "2"}
@@ -389,7 +397,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # pd.DataFrame(found).nlargest(6, "too long")
 
 # %% [markdown]
-# **A large $\alpha$ lets a few outputs run on**, at most 50 tokens beyond their source's length. *Too long* are those with over 15 words more than the reference: without its twelve of a thousand, the first run's 39.9 is 41.6. On validation fewer run on, and the others are shorter than the references, by 2 to 5%; BLEU takes points for that, and an $\alpha$ of 1.6 wins some back.
+# **At 1.6 a few outputs run on**, at most 50 tokens beyond their source's length. *Too long* are those with over 15 words more than the reference: without its twelve of a thousand, the top line's 39.9 would be 41.6. On validation fewer run on, and the others are shorter than the references, by 2 to 5%; BLEU takes points for that, and an $\alpha$ of 1.6 wins some back.
 
 # %% [markdown]
 # ## Table 2
@@ -447,32 +455,32 @@ TABLE_2 = {
 # %% [markdown] tags=["question-12"]
 # ### How can attention alone replace recurrence and convolution?
 #
-# On the test set the paper's Transformer, without either, is level with the RNN with attention (below: the RNN) and ahead of the convolution. Positions tell it the order that those bring along; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
+# On the test set the paper's Transformer, without either, is level with the RNN with attention (below: the RNN) and ahead of the convolution. Positions tell it the order; what it must know of other words, attention fetches in one step ([09](09_complexity.ipynb)).
 #
-# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates than any Transformer. On the harder set it ends 6.9 ahead of the paper's, nearly all of it on longer sentences. [Notebook 07](07_positions.ipynb) asks what the Transformer lacks there. **Rotary positions close most of the gap** (5.7), with the norms first all (7.2). On longer sentences the RNN still leads, by 4.6, or 1.5 (not settled); we do not know why. The length penalty, looked at afterwards:
+# It is not *better* here. Up to a BLEU of 80 the RNN needs fewer updates. On the harder set it ends 6.9 ahead, nearly all of it on longer sentences ([07](07_positions.ipynb) asks why). **Rotary positions close most of the gap** (5.7), with the norms first all (7.2). On longer sentences the RNN is above both, by 4.6 and 1.5; no test was planned, and over sentences drawn again the 1.5 is not shown. Why, we do not know. The length penalty, looked at afterwards:
 
 # %% tags=["active-ipynb"]
 # families.print_longer(rows, in_small)
 
 # %% [markdown]
-# *Words*: written, divided by the references'. **With sines, norms first are 5.5 worse on the harder set only at their $\alpha$ of 1.8**, chosen by 0.03 BLEU on shorter sentences; two of its seeds run on in longer ones. At the others both orders are within 0.6 on that set.
+# *Words*: written, divided by the references'. **That norms first are 5.5 worse with sines is not shown**: at their $\alpha$ of 1.8, chosen by 0.03 BLEU on shorter sentences, two of three seeds run on in longer ones, so that seeds lie far apart, and by their own noise p is 0.18. At each other $\alpha$ both orders are within 0.6 on the harder set (1.3 above).
 #
-# One grammar is not a language. On Multi30k's captions, with two more kinds of positions:
+# One grammar is not a language. On Multi30k's captions, also with learned positions and a bias for each distance:
 
 # %% tags=["active-ipynb"]
 # captions = table("table2-multi30k").query("what == 'run'")
 # shown = {"test.bleu": "own α"} | {
 #     f"test.by_alpha.{alpha}.part.test": f"all {alpha}" for alpha in (0, 0.6, 1.2, 1.8)}
 # own = captions.groupby("family")["test.alpha"].first().rename("α")
-# display(spread(captions, "family", list(shown)).rename(columns=shown).join(own))
+# scores = spread(captions, "family", list(shown)).rename(columns=shown)
+# display(scores.join(own).rename(families.LABELS))
 # families.print_differences(read_rows("table2-multi30k"),
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test. So we fixed it, afterwards. At 0, 0.6 and 1.2 the RNN is not shown to differ from the paper's Transformer, nor is the convolution, except at 1.2 (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, without longer sentences.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 the same weights: 1.03). So we fixed it, afterwards. Then the RNN is not shown to differ from the paper's Transformer at 0, 0.6 or 1.2, the convolution at 1.2 alone (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
 #
-# This does not contradict the paper. Its models are thirty to 150 times as large, and its claim is about score *and* cost on GPUs, where a Transformer computes
-# all positions at once.
+# This does not contradict the paper: its models are thirty to 150 times as large, its claim is score *and* cost on GPUs.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
@@ -486,11 +494,11 @@ TABLE_2 = {
 # families.by_length(rows, words, families=in_small, title=title);
 
 # %% [markdown]
-# Up to 15 words the Transformers equal the RNN with attention. From 16 on sines fall behind.
+# Up to 20 words and marks, the most in training, the Transformers are within 2.6 BLEU of the RNN with attention. Beyond, those with sines fall to 68 and 56, the RNN to 87 (not tested).
 #
 # ## What did not work
 #
-# **A warm-up of 500 updates instead of 2,000 ruined Multi30k's recipe**, in one run (in fp32, beside one in bf16). In the paper's schedule this also doubles the peak of the rate.
+# **One run of Multi30k's recipe with a warm-up of 500 updates instead of 2,000 did not translate.** This also doubles the peak of the rate. (It is in fp32, the run beside it in bf16; the recipe's three above, in fp32, translate.)
 
 # %% tags=["active-ipynb"]
 # pair = table("multi30k-en-de-1", "multi30k-short-warmup").set_index("file")
@@ -519,14 +527,14 @@ TABLE_2 = {
 #     print(f"{entry.score:6.2f}  {entry.text}")
 
 # %% [markdown]
-# The number is $\log P/lp$. All of the model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` a folder that is deleted in the end).
+# The number is $\log P/lp$. The model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` it is deleted).
 # Tomorrow `load(folder)` gives it back, and `transformer translate --folder` reads sentences on the command line.
 
 # %% [markdown]
 # A model knows what its corpus holds: `bundled` has 555 entries in its lexicon, so other words come out as something near them, or as
 # spelling. The model of everyday sentences that comes along (`load("tatoeba")`, [its card](../data/models/tatoeba/README.md)) makes these mistakes with sentences of ours:
 #
-# - "My neighbour has painted her kitchen green because she was bored." The neighbour becomes a man (*Mein Nachbar*), and the kitchen stays hers (*ihre Küche*).
+# - "My neighbour has painted her kitchen green because she was bored." becomes *Mein Nachbar hat ihre Küche grün gestrichen, weil sie gelangt hat*: the neighbour is a man, the kitchen stays hers, and *gelangt hat* (reached) makes no sense.
 # - "The old cat behind the school has lost its ball." *Katze* is feminine, so its ball is *ihren Ball*; the model writes *seinen*.
 #
 # ## The attention of your model
@@ -542,8 +550,8 @@ TABLE_2 = {
 
 # %% [markdown]
 # A panel is a head of the decoder's last cross-attention; each row is a word being written, and its colours say where in the source the head looks. In
-# a model that translates, bright squares run along the diagonal, with steps where the two languages differ in order. A picture does not say what a head is needed for:
-# [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` (`from transformer import view`) opens a page with all of them.
+# a model that translates, bright squares run along the diagonal, roughly. A picture does not say what a head is needed for:
+# [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` (`from transformer import view`) shows all.
 
 # %% [markdown]
 # ## The paper's own run
@@ -585,7 +593,6 @@ TABLE_2 = {
 #     return sorted(range(len(found)), key=lambda i: scores[i], reverse=True)
 # ```
 #
-# With 6 tokens and $\log P = -3$ against 12 tokens and $-4$, the longer one wins at $\alpha = 1.4$, and loses at 0.6.
 # </details>
 #
 # **2.** A run kept its weights after some updates. Write the average of the `k` latest.

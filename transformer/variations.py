@@ -11,7 +11,7 @@
 #
 # Which of its parts does the Transformer need? Section 6.2 changes one setting at a time and trains again; Table 3 has the results, twenty rows of them.
 # At the end you will have the table as a list, a function that applies a row to a base model of any size, a test of when two rows
-# differ, and the results of the same list in small. The page runs in about twenty seconds, and reading takes half an hour.
+# differ, and the results of the same list in small. The page runs in twenty seconds; reading takes half an hour.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -224,8 +224,7 @@ def millions(row: Row, vocab_size: int = 37_000) -> float:
 
 # %% [markdown]
 # With 37,000 types every row but big is a little smaller here than in the paper. Where $d_{model}$ stays, the difference from base agrees to
-# within rounding. With $d_{model} = 1024$ this difference is two million too small. What is missing grows with
-# $d_{model}$, as an embedding matrix does. Which vocabulary would explain the paper's column?
+# within rounding. What is missing grows with $d_{model}$, as an embedding matrix does. Which vocabulary would explain the paper's column?
 
 # %%
 def vocabulary_that_fits(row: Row) -> tuple[int, int]:
@@ -254,8 +253,7 @@ def vocabulary_that_fits(row: Row) -> tuple[int, int]:
 # ## The same list, in small
 #
 # A row is an idea ("a third of the layers") that can be applied to a base of another size by one rule: **a number is
-# multiplied by the field's base value here, divided by that in the paper.** With $d_{model} = 64$ for 512, a row's 1,024
-# becomes 128.
+# multiplied by the field's base value here, divided by that in the paper.**
 #
 # Each field is scaled by itself, so proportions between fields change: 32 heads have keys of two numbers here, and of 16 in the paper. The peak of the learning rate, $factor \cdot (d_{model} \cdot warmup)^{-0.5}$, is higher here.
 
@@ -320,7 +318,7 @@ def scaled(changes: dict, base: Trial) -> dict:
 #
 # Three variations are no setting of the model. Without $W_V$ a head averages slices of the vectors themselves. Without the
 # softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a sub-layer's
-# input reaches the next one only through the sub-layer. Each is another part handed to the model ([notebook 08](08_model.ipynb)).
+# input reaches the next one only through the sub-layer.
 
 # %%
 def scores_as_weights(q, k, v, mask=None):
@@ -376,7 +374,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # $$\text{score} = \text{row} + \text{seed} + \text{noise}$$
 #
 # to all runs at once. Three runs tell too little about a row's own noise, so it is assumed to be as large in all rows. Each difference from
-# base gets a 95% interval and, by Student's $t$, a $p$ value: how often noise alone makes it at least as large. Of twenty differences that are
+# base gets a 95% interval and, by Student's $t$, a $p$ value: how often noise makes it as large. Of twenty differences that are
 # only noise one is expected to pass $p < 0.05$, so Holm's correction multiplies the smallest $p$ by their number, the next by one less, and
 # so on.
 #
@@ -396,8 +394,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # assert corrected < 0.1 < alone
 
 # %% [markdown]
-# So one of many intervals without a zero proves little. Below,
-# **a difference is claimed only where it passes after the correction**. The test is about seeds alone, not about other sentences.
+# So one of many intervals without a zero proves little: **a difference is claimed only where it passes after the correction**. The test is about seeds alone, not about other sentences.
 
 # %% [markdown]
 # ## First results: 1,500 updates
@@ -423,7 +420,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # scores.join(cost).rename(labels)
 
 # %% [markdown]
-# An arrow gives the size that a row has here. **The deepest row and big hardly translate**, with a BLEU of about 6. Trainings that ignore their source look like that
+# An arrow gives the size that a row has here. **The deepest row and big hardly translate** (BLEU about 6). Trainings that ignore their source look like that
 # ([notebook 14](14_training.ipynb)). A row that has not learned tells nothing about what its layers are worth, so the two are left out from here on.
 
 # %% tags=["active-ipynb"]
@@ -496,7 +493,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #           f"rank correlation {agrees['rank']:.2f}")
 
 # %% [markdown]
-# **Most of the rows tried come out as in the paper.** Every row has learned, and ten of fourteen log perplexities differ, seven in BLEU. Twelve of thirteen signs are the paper's (95%: 11 to 12). Tossed coins give so many once in 585 tables, guessing base best gives nine. Fewer layers, a narrower model, a narrower network and shorter keys lose; a wider network, no smoothing and big gain. Against the paper, one head is no worse than eight, and no dropout costs next to nothing.
+# **Most of the rows tried come out on the paper's side of base.** Every row has learned, and ten of fourteen log perplexities differ. Twelve of thirteen signs are the paper's (95%: 11 to 12), two of them (N=8, no dropout) of differences that do not pass. Tossed coins give so many once in 585 tables, guessing base best gives nine. Fewer layers, a narrower model or feed-forward network, shorter keys and 32 heads lose; a wider feed-forward network, no smoothing and big gain (in BLEU big alone). Against the paper, one head is no worse than eight. Sizes agree less: no dropout costs 0.01, half the width 0.53, in the paper 0.16 each.
 #
 # On the rows of both tables the rank correlation is 0.07 after 1,500 updates, 0.57 here; base, rate, averaging, beam and split changed, too.
 
@@ -505,15 +502,15 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # print(order.loc[[85, 340, 510, 850, 1700, 3400]].round(2).T.to_string())
 # quarter, last = order.iloc[6:14].mean(), order.iloc[-8:].mean()
 # print("eight around a quarter:", *quarter.round(2), " last eight:", *last.round(2))
-# comparisons.ranks(whole, paper["perplexity"])
+# comparisons.ranks(whole, paper["perplexity"], bold=("big", "P_drop=0.0"))
 
 # %% [markdown]
-# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged here are single weights, by their loss on validation, base included.) The way there is not straight: big stands first after 85 updates, last but one after the peak of the rate (update 340), and first in the end; no dropout leads early and ends eighth. So a table of variations depends on when its trainings stop. Whether updates or the falling rate bring it, **we do not know**. No row asks for a lower rate: at half of it each is 0.38 nats or more behind after 850 updates.
+# **The paper's order emerges while training**, by the rule written first: with each seed the last eight validations agree better with it than the eight around a quarter. (Judged are single weights, by their loss on validation, base included.) In full, the colours would run from dark above to bright below. The way is not straight: big stands first after 85 updates, last but one after the peak of the rate (update 340), and first in the end; no dropout leads early and ends eighth. So a table depends on when its trainings stop. Whether updates or the falling rate bring it, **we do not know**. After a quarter of a run half the rate is 0.38 nats or more behind in each row; so short a trial favours high rates.
 
 # %% [markdown] tags=["question-09"]
 # ## How many heads are best, and why do too many hurt?
 #
-# Now to what readers ask. Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
+# Rows A have more or fewer heads with as many parameters, so that more heads mean narrower keys. Rows B keep eight heads and narrow their keys alone.
 
 # %% tags=["active-ipynb"]
 # heads = {"h=1": 1, "h=4": 4, "base": 8, "h=16": 16, "h=32": 32}
@@ -521,23 +518,23 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # ax = plotting.lines(heads.values(), {"the paper": theirs}, "heads",
 #                     "log perplexity, minus base", "too many heads hurt", log="x",
 #                     markers=True)
-# for label, table_of, color in (("1,500 updates", found, "grey"),
-#                                ("3,400 updates", tested, "C1")):
+# for label, table_of, color, line in (("1,500 updates", found, "grey", "-"),
+#                                      ("3,400 updates", tested, "C1", "none")):
 #     own = table_of["log perplexity"]
 #     own = own.reindex([row for row in heads if row == "base" or row in own.index])
 #     own = own.fillna(0)
 #     ax.errorbar([heads[row] for row in own.index], own["difference"],
 #                 (own["high"] - own["low"]) / 2, label=label, marker="s", capsize=2,
-#                 color=color)
+#                 color=color, linestyle=line)
 # ax.set_xticks(list(heads.values()), list(heads.values()))
 # ax.minorticks_off()
 # ax.legend()
 # tested.loc[["h=1", "h=32", "d_k=16", "d_k=32"], "log perplexity"].round(3)
 
 # %% [markdown]
-# In the longer runs 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses 0.057. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters.
+# Which number is best we cannot say: only 1, 8 and 32 were trained longer. There 32 heads are worse than eight, and one head, against the paper, is not. Row d_k=16 has keys as short as the 32 heads', two numbers, in eight heads, and loses no less; d_k=32, with four, loses 0.057. That fits short keys as the reason, and does not prove it: 32 heads also mean narrower values, and rows B have fewer parameters.
 #
-# Time depends on the number of heads: 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
+# Time depends on the number of heads, too: in the shorter runs 4 CPU minutes for one, 6.6 for 32, which compute 32 tables of weights.
 
 # %% [markdown] tags=["question-20"]
 # ## Why are learned positions no better than the sine?
@@ -574,7 +571,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # sweep = everywhere[everywhere["group"].isin(["base", "schedule"])
 #                    & (everywhere["seed"] == 1)]
 # bleu = sweep.pivot(index="training.factor", columns="training.warmup",
-#                    values="validation.bleu").fillna(0)  # one that diverged has none
+#                    values="validation.bleu")
 # peaks = [[1000 * peak_rate(96, warmup, factor) for warmup in bleu.columns]
 #          for factor in bleu.index]
 # places = list(bleu.columns), list(bleu.index)
@@ -587,9 +584,9 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # compare(swept, rows)["log perplexity"].round(3)
 
 # %% [markdown]
-# The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
+# The middle is the best of nine. Five of the others translate, and all five have a worse perplexity, beyond what seeds explain. (1,200 updates of warm-up leave 300.) Height alone does not decide: after 1,200 updates of warm-up a peak of 0.0118 does harm and yet translates, while after 100 updates 0.0102 ruins everything.
 #
-# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: in the longer runs half or twice the inner width changes 0.07 nats. But half of $d_{model}$ costs 0.53, and here a quarter of the rate 0.45, and one layer more ruins the run.
+# So these two numbers cannot be picked at random, nor one without the other. **This does not show that the paper's 4,000 is right for its size.** Some sizes are less touchy: in the longer runs half or twice the inner width changes 0.07 nats. But half of $d_{model}$ costs 0.53.
 
 # %% [markdown] tags=["question-23"]
 # ## How much data saturates a given architecture?
@@ -628,7 +625,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # compare(tried, rows).round(2)
 
 # %% [markdown]
-# One seed each, but the differences are many times the noise. **Depth alone is not to blame** for the failure: both changes let four layers learn.
+# One seed each, but many times the noise. **Depth alone is not to blame** for the failure: both changes let four layers learn.
 
 # %% [markdown] tags=["question-07"]
 # ## Which parts can I drop when my problem is simple?
@@ -640,15 +637,14 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # bundled.set_index("row")[columns].round(2)
 
 # %% [markdown]
-# There is one run of each, so that no difference of a few points can be claimed. **Without $W_V$, without softmax or with one head** the model learns to translate. ($W_O$ may do the work of $W_V$.)
+# One run each: a few points prove nothing. **Without $W_V$, without softmax or with one head** the model learns to translate. ($W_O$ may do the work of $W_V$.)
 #
-# **Without the residual paths it did not learn to translate** at this rate: its BLEU is 0.
-# [Notebook 03](03_stacks.ipynb) looks at why.
+# **Without the residual paths it did not learn to translate** at this rate ([03](03_stacks.ipynb) asks why).
 
 # %% [markdown]
 # ## What is to be learned
 #
-# - A table of variations at one learning rate measures two things at once: what a part is worth, and how near a row stands to the rate at which trainings fail.
+# - In a table of variations at one learning rate, a row can be low because of that rate: after 1,500 updates two rows had failed, and one of them (N=8, one seed) learned at a quarter of it.
 # - After 1,500 updates narrow models and short keys lose, as in the paper; dropout does harm, against the paper. Little of the paper's order shows; in another base, after more than twice the updates, most of it does.
 # - In the longer runs three seeds resolve six hundredths of a nat; in BLEU, after the correction, not 1.5 points. Most of the paper's rows lie closer.
 #

@@ -63,11 +63,11 @@ def ratios(rows, xlabel, title="", ax=None):
     return ax
 
 
-def ranks(runs, paper, width=7.0, height=4.5):
+def ranks(runs, paper, bold=(), width=7.0, height=4.5):
     """The place of each row by validation loss at each validation, mean over seeds; 1 is best.
 
     runs: rows of a record as a table (pandas), with their curves; paper: a figure of each row that
-    is better where it is lower, whose order gives the colours.
+    is better where it is lower, whose order gives the colours; bold: rows that the text speaks of.
     """
     import pandas as pd
 
@@ -80,7 +80,7 @@ def ranks(runs, paper, width=7.0, height=4.5):
                                  ax=ax, label="place in the paper")
     for row in places:
         colour = colours.cmap(colours.norm(there[row]))
-        ax.plot(places.index, places[row], color=colour)
+        ax.plot(places.index, places[row], color=colour, linewidth=3 if row in bold else 0.8)
         ax.annotate(row, (places.index[-1], places[row].iloc[-1]), (5, 0), fontsize=8,
                     textcoords="offset points", va="center", annotation_clip=False)
     ax.set(xlabel="update", ylabel="place by validation loss (1 is best)",

@@ -26,8 +26,8 @@ def runs_by_family(rows, families=()):
 def costs(run):
     """What a run had spent at each validation, in four currencies."""
     tokens = run["log.tokens"]
-    return {"updates": run["log.update"], "target tokens": tokens,
-            "FLOPs": [run["flops"] * n / run["tokens"] for n in tokens],
+    return {"updates": run["log.update"], "thousands of target tokens": [n / 1e3 for n in tokens],
+            "FLOPs, 10^12": [run["flops"] / 1e12 * n / run["tokens"] for n in tokens],
             "seconds of one thread": [60 * run["minutes.cpu"] * n / run["updates"]
                                       for n in run["log.update"]]}
 
