@@ -169,6 +169,10 @@ def test_a_run_remembers_how_it_went_on(run, files, monkeypatch):
     assert kept["updates"] == 9 and kept["corpus"] == "own.en"
     assert kept["resumed"] == [{**again, "command": rows.public(again["command"])} for again in saved["resumed"]]
     assert str(run) in str(saved["resumed"]) and str(run) not in str(kept["resumed"])
+    again = "train", "--resume", "--folder", run
+    assert call(*again, "--target-language", "fr").status == call(*again).status == 0
+    assert load(run)[0].about.target == "fr"
+    assert "its 0.001 minutes are used up" in call(*again, "--minutes", "0.001").out
 
 
 def test_a_trial_of_another_search_leaves_the_scores_alone(run, files):
@@ -366,6 +370,7 @@ def test_translate(trained):
     lines = call("translate", "--folder", trained, stdin=b"The cat sleeps.\r\n\nThe dog sleeps.")
     assert lines.status == 0 and lines.out.count("\n") == 3 and lines.out.startswith(one.out)
     assert call("translate", "--folder", trained).out == ""
+    assert call("translate", "The cat sleeps.\n\nThe dog sleeps.", "--folder", trained).out == lines.out
 
 
 def test_translate_says_which_of_its_models_it_used():
@@ -512,6 +517,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     (["bench", "T9"], "there is no part T9: choose from T1, T2, small"),
     (["bench", "--clock", "sun"], "the clock is wall or cpu, not sun"),
     (["export", "--output", "."], ". is there already: name a folder" if HAS_CTRANSLATE2 else "the export needs"),
+    (["chat", "--seed", str(2**64)], f"seed must be at most {2**63 - 1}, not {2**64}"),
     (["chat", "--temperature", "-1"], "temperature must be at least 0 and finite, not -1.0"),
     (["chat", "--top-k", "0"], "top_k must be at least 1, not 0"),
     (["chat", "--top-p", "2"], "top_p must be above 0 and at most 1, not 2.0"),
@@ -571,7 +577,7 @@ def test_a_run_is_not_resumed_with_other_data(run):
     (b"a\n" + b"a b c d e f g h i " * 30 + b"\na\n", b"a\na\na\n",
      "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, .*"),
     (b"a\na\n", b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
-     "validation sentence pair 1 has .* tokens, more than the model's 150 positions: .*"),
+     "of your files' last 1 pairs, kept for validation, sentence pair 1 has .* tokens, more than the model's 150 positions: .*"),
 ])
 def test_wrong_sentence_files(source, target, said, tmp_path):
     (tmp_path / "en").write_bytes(source)

@@ -172,6 +172,7 @@ def test_a_registered_corpus_is_read_like_any_other(mine, monkeypatch, tmp_path)
     ("bundled", {"train": ("a", "b")}, "bundled is a built-in corpus: choose another name"),
     ("mine", {}, "the corpus mine needs files"),
     ("mine", {"train": "a.en"}, "train of the corpus mine must be two files"),
+    ("mine", {"train": ("a", "b"), "languages": "en"}, "languages of the corpus mine must be two codes, not 'en'"),
     ("mine", {"train": ("a", "b", "c")}, "train of the corpus mine must be two files")])
 def test_what_cannot_be_registered(name, splits, said):
     with pytest.raises(ValueError, match=said):

@@ -1,6 +1,8 @@
 """Section 5.1: byte-pair encoding, batches by tokens."""
 
+import copy
 import json
+import pickle
 import random
 
 import numpy as np
@@ -55,6 +57,12 @@ def test_round_trip_of_random_texts(tokenizer):
     assert [tokenizer.decode(ids) for ids in encoded] == texts
     assert encoded == [tokenizer.encode(text) for text in texts]
     assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & {i for ids in encoded for i in ids}
+
+
+def test_a_copy_takes_marks_in_a_text_for_text(tokenizer):
+    text = "a </s> b"
+    for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert copied.encode(text) == tokenizer.encode(text) and copied.decode(copied.encode(text)) == text
 
 
 def test_marks_are_left_out(tokenizer):

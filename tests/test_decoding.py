@@ -443,6 +443,7 @@ def test_n_best_lists(tokenizer):
         assert [entry.score for entry in some] == pytest.approx([h.score for h in found], abs=1e-5)
     with pytest.raises(ValueError, match="n_best must be between 1 and the beam, 2, not 3"):
         translate_n_best(model, tokenizer, SENTENCES, n_best=3, beam=2)
+    assert all(len(some) == 2 for some in translate_n_best(model, tokenizer, SENTENCES, beam=2))
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -6,6 +6,7 @@ shows the same code.
 """
 
 import inspect
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -21,8 +22,9 @@ from transformer import (
     train,
 )
 from transformer.corpora import CORPORA
-from transformer.data import Tokenizer
+from transformer.data import Tokenizer, collate
 from transformer.pretrained import save
+from transformer.regularization import SmoothedLoss
 
 PAIRS = read_corpus("bundled", "train")[:40]
 
@@ -84,7 +86,8 @@ def decoder_only_model():
 
         def loss(self, batch, criterion):
             x = self.embed(self.target_embedding, batch.decoder_input)
-            return criterion(self.output, self.decoder(x, m.causal_mask(x.shape[1])), batch.gold)
+            mask = m.causal_mask(x.shape[1], x.device)
+            return criterion(self.output, self.decoder(x, mask), batch.gold)
 
         def encode(self, source):
             return None
@@ -105,8 +108,11 @@ def encoder_only_model():
             super().__init__(config)
             del self.decoder
 
+        start = None
+
         def loss(self, batch, criterion):
-            hidden = torch.rand(batch.source.shape) < 0.15
+            hidden = torch.rand_like(batch.source, dtype=torch.float) < 0.15
+            hidden &= batch.source != self.config.pad_id
             x = self.encode(batch.source.masked_fill(hidden, self.config.bos_id))
             return criterion(self.output, x, batch.source.masked_fill(~hidden, self.config.pad_id))
 
@@ -175,6 +181,27 @@ def test_another_model(extension, tokenizer, tmp_path):
         assert greedy == best.tokens and 0 < len(greedy) <= source.shape[1] + 5
 
 
+@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__)
+def test_tensors_are_made_where_the_batch_is(extension):
+    from transformer.protocol import build
+
+    model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
+    batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
+    assert model.loss(batch, SmoothedLoss()).device.type == "meta"
+
+
+def test_gaps_are_never_in_the_padding():
+    from transformer.protocol import build
+
+    model = build(encoder_only_model()(50, d_model=16, d_ff=16, N=1, h=2))
+    seen = []
+    model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]))
+    batch = collate([([5] * 30, [1, 7, 2]), ([5], [1, 7, 2])])
+    for _ in range(20):
+        model.loss(batch, SmoothedLoss())
+    assert all(mask.sum(dim=-1).flatten().tolist() == [30, 1] for mask in seen)
+
+
 def test_another_optimizer(tokenizer, tmp_path):
     """And it is resumed: two updates and two more are four."""
     from transformer.model import TransformerConfig
@@ -187,7 +214,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     score."""
     from transformer import evaluate
     from transformer.model import TransformerConfig
-    from transformer.runs import Experiment, run_experiment
+    from transformer.runs import Experiment, read_log, run_experiment
     from transformer.scores import SCORES
 
     for side, language in enumerate(("en", "fr")):
@@ -205,6 +232,9 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     assert (model.about.source, model.about.target) == ("en", "fr")
     report = evaluate(model, tokenizer, read_corpus("french", "test")[:4])
     assert report["length_ratio"]["score"] > 0 and report["bleu"]["signature"]
+    e = replace(e, folder=tmp_path / "gaps", model=encoder_only_model()(**vars(config)))
+    run_experiment(e, "transformer train --family encoder_only", count=2)  # it writes nothing
+    assert read_log(e.folder)[-1].keys() & {"bleu", "validation_loss"} == {"validation_loss"}
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,14 @@ def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
+def test_chunked_loss_has_no_second_derivative():
+    """Its gradient is no function of x for torch: a second derivative would be wrong without a word."""
+    x = torch.randn(1, 3, 4, requires_grad=True)
+    loss = projected_loss(x, torch.eye(5, 4), torch.tensor([[1, 2, 3]]))
+    with pytest.raises(RuntimeError, match="no second derivative: take SmoothedLoss"):
+        torch.autograd.grad(loss, x, create_graph=True)
+
+
 @pytest.mark.parametrize("epsilon", [-0.1, 2.0])
 def test_chunked_loss_refuses_a_smoothing_out_of_range(epsilon):
     with pytest.raises(ValueError, match=f"epsilon must be between 0 and 1, not {epsilon}"):
@@ -161,6 +169,8 @@ def test_a_mask_of_numbers_is_refused():
     q, k, v = torch.randn(3, 1, 2, 4, 8)
     with pytest.raises(TypeError, match="mask must be boolean"):
         kernels.kernel_attention(q, k, v, torch.ones(4, 4).tril())
+    with pytest.raises(ValueError, match="each key needs one value: 4 keys, 3 values"):
+        kernels.kernel_attention(q, k, v[..., :3, :])
 
 
 # Packed weights
@@ -232,6 +242,8 @@ def test_what_is_not_packed(monkeypatch):
     compiled = torch.nn.ModuleList([torch.nn.Linear(512, 512)])
     compiled[0].compile()
     assert packed(compiled) is compiled
+    around = torch.compile(both, backend="eager")
+    assert packed(around) is around and kinds(both) == kinds(torch.nn.ModuleList([large, small]))
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert kinds(both.float()) == [plain, plain]
 

@@ -126,6 +126,7 @@ def test_reverse():
     (dict(source_file="a"), "--source-file and --target-file go together"),
     (dict(target_file="a"), "--source-file and --target-file go together"),
     (dict(source_file="a", target_file="b", reverse=True), "with your own files swap --source-file and --target-file"),
+    (dict(corpus="bundled", target_language="fr"), "are those of your own files"),
     (dict(corpus="multi31k"), "unknown corpus 'multi31k'")])
 def test_wrong_sentences(wrong, said):
     with pytest.raises(ValueError, match=said):
@@ -195,6 +196,9 @@ def test_validation(finished, files):
     model, tokenizer = load(str(finished))
     e = experiment(files, finished)
     pairs = read_corpus("bundled", "validation")[59:60]
+    with pytest.raises(ValueError, match="of your files' last 1 pairs, kept for validation, sentence pair 1 has"):
+        short = dataclasses.replace(e, model=dataclasses.replace(e.model, max_positions=2))
+        validator(short, tokenizer, 0)  # also those that are not validated on
     figures = validator(e, tokenizer, 200)(model)
     outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
     assert figures["bleu"] == bleu(outputs, [pairs[0][1]]).score

@@ -498,7 +498,7 @@ def test_patience(encoded, figures, expected):
     ({"loss": 1.0}, ValueError, "names a figure 'loss', which the log has"),
     ({"bleu": "3.1"}, TypeError, "gives {'bleu': '3.1'}: numbers by name are wanted"),
     ({"mine": object()}, TypeError, "not JSON serializable"),
-    (3.0, AttributeError, "items")])
+    (3.0, TypeError, "numbers by name")])
 def test_a_validation_that_fails_loses_nothing(figures, error, said, encoded, tmp_path):
     with pytest.raises(error, match=said):
         train(model_of(), encoded, BRIEF, tmp_path, lambda model: figures)
@@ -602,6 +602,11 @@ def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
     pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
     with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
         check_pairs(pairs, SMALL)
+
+
+def test_a_switch_is_on_or_off():
+    with pytest.raises(ValueError, match="falling must be True or False, not 'no'"):
+        TrainingConfig(falling="no")
 
 
 @pytest.mark.parametrize("name", ["updates", "warmup", "keep", "factor", "save_minutes"])

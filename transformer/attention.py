@@ -27,7 +27,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from transformer.checks import check_heads, check_mask
+from transformer.checks import check_heads, check_mask, check_values
 
 
 # %% tags=["active-ipynb"]
@@ -184,9 +184,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
     Returns the output (..., T, d_v) and the weights (..., T, S). Raises ValueError
     where k and v differ in length.
     """
-    if k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"each key needs one value: {k.shape[-2]} keys, "
-                         f"{v.shape[-2]} values")
+    check_values(k, v)
     weights = masked_softmax(score(q, k), mask)
     return weights @ v, weights
 

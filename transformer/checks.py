@@ -58,6 +58,12 @@ def check_heads(d_model: int, h: int, d_k: int | None = None, d_v: int | None = 
         raise ValueError(f"h={h} heads of queries do not divide by h_kv={h_kv} heads of keys")
 
 
+def check_values(k: torch.Tensor, v: torch.Tensor) -> None:
+    """ValueError where keys (..., S, d_k) and values (..., S, d_v) differ in number."""
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"each key needs one value: {k.shape[-2]} keys, {v.shape[-2]} values")
+
+
 def check_mask(mask: torch.Tensor | None) -> None:
     """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
     if mask is not None and mask.dim() == 3:
@@ -66,7 +72,10 @@ def check_mask(mask: torch.Tensor | None) -> None:
 
 
 def check_ids(tokens: torch.Tensor) -> torch.Tensor:
-    """The token ids (B, T) as they are; ValueError for another number of axes."""
+    """The token ids (B, T) as they are; ValueError for something else."""
+    if not isinstance(tokens, torch.Tensor) or tokens.is_floating_point():
+        kind = getattr(tokens, "dtype", type(tokens).__name__)
+        raise ValueError(f"token ids must be a tensor of whole numbers, not {kind}")
     if tokens.dim() != 2:
         raise ValueError("token ids must be (B, T), a row for each sentence, not of shape "
                          f"{tuple(tokens.shape)}: one sentence is tokens[None]")

@@ -18,7 +18,7 @@ import torch
 import tyro
 
 from transformer.bench.settings import Bench
-from transformer.checks import check_characters, check_search
+from transformer.checks import check_characters, check_search, check_whole
 from transformer.corpora import TREEBANKS
 from transformer.files import prepare_folder, write_file
 from transformer.hardware import Precision
@@ -134,6 +134,8 @@ class Evaluate(Scoring):
     def run(self) -> None:
         if self.folder is None and self.record is not None:
             raise ValueError("--average and --record need the --folder of a run")
+        if self.record is not None:
+            prepare_folder(self.record.parent, "--record")
         print(json.dumps(score(self, {"trees": evaluate_trees}), indent=2))
         if self.record is not None:
             from transformer.experiments.records import write_rows
@@ -171,9 +173,11 @@ class Translate:
         # refused before anything is read
         check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
-            found, = self.answer(model, tokenizer, [self.sentence])
+            found = self.answer(model, tokenizer, self.sentence.splitlines() or [""])
             self.tell_model()
-            return self.say(1, found)
+            for number, one in enumerate(found, 1):
+                self.say(number, one)
+            return
         self.tell_model()
         refused = False
         for number, found, wrong in answers(standard_input(), tokenizer, longest_source(model),
@@ -241,6 +245,7 @@ class Talk:
                              "language model of dialogues (transformer train --family language)")
         if self.html is not None:
             return self.write_page(model, tokenizer)
+        check_whole("seed", self.seed, 0, 2**63 - 1)
         torch.manual_seed(self.seed)
         chat = Chat(model, tokenizer, draw)
         stream = standard_input()
@@ -310,12 +315,13 @@ class Attend:
         prepare_folder(*made)
         model, tokenizer = load(self.folder)
         pair = self.sentence, translate(model, tokenizer, [self.sentence])[0]
+        maps = self.html is None and attention_maps(model, tokenizer, [pair])[0]
         print(pair[1])
         if self.html is not None:
             view(model, tokenizer, self.sentence).save(self.html)
             print(self.html)
             return
-        for path in save_all(attention_maps(model, tokenizer, [pair])[0], self.output):
+        for path in save_all(maps, self.output):
             print(path)
 
 
@@ -332,6 +338,8 @@ class Demo:
         from transformer.demo import run_demo
         from transformer.figures import demo, heads
 
+        if self.record is not None:
+            prepare_folder(self.record.parent, "--record")
         report, samples, maps = run_demo(self.folder, self.minutes, words(), self.positions)
         heads.save_all(maps, self.folder)
         print(demo.page(report, samples, self.folder))

@@ -306,6 +306,10 @@ class BytePairs:
         self.bpe.encode_special_tokens = True  # "</s>" typed in a text is text, no mark
         self.pad_id, self.bos_id, self.eos_id = map(bpe.token_to_id, SPECIALS)
 
+    def __setstate__(self, state):  # a copy of the library's part forgets the switch
+        self.__dict__ |= state
+        self.bpe.encode_special_tokens = True
+
     @property
     def vocab_size(self) -> int:
         """Number of types: bytes, merges and marks."""
@@ -347,7 +351,7 @@ class Tokenizer(BytePairs):
 
     def save(self, path: str | Path) -> None:
         """Write tokenizer.json."""
-        self.bpe.save(str(path))
+        Path(path).write_text(self.bpe.to_str(pretty=True), encoding="utf8")
 
     def pieces(self, text: str) -> list[str]:
         """The tokens of a text as strings; a part of a character shows as U+FFFD."""

@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.checks import check_extra, check_search
+from transformer.checks import check_extra, check_ids, check_padding, check_search
 from transformer.weights import check_numbers, load_weights
 
 
@@ -86,14 +86,17 @@ def next_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
 def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     """Most tokens each output may have, (B,): source length + extra (Section 6.1).
 
-    It stays within the model's positions. Raises ValueError for a negative extra.
+    It stays within the model's positions. Raises ValueError for a negative extra, and
+    for a sentence that is empty or has padding before it.
     """
     check_extra(extra)
-    lengths = (source != model.config.pad_id).sum(dim=1)
+    real = source != model.config.pad_id
     room = model.config.max_positions
     if getattr(model.config, "one_sequence", False):  # notebook 21: no gap between
         room -= source.shape[1]
-    return (lengths + extra).clamp(max=room)
+    else:
+        check_padding(real)
+    return (real.sum(dim=1) + extra).clamp(max=room)
 
 
 # %% [markdown]
@@ -174,10 +177,11 @@ class KeyValueCache:
 def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[list[int]]:
     """At each step the likeliest token: source ids (B, S) -> B lists of ids.
 
-    The end mark is included where it was reached.
+    The end mark is included where it was reached. The model is in evaluation mode
+    afterwards, as after `beam_search`.
     """
     model.eval()
-    limit = output_limit(model, source, extra)
+    limit = output_limit(model, check_ids(source), extra)
     alive = torch.arange(len(source), device=source.device)
     output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
     state = model.start(source, KeyValueCache)
@@ -357,7 +361,8 @@ def can_improve(found_scores: Tensor, live: Tensor, limit: Tensor,
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished output: tokens with the end mark, and log P(Y | X) / lp(Y) in nats."""
+    """A finished output: tokens, with the end mark where there was room for it, and
+    log P(Y | X) / lp(Y) in nats."""
 
     tokens: list[int]
     score: float
@@ -448,8 +453,9 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 
     source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best
     first. A hypothesis that ends leaves the beam, and the next best takes its place. A
-    sentence is done when none alive can still overtake the n_best found. Raises
-    ValueError for a beam, an n_best, an alpha or an extra out of range.
+    sentence is done when none alive can still overtake the n_best found. The model is
+    in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an alpha or
+    an extra out of range.
     """
     check_search(beam, alpha, n_best)
     model.eval()

@@ -231,9 +231,9 @@ def initialize(model: nn.Module):
 class Transformer(EncoderDecoder):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 
-    Row t scores the token after target[:, :t + 1]; padding is config.pad_id. Raises
-    ValueError for a token id outside the vocabulary and for a sentence longer than
-    config.max_positions.
+    Row t scores the token after target[:, :t + 1]; padding is config.pad_id, behind a
+    sentence. Raises ValueError for a token id outside the vocabulary and for a sentence
+    longer than config.max_positions.
     """
 
     def __init__(self, config: TransformerConfig, parts: Parts = Parts()):

@@ -72,6 +72,7 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
     config.json comes last: a folder that has one is complete.
     """
+    model = getattr(model, "_orig_mod", model)  # of a model that torch.compile stands around
     folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
@@ -89,7 +90,7 @@ def made_of(part: nn.Module | None) -> tuple:
 
     A user's own class may count something, so that its whole numbers are left out.
     """
-    own, options = dict(vars(part)) if part else {}, {}
+    own, options = dict(vars(part)) if part is not None else {}, {}
     attend = own.get("attend")
     while isinstance(attend, partial):
         options |= attend.keywords

@@ -236,8 +236,11 @@ class Run:
         self.model.eval()
         try:
             found = self.validate(self.model)
+            found = {} if found is None else found
+            if not isinstance(found, dict):
+                raise TypeError(f"validate gives {found!r}: numbers by name are wanted")
             found = {name: figure.item() if hasattr(figure, "item") else figure
-                     for name, figure in ({} if found is None else found).items()}
+                     for name, figure in found.items()}
             if taken := found.keys() & row.keys():
                 raise ValueError(f"validate names a figure {taken.pop()!r}, which the log has "
                                  "already: call it something else")

@@ -82,8 +82,20 @@ KINDS: dict[str, Kind] = {}
 
 
 def register(kind: str, model: type[nn.Module] | str, config: type | str) -> None:
-    """Make a kind of model known by its name; a name that is taken gets the new classes."""
+    """Make a kind of model known by its name; a name that is taken gets the new classes.
+
+    ValueError where the configuration's class, by which a kind is told, belongs to another.
+    """
+    for other, known in KINDS.items():
+        if other != kind and place_of(known.config) == place_of(config):
+            raise ValueError(f"{place_of(config)} is the configuration of {other}: derive one from "
+                             f"it for {kind}, if only `class MyConfig({place_of(config)}): pass`")
     KINDS[kind] = Kind(model, config)
+
+
+def place_of(name: type | str) -> str:
+    """Where a class is: "package.module:Name"."""
+    return name if isinstance(name, str) else f"{name.__module__}:{name.__qualname__}"
 
 
 register("transformer", "transformer.model:Transformer", "transformer.model:TransformerConfig")
@@ -125,7 +137,7 @@ def kind_of(model_or_config: Any, own: bool = False) -> str:
     config = getattr(model_or_config, "config", model_or_config)
     for base in type(config).__mro__[:1 if own else None]:
         for name, kind in KINDS.items():
-            if kind.config in (base, f"{base.__module__}:{base.__qualname__}"):
+            if place_of(kind.config) == place_of(base):
                 return name
     raise ValueError(f"{type(config).__name__} belongs to no kind of model: register it first "
                      "(transformer.protocol.register)")

@@ -84,6 +84,10 @@ def files_of(e, split: str) -> list[Path]:
     if (e.source_file is None) != (e.target_file is None):
         raise ValueError("--source-file and --target-file go together: give both, or a --corpus")
     if e.source_file is None:
+        own = e.source_language, e.target_language
+        if own not in (("en", "de"), languages_of(e.corpus, e.reverse)):
+            raise ValueError("--source-language and --target-language are those of your own files: "
+                             "a corpus has its own, and --reverse turns it round")
         return corpus_paths(e.corpus, split)
     if e.reverse:
         raise ValueError("--reverse turns a corpus round: with your own files swap --source-file "
@@ -289,7 +293,8 @@ def note_resumed(e: Experiment, command: str, device) -> None:
         return
     saved, now = read_settings(e.folder), settings_of(e, command, device)
     again = {name: now[name] for name in ("command", "commit", "hardware")}
-    kept = {name: now[name] for name in ("training", "source_file", "target_file")}
+    kept = {name: now[name] for name in ("training", "source_file", "target_file",
+                                         "source_language", "target_language")}
     saved |= kept | {"resumed": [*saved.get("resumed", []), again]}
     write_json(e.folder / "run.json", saved)
 
@@ -394,15 +399,22 @@ def held_out_loss(model, encoded) -> dict:
 
 
 def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable:
-    """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs."""
-    pairs = list(islice(stream_pairs(e, "validation"), count))
+    """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
+
+    ValueError where one of the others is too long, which scoring would refuse in the end.
+    """
+    pairs = list(stream_pairs(e, "validation"))
     encoded = encode_pairs(tokenizer, pairs)
-    check_pairs(encoded, e.model, "validation ")
-    sources, references = zip(*pairs)
+    check_pairs(encoded, e.model, f"of your files' last {len(pairs)} pairs, kept for validation, "
+                if e.source_file else "validation ")
+    encoded, (sources, references) = encoded[:count], zip(*pairs[:count])
 
     def validate(model):
+        found = held_out_loss(model, encoded)
+        if model.start is None:  # it writes nothing
+            return found
         outputs = translate(model, tokenizer, sources, beam=1)
-        return {**held_out_loss(model, encoded), "bleu": bleu(outputs, references).score}
+        return {**found, "bleu": bleu(outputs, references).score}
 
     return validate
 
@@ -482,6 +494,9 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
           f"{count_parameters(model):,} parameters")
+    minutes, log = e.training.minutes, read_log(e.folder)
+    if minutes and log and log[-1]["seconds"] >= 60 * minutes:
+        print(f"its {minutes:g} minutes are used up: to train further, give more with --minutes")
     print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)
 
 
@@ -504,11 +519,11 @@ def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callabl
     with processes(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
-        if not e.resume:
-            task.plan(e, device)
         with first_goes_ahead():
             if process_number() == 0:
                 stack.enter_context(own_folder(e))
+        if not e.resume:
+            task.plan(e, device)
         tokenizer, encoded = open_run(e, command, device, task.pairs)
         model = task.new_model(e, device)
         with first_goes_ahead():  # it may have to download what is validated on

@@ -111,19 +111,20 @@ class Translation:
     score: float
 
 
-def translate_n_best(model, tokenizer, sentences, n_best: int = 4, beam: int | None = None,
-                     alpha: float | None = None,
+def translate_n_best(model, tokenizer, sentences, n_best: int | None = None,
+                     beam: int | None = None, alpha: float | None = None,
                      how: Batching = Batching()) -> list[list[Translation]]:
-    """For each sentence a list of its n_best `Translation`s, best first; the rest as in
-    `translate`.
+    """For each sentence a list of its n_best `Translation`s, best first, as many as the beam where
+    not given; the rest as in `translate`.
 
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
     differ.
     """
     sentences, (beam, alpha) = check_texts(sentences), chosen(model, beam, alpha)
+    wanted = beam if n_best is None else n_best
 
     def search(model, source):
-        return beam_search(model, source, beam, alpha, how.extra, n_best)
+        return beam_search(model, source, beam, alpha, how.extra, wanted)
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how)
     return [[Translation(tokenizer.decode(h.tokens), h.score) for h in some]

@@ -15,9 +15,18 @@ def named_sizes(presets: dict, name: str) -> dict:
     return presets[name]
 
 
+def check_switches(config: Any) -> None:
+    """ValueError where a field that is True or False is something else."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError(f"{field.name} must be True or False, not {value!r}")
+
+
 def check_sizes(config: Any) -> None:
     """ValueError where the fields of a model's configuration are not of their types, sizes are not
     at least 1, or ids are no types of the vocabulary."""
+    check_switches(config)
     for field in fields(config):
         name, value, kinds = field.name, getattr(config, field.name), get_args(field.type)
         if value is None and type(None) in kinds:
@@ -26,8 +35,6 @@ def check_sizes(config: Any) -> None:
         if get_origin(field.type) is Literal and value not in kinds:
             some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
             raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
-        if field.type is bool and not isinstance(value, bool):
-            raise ValueError(f"{name} must be True or False, not {value!r}")
         if field.type is float and not isinstance(value, (int, float)):
             raise ValueError(f"{name} must be a number, not {value!r}")
         if whole and type(value) is not int:
@@ -62,6 +69,7 @@ def check_counts(config: Any, names: str) -> None:
             raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if value > LONGEST:
             raise ValueError(f"{name} must be at most {LONGEST}, not {value}")
+    check_switches(config)
     for field in fields(config):
         value = getattr(config, field.name)
         if field.type is int and (type(value) is not int or abs(value) >= 2**63):

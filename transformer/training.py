@@ -177,7 +177,7 @@ class TrainingConfig:
     keep: int = 5  # weights kept, and averaged at the end
     patience: int | None = None  # stop after so many validations without a better one
     precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
-    seed: int = 2017  # decides the order of the batches, and dropout
+    seed: int = 2017  # of the batches' order and of dropout; seeds torch in each update
 
     def __post_init__(self):
         check_counts(self, "updates batch_tokens accumulate warmup keep patience")

@@ -250,7 +250,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
     outputs = translate_all(model, tokenizer, sources, beam, alpha, what)
     report = score_report(outputs, references, language or about(model).target, corpus)
     exact = round(exact_match(outputs, references), 4)
-    return {"sentences": len(pairs), "beam": beam, "alpha": alpha, **report,
+    return {"sentences": len(sources), "beam": beam, "alpha": alpha, **report,
             "exact_match": exact}
 
 

@@ -103,6 +103,8 @@ def register_corpus(name: str, languages: tuple[str, str] = ("en", "de"),
     for split, files in splits.items():
         if isinstance(files, (str, Path)) or len(files) != 2:
             raise ValueError(f"{split} of the corpus {name} must be two files, one a language")
+    if isinstance(languages, str) or len(languages) != 2:
+        raise ValueError(f"languages of the corpus {name} must be two codes, not {languages!r}")
     own = {split: tuple(map(Path, files)) for split, files in splits.items()}
     CORPORA[name] = Corpus(own, licence, citation, (languages[0], languages[1]))
 

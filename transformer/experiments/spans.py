@@ -13,6 +13,7 @@ from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransforme
 from transformer.trees import Tree, is_leaf
 
 HIDDEN = 256
+LONGEST = 2**11  # words, in what a target's numbers say
 NOTHING = ""  # the label of a span that is no constituent
 
 
@@ -51,13 +52,11 @@ class Labels:
         self.of_one_word = torch.tensor([name in leaves and JOIN in name for name in self.names])
 
     def encode(self, tree: Tree) -> list[int]:
-        """A gold tree as what a `Batch` takes for a target: a mark, then start + 1, end and label
-        of each span. A label that is not known is left out."""
-        target = [1]
-        for start, end, label in labelled_spans(collapsed(tree)):
-            if label in self.numbers:
-                target += [start + 1, end, self.numbers[label]]
-        return target
+        """A gold tree as what a `Batch` takes for a target: a mark, then for each span one number,
+        of start + 1, end and label. A label that is not known is left out."""
+        return [1] + [((start + 1) * LONGEST + end) * len(self.names) + self.numbers[label]
+                      for start, end, label in labelled_spans(collapsed(tree))
+                      if label in self.numbers]
 
 
 class SpanParser(TreeTransformer):
@@ -87,11 +86,11 @@ class SpanParser(TreeTransformer):
 
     def gold(self, target: Tensor, lengths: Tensor) -> Tensor:
         """The label of each span, (B, W, W); 0 where there is none."""
-        W = int(lengths.max())
-        triples = target[:, 1:].unflatten(1, (-1, 3))
+        W, L = int(lengths.max()), len(self.labels.names)
+        spans, labels = target[:, 1:] // L, target[:, 1:] % L
         found = target.new_ones(len(target), W + 1, W + 1)
         rows = torch.arange(len(target), device=target.device)[:, None]
-        found[rows, triples[..., 0], triples[..., 1]] = triples[..., 2]
+        found[rows, spans // LONGEST, spans % LONGEST] = labels
         inside = torch.arange(1, W + 1, device=target.device) <= lengths[:, None]
         real = torch.ones(W, W, dtype=torch.bool, device=target.device).triu() & inside[:, None]
         return found[:, 1:, 1:] * real

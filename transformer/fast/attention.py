@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.attention import scaled_dot_product_attention
+from transformer.checks import check_values
 
 # Not cuDNN's, which torch 2.13 would take on an H100: it plans anew for every shape of batch, and
 # its gradients with a mask can be NaN (pytorch issue 196678).
@@ -24,6 +25,7 @@ def kernel_attention(q, k, v, mask=None):
     """
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
+    check_values(k, v)
     if q.device.type != "cpu":
         with sdpa_kernel(BACKENDS):
             return kernel(q, k, v, mask), None

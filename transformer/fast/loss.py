@@ -95,5 +95,7 @@ class Chunks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError("the chunked loss has no second derivative: take SmoothedLoss")
         to_x, to_E = ctx.saved_tensors
         return gradient * to_x, gradient * to_E, None, None, None, None

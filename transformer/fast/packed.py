@@ -34,10 +34,11 @@ class PackedLinear(nn.Module):
 
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
-    itself."""
+    itself, in `model.compile()` or around the model."""
     there = hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
     fits = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
-    compiled = any(module._compiled_call_impl for module in model.modules())
+    compiled = any(module._compiled_call_impl or "_orig_mod" in module._modules
+                   for module in model.modules())
     return there and fits and not compiled
 
 
