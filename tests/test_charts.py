@@ -286,7 +286,9 @@ def test_a_span_parser_learns_its_trees(tokenizer, texts):
     labels = Labels(TREES)
     model = model_of(tokenizer, lambda c, t: SpanParser(c, t, labels), count=False, P_drop=0.0)
     rows = tokenizer.encode_all([sentence for sentence, _ in texts])
-    batch = collate([([*row, 2], labels.encode(tree)) for row, tree in zip(rows, TREES)])
+    targets = [labels.encode(tree) for tree in TREES]  # one number a span: a sentence's must fit into a batch
+    assert [len(target) for target in targets] == [1 + len(labelled_spans(collapsed(tree))) for tree in TREES]
+    batch = collate([([*row, 2], target) for row, target in zip(rows, targets)])
     gold = model.gold(batch.target, model.lengths(batch.source))
     n = model.lengths(batch.source)
     assert (gold > 0).sum().item() == (n * (n + 1) // 2).sum().item()

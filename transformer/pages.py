@@ -166,7 +166,7 @@ def view(model, tokenizer, sentences) -> View:
 
     The page translates what has no target. Of a model that it cannot compute (too large, or with
     parts of its own) it shows what Python recorded. Raises ValueError for an empty list, and for a
-    sentence longer than the model's positions.
+    sentence that is empty or longer than the model's positions.
     """
     listed = sentences if isinstance(sentences, list) else [sentences]
     if not listed:
@@ -175,6 +175,8 @@ def view(model, tokenizer, sentences) -> View:
         raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
     sides_of(item for item in listed if not isinstance(item, str | Example))
     entries = list(map(entry_of, listed))
+    if not all(entry["source"].strip() for entry in entries):
+        raise ValueError("there is nothing to view in an empty sentence: leave it out")
     encoded = [[*tokenizer.encode(text), tokenizer.eos_id] for entry in entries
                for text in (entry["source"], entry.get("target")) if text]
     check_sentences(encoded, longest_source(model))
