@@ -80,7 +80,7 @@ def test_a_sentence_a_pair_an_example_and_lists(bundled):
     with pytest.raises(ValueError, match="no sentence to view"):
         view(*bundled, [])
     with pytest.raises(ValueError, match="nothing to view in an empty sentence"):
-        view(*bundled, [SENTENCE, " "])
+        view(*bundled, [SENTENCE, ""])
     with pytest.raises(ValueError, match="a page shows at most 100 sentences, not 101"):
         view(*bundled, [SENTENCE] * 101)
     with pytest.raises(ValueError, match="sentence 2 has .* more than the model's 1024 positions"):

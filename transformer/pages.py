@@ -175,7 +175,7 @@ def view(model, tokenizer, sentences) -> View:
         raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
     sides_of(item for item in listed if not isinstance(item, str | Example))
     entries = list(map(entry_of, listed))
-    if not all(entry["source"].strip() for entry in entries):
+    if not all(entry["source"] for entry in entries):
         raise ValueError("there is nothing to view in an empty sentence: leave it out")
     encoded = [[*tokenizer.encode(text), tokenizer.eos_id] for entry in entries
                for text in (entry["source"], entry.get("target")) if text]
