@@ -370,7 +370,7 @@ def test_translate(trained):
     lines = call("translate", "--folder", trained, stdin=b"The cat sleeps.\r\n\nThe dog sleeps.")
     assert lines.status == 0 and lines.out.count("\n") == 3 and lines.out.startswith(one.out)
     assert call("translate", "--folder", trained).out == ""
-    assert call("translate", "The cat sleeps.\n\nThe dog sleeps.", "--folder", trained).out == lines.out
+    assert call("translate", "The cat sleeps.\r\n\nThe dog sleeps.", "--folder", trained).out == lines.out
 
 
 def test_translate_says_which_of_its_models_it_used():

@@ -173,7 +173,8 @@ class Translate:
         # refused before anything is read
         check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
-            found = self.answer(model, tokenizer, self.sentence.splitlines() or [""])
+            lines = self.sentence.replace("\r\n", "\n").split("\n")
+            found = self.answer(model, tokenizer, lines)
             self.tell_model()
             for number, one in enumerate(found, 1):
                 self.say(number, one)
