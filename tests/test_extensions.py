@@ -230,7 +230,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     run_experiment(e, "transformer train --corpus french", count=2)
     model, tokenizer = load(tmp_path / "run")
     assert (model.about.source, model.about.target) == ("en", "fr")
-    report = evaluate(model, tokenizer, read_corpus("french", "test")[:4])
+    report = evaluate(model, tokenizer, iter(read_corpus("french", "test")[:4]))
     assert report["length_ratio"]["score"] > 0 and report["bleu"]["signature"]
     e = replace(e, folder=tmp_path / "gaps", model=encoder_only_model()(**vars(config)))
     run_experiment(e, "transformer train --family encoder_only", count=2)  # it writes nothing

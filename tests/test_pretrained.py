@@ -61,6 +61,12 @@ def test_the_bundled_model_knows_its_languages_and_search():
     assert tokenizer.vocab_size == model.config.vocab_size
 
 
+def test_what_torch_compile_stands_around_is_saved(tmp_path):
+    model = model_of()
+    save(torch.compile(model, backend="eager"), tmp_path)
+    assert load_model(tmp_path).state_dict().keys() == model.state_dict().keys()
+
+
 def test_a_device_is_chosen_by_its_name():
     model, _ = load(device="auto")
     assert next(model.parameters()).device == choose_device()

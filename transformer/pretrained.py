@@ -99,7 +99,8 @@ def made_of(part: nn.Module | None) -> tuple:
     if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
         attend = scaled_dot_product_attention
     known = type(part).__module__.startswith(("transformer.", "torch."))
-    plain = {name: value for name, value in own.items() if name not in ("training", "p")
+    state = "training", "p", "_is_torch_compile"
+    plain = {name: value for name, value in own.items() if name not in state
              and isinstance(value, int | float | str if known else float | str)}
     return *map(named, (type(part), attend)), str(options), plain
 
