@@ -41,7 +41,7 @@ def test_a_kind_of_ones_own(monkeypatch):
     assert type(build(MineConfig())) is Mine and kind_of(Mine(MineConfig())) == "mine"
     assert build(MineConfig(), depth=3).depth == 3
     register("mine", Transformer, MineConfig)  # a name may get another class,
-    with pytest.raises(ValueError, match="is the configuration of transformer: derive one"):
+    with pytest.raises(ValueError, match="is the configuration of transformer: give yours one"):
         register("yours", Mine, TransformerConfig)  # and a configuration has one kind
 
 

@@ -173,7 +173,7 @@ class Translate:
         # refused before anything is read
         check_search(*chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
-            lines = self.sentence.replace("\r\n", "\n").split("\n")
+            lines = self.sentence.replace("\r\n", "\n").removesuffix("\n").split("\n")
             found = self.answer(model, tokenizer, lines)
             self.tell_model()
             for number, one in enumerate(found, 1):

@@ -639,7 +639,7 @@ def closing_looks(model, tokenizer, pairs):
 #
 # Writing only trees gives little where the number of words is mostly right. Three times the updates give "all" 1.2 less; we do not know why. Only trees, it beats the grammar by 2.3 (1.7 to 2.9).
 #
-# Not run yet: a ceiling (CKY over labels of spans, from the same encoder).
+# Not run yet, as long: "as it was", "depth", and a ceiling (CKY over labels of spans).
 
 # %% [markdown]
 # ## The commands

@@ -88,8 +88,8 @@ def register(kind: str, model: type[nn.Module] | str, config: type | str) -> Non
     """
     for other, known in KINDS.items():
         if other != kind and place_of(known.config) == place_of(config):
-            raise ValueError(f"{place_of(config)} is the configuration of {other}: derive one from "
-                             f"it for {kind}, if only by `pass`")
+            raise ValueError(f"{place_of(config)} is the configuration of {other}: give {kind} one "
+                             "of another name, if only derived from it by `pass`")
     KINDS[kind] = Kind(model, config)
 
 

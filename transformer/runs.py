@@ -401,9 +401,9 @@ def held_out_loss(model, encoded) -> dict:
 def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
 
-    ValueError where one of the others is too long, which scoring would refuse in the end.
+    ValueError where one is too long; of own files any, as `evaluate` scores all that were kept.
     """
-    pairs = list(stream_pairs(e, "validation"))
+    pairs = list(islice(stream_pairs(e, "validation"), None if e.source_file else count))
     encoded = encode_pairs(tokenizer, pairs)
     check_pairs(encoded, e.model, f"of your files' last {len(pairs)} pairs, kept for validation, "
                 if e.source_file else "validation ")
@@ -494,7 +494,7 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
           f"{count_parameters(model):,} parameters")
-    minutes, log = e.training.minutes, read_log(e.folder)
+    minutes, log = e.training.minutes, read_log(e.folder) if e.resume else []
     if minutes and log and log[-1]["seconds"] >= 60 * minutes:
         print(f"its {minutes:g} minutes are used up: to train further, give more with --minutes")
     print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)

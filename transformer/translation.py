@@ -478,7 +478,7 @@ TABLE_2 = {
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 the same weights: 1.03). So we fixed it, afterwards. Then the RNN is not shown to differ from the paper's Transformer at 0, 0.6 or 1.2, the convolution at 1.2 alone (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 at most 1.03). So we fixed it, afterwards. Then the RNN is not shown to differ from the paper's Transformer at 0, 0.6 or 1.2, the convolution at 1.2 alone (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
 #
 # This does not contradict the paper: its models are thirty to 150 times as large, its claim is score *and* cost on GPUs.
 
