@@ -184,6 +184,18 @@ def test_padding_is_never_written():
 
 # Limits
 
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+@pytest.mark.parametrize("source, said", [
+    (torch.tensor([[5, 6, 2], [0, 0, 0]]), "source sentence 2 is empty: leave it out of the batch"),
+    (torch.ones(1, 0, dtype=torch.long), "source sentence 1 is empty"),
+    (torch.tensor([[5, 6, 2], [0, 6, 2]]), "source sentence 2 has padding before a token"),
+    (torch.tensor([5, 6, 2]), "a row for each sentence, not of shape"),
+    (torch.tensor([[5.0, 2.0]]), "token ids must be a tensor of whole numbers, not torch.float32")])
+def test_what_is_no_batch_of_sources(search, source, said):
+    with pytest.raises(ValueError, match=said):
+        search(model_of(), source)
+
+
 NEVER_ENDS = [[0.0, 0.0, 0.0, 1.0]] * 4
 
 

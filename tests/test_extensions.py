@@ -235,6 +235,8 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     e = replace(e, folder=tmp_path / "gaps", model=encoder_only_model()(**vars(config)))
     run_experiment(e, "transformer train --family encoder_only", count=2)  # it writes nothing
     assert read_log(e.folder)[-1].keys() & {"bleu", "validation_loss"} == {"validation_loss"}
+    with pytest.raises(ValueError, match="EncoderOnly has no search: it writes nothing"):
+        evaluate(*load(e.folder), read_corpus("french", "test")[:4])
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ def test_a_kind_of_ones_own(monkeypatch):
     assert build(MineConfig(), depth=3).depth == 3
     register("mine", Transformer, MineConfig)  # a name may get another class,
     with pytest.raises(ValueError, match="is the configuration of transformer: give yours one"):
-        register("yours", Mine, TransformerConfig)  # and a configuration has one kind
+        register("yours", Mine, TransformerConfig)  # and a configuration has one kind,
+    register("yours", Mine, type("MineConfig", (MineConfig,), {}))  # not one of its name
 
 
 def test_an_unknown_kind():

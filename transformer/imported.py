@@ -61,8 +61,8 @@ from transformer.weights import check_fit, load_parameters, load_weights, weight
 # from transformer.decoding import greedy_search
 # from transformer.language import Sampler, generate
 # from transformer.positions import sinusoids
-# from transformer.weights import parameters_of
 # from transformer.protocol import register
+# from transformer.weights import parameters_of
 #
 # os.environ["HF_HUB_OFFLINE"] = "1"  # the library transformers looks for nothing online
 # HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None

@@ -87,14 +87,14 @@ def register(kind: str, model: type[nn.Module] | str, config: type | str) -> Non
     ValueError where the configuration's class, by which a kind is told, belongs to another.
     """
     for other, known in KINDS.items():
-        if other != kind and place_of(known.config) == place_of(config):
+        if other != kind and known.config in (config, place_of(config)):
             raise ValueError(f"{place_of(config)} is the configuration of {other}: give {kind} one "
                              "of another name, if only derived from it by `pass`")
     KINDS[kind] = Kind(model, config)
 
 
 def place_of(name: type | str) -> str:
-    """Where a class is: "package.module:Name"."""
+    """Where a class is, "package.module:Name", by which those of this package are registered."""
     return name if isinstance(name, str) else f"{name.__module__}:{name.__qualname__}"
 
 
@@ -137,7 +137,7 @@ def kind_of(model_or_config: Any, own: bool = False) -> str:
     config = getattr(model_or_config, "config", model_or_config)
     for base in type(config).__mro__[:1 if own else None]:
         for name, kind in KINDS.items():
-            if place_of(kind.config) == place_of(base):
+            if kind.config in (base, place_of(base)):
                 return name
     raise ValueError(f"{type(config).__name__} belongs to no kind of model: register it first "
                      "(transformer.protocol.register)")

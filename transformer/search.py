@@ -63,6 +63,8 @@ def together(model, lengths: list[int], extra: int) -> int:
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
+    if model.start is None:
+        raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
     c, device = model.eval().config, next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, longest_source(model))

@@ -269,7 +269,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # %% [markdown]
 # ± is the 95% margin of notebook 15's bootstrap; chrF compares runs of letters instead of words. A score on `wmt14_eighth` is one on newstest2014, after an eighth of the data. Table 2's count the parts of German compounds, as its `bleu_compounds_split` does.
 #
-# The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Here are the same four sentences by
+# The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Here are the four sentences by
 # the model that comes along: 57 minutes of one CPU thread, 98.0 on the whole test set, 92.9% of it exact.
 
 # %% tags=["active-ipynb"]
@@ -478,9 +478,9 @@ TABLE_2 = {
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 at most 1.03). So we fixed it, afterwards. Then the RNN is not shown to differ from the paper's Transformer at 0, 0.6 or 1.2, the convolution at 1.2 alone (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 at most 1.03). So we fixed it afterwards. At 0, 0.6 and 1.2 the RNN is then not shown to differ from the paper's Transformer; the convolution is, at 1.2 (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
 #
-# This does not contradict the paper: its models are thirty to 150 times as large, its claim is score *and* cost on GPUs.
+# This does not contradict the paper: its models are thirty to 150 times as large, and its claim is about score *and* cost on GPUs.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
@@ -527,7 +527,7 @@ TABLE_2 = {
 #     print(f"{entry.score:6.2f}  {entry.text}")
 
 # %% [markdown]
-# The number is $\log P/lp$. The model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` it is deleted).
+# The number is $\log P/lp$. The model lies in `e.folder` (in Colab: in your Drive, under `runs`; on `bundled` it is deleted in the end).
 # Tomorrow `load(folder)` gives it back, and `transformer translate --folder` reads sentences on the command line.
 
 # %% [markdown]
@@ -550,7 +550,7 @@ TABLE_2 = {
 
 # %% [markdown]
 # A panel is a head of the decoder's last cross-attention; each row is a word being written, and its colours say where in the source the head looks. In
-# a model that translates, bright squares run along the diagonal, roughly. A picture does not say what a head is needed for:
+# a model that translates, bright squares run along the diagonal. A picture does not say what a head is needed for:
 # [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` (`from transformer import view`) shows all.
 
 # %% [markdown]

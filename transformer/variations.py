@@ -30,11 +30,11 @@ from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.weights import parameters_of
 from transformer.recipes import RECIPES
 from transformer.runs import Experiment, new_model
 from transformer.stacks import Residual
 from transformer.training import TrainingConfig
+from transformer.weights import parameters_of
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
