@@ -20,7 +20,7 @@ from transformer.pretrained import bundled_folder, load
 from transformer.recipes import recipe
 from transformer.runs import Experiment
 from transformer.scores import bleu, bleu_of_counts, tokenized_bleu
-from transformer.search import translate
+from transformer.search import Batching, translate
 from transformer.weights import load_weights, save_weights
 
 CPU = torch.device("cpu")
@@ -77,14 +77,15 @@ def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
     number = {(split, alpha): count for split, counts in (("validation", right), ("test", right[::-1]))
               for alpha, count in zip((0.0, 3.0), counts)}
 
-    def translate(model, tokenizer, sources, beam, alpha):
+    def translate(model, tokenizer, sources, beam, alpha, how=Batching(7)):
+        assert how.extra == 7
         split = next(split for split in pairs if sources[0] == pairs[split][0][0])
         return [known[source] if i < number[split, alpha] else "nothing" for i, source in enumerate(sources)]
 
     monkeypatch.setattr(multi30k, "stream_corpus", lambda corpus, split: pairs[split])
     monkeypatch.setattr(multi30k, "ALPHAS", (0.0, 3.0))
     monkeypatch.setattr(multi30k, "translate", translate)
-    row = multi30k.searched(None, None)
+    row = multi30k.searched(None, None, 7)
     sources, references = zip(*pairs["test"])
     scored = {alpha: round(bleu(translate(None, None, sources, 4, alpha), references).score, 2)
               for alpha in (0.0, 3.0)}
@@ -93,16 +94,18 @@ def test_validation_chooses_the_alpha(right, chosen, monkeypatch):
     assert round(bleu_of_counts(row["test"]["ngrams"]), 2) == scored[chosen]
 
 
-def test_the_average_is_searched_and_where_asked_the_last_weights_alone(tmp_path, monkeypatch):
+def test_the_average_is_searched_with_both_limits_and_where_asked_the_last_weights_alone(tmp_path, monkeypatch):
     """The average lies in the run's folder; the last of what it kept are zeros here."""
     shutil.copytree(bundled_folder(), tmp_path, dirs_exist_ok=True)
     tensors, said = load_weights(tmp_path / "model.safetensors")
     for update, part in ((900, 1), (1000, 0)):
         save_weights({name: part * tensor for name, tensor in tensors.items()}, tmp_path / "weights" / f"{update:06}.safetensors", said)
-    monkeypatch.setattr(multi30k, "searched", lambda model, tokenizer: {"zero": not any(p.any() for p in model.parameters())})
+    monkeypatch.setattr(multi30k, "searched", lambda model, tokenizer, extra=50: {
+        "zero": not any(p.any() for p in model.parameters()), "extra": extra})
     e = Experiment("multi30k", folder=tmp_path)
-    assert multi30k.score(False, e, CPU) == {"zero": False}
-    assert multi30k.score(True, e, CPU) == {"zero": False, "last": {"zero": True}}
+    both = {"zero": False, "extra": 50, "tight": {"zero": False, "extra": 10}}
+    assert multi30k.score(False, e, CPU) == both
+    assert multi30k.score(True, e, CPU) == both | {"last": {"zero": True, "extra": 50}}
 
 
 @pytest.mark.parametrize("changes", multi30k.ROWS, ids=multi30k.name_of)

@@ -2,13 +2,13 @@
 
     python -m transformer.experiments.multi30k --each 8.1 --device cuda --workers 15
 
-Every run is searched with each length penalty, and validation chooses the one that counts. The
-questions, the rules and what was expected were written down before the runs, in
-data/runs/multi30k.md. Many runs at a time want as many cores beside the GPU, and NVIDIA's
-Multi-Process Service (`nvidia-cuda-mps-control -d`), so that they need not take turns.
+Every run is searched with each length penalty, within the paper's limit of 50 tokens more than the
+source and within 10, and validation chooses the penalty that counts. The questions, the rules and
+what was expected were written down before the runs, in data/runs/multi30k.md. Many runs at a time
+want as many cores beside the GPU, and NVIDIA's Multi-Process Service
+(`nvidia-cuda-mps-control -d`), so that they need not take turns.
 """
 
-from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,8 @@ from transformer.pretrained import load
 from transformer.recipes import recipe
 from transformer.runs import Experiment, Task, average_last, files_of
 from transformer.scores import bleu, ngram_counts, scores
-from transformer.search import translate
+from transformer.search import Batching, translate
+from transformer.variations import Trial, with_changes
 
 COMMAND = "python -m transformer.experiments.multi30k"
 ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_drop=0.3)
@@ -35,6 +36,7 @@ ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | F
         dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True)]
 ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
 BEAM = 4
+TIGHT = 10  # tokens that an output may have more than its source
 
 
 def name_of(changes: dict) -> str:
@@ -42,23 +44,22 @@ def name_of(changes: dict) -> str:
     return ",".join(f"{name}={value}" for name, value in changes.items()) or "recipe"
 
 
+NAMES = tuple(map(name_of, ROWS))
+
+
 def experiment_of(changes: dict, **more) -> Experiment:
     """The recipe with a row's changes, and more of them."""
-    settings, parts = changes | more, {}
-    for part, config in recipe("multi30k").items():
-        names = {field.name for field in fields(config)} & set(settings)
-        parts[part] = replace(config, **{name: settings[name] for name in names})
-    return Experiment("multi30k", **parts)
+    return with_changes(Trial("multi30k", **recipe("multi30k")), changes | more)
 
 
-def searched(model, tokenizer) -> dict:
+def searched(model, tokenizer, extra: int = 50) -> dict:
     """{split: figures} of a model on validation and test, with the alpha that validation chooses;
-    BLEU with the others beside it.
+    BLEU with the others beside it. Outputs have at most `extra` tokens more than their source.
     """
-    found, alpha = {}, None
+    found, alpha, how = {}, None, Batching(extra)
     for split in ("validation", "test"):
         sources, references = zip(*stream_corpus("multi30k", split))
-        outputs = {a: translate(model, tokenizer, sources, BEAM, a) for a in ALPHAS}
+        outputs = {a: translate(model, tokenizer, sources, BEAM, a, how) for a in ALPHAS}
         by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
         alpha = max(by_alpha, key=by_alpha.get) if alpha is None else alpha
         found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
@@ -70,9 +71,11 @@ def searched(model, tokenizer) -> dict:
 
 
 def score(last: bool, e: Experiment, device) -> dict:
-    """A finished run by its averaged weights and, where `last` asks for it, by the last alone."""
+    """A finished run by its averaged weights, with both limits ("tight": of 10 tokens) and, where
+    `last` asks for it, by the last alone.
+    """
     model, tokenizer = load(e.folder, device)
-    found = searched(model, tokenizer)
+    found = searched(model, tokenizer) | {"tight": searched(model, tokenizer, TIGHT)}
     if last:
         average_last(model, e.folder, 1)
         found["last"] = searched(model, tokenizer)
@@ -88,14 +91,14 @@ def job_of(changes: dict, seed: int, each: float | None) -> Job:
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), each: float | None = None,
-         workers: int = 1, device: str = "cpu", folder: Path = Path("runs/multi30k-rows"),
-         record: Path | None = None) -> None:
+def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = NAMES,
+         each: float | None = None, workers: int = 1, device: str = "cpu",
+         folder: Path = Path("runs/multi30k-rows"), record: Path | None = None) -> None:
     """Train and score rows with seeds, a row with all seeds after the other.
 
     Args:
         seeds: of each row
-        rows: so many of them, from the first
+        rows: their names, in the order of the runs
         each: minutes after which a run ends, with fewer updates
         workers: runs at the same time
         device: cpu, or cuda
@@ -104,7 +107,10 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), rows: int = len(ROWS), each: float 
     """
     for split in ("train", "validation", "test"):
         files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
-    jobs = [job_of(changes, seed, each) for changes in ROWS[:rows] for seed in seeds]
+    if unknown := [name for name in rows if name not in NAMES]:
+        raise ValueError(f"unknown row {unknown[0]!r}: choose from {' '.join(NAMES)}")
+    changes = dict(zip(NAMES, ROWS))
+    jobs = [job_of(changes[name], seed, each) for name in rows for seed in seeds]
     run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k")
 
 
