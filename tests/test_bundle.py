@@ -1,5 +1,8 @@
 """The models that come with the package: their sizes, their cards, and that tools/bundle.py makes one again."""
 
+import shutil
+
+import everyday
 import pytest
 from test_corpora import needs
 
@@ -7,6 +10,7 @@ from transformer.corpora import read_bundled, read_corpus
 from transformer.experiments.records import read_rows, under
 from transformer.files import data_folder
 from transformer.pretrained import COME_ALONG, bundled_folder, load
+from transformer.runs import Experiment
 from transformer.scores import bleu, exact_match
 from transformer.search import translate
 
@@ -26,6 +30,17 @@ def test_all_that_come_along_are_there():
     assert sorted(path.parent.name for path in folders) == sorted(COME_ALONG)
     for name in COME_ALONG:
         assert load(name)[0].config == load(bundled_folder(name))[0].config
+
+
+def test_the_everyday_model_is_scored_on_all_that_its_card_names(tmp_path, monkeypatch):
+    """Half of the work: its corpora are the bundled one's test set here."""
+    monkeypatch.setattr(everyday, "owners", lambda: {"pairs": 3})
+    monkeypatch.setattr(everyday, "SPLITS", {"test": "bundled"})
+    monkeypatch.setattr(everyday, "evaluate", lambda model, tokenizer, pairs, beam, alpha, language, corpus, split: {
+        "sentences": len(pairs), "asked": (beam, alpha, language, corpus, split)})
+    monkeypatch.setattr(everyday.bundle, "halve", lambda folder, goal: shutil.copytree(FOLDER, goal))
+    found = everyday.score(tmp_path / "halved", Experiment("bundled", folder=FOLDER), "cpu")
+    assert found == {"its": {"pairs": 3}, "test": {"sentences": 1000, "asked": (4, 0.6, "de", "bundled", "test")}}
 
 
 def test_it_does_what_its_card_says():

@@ -186,7 +186,7 @@ def test_a_trial_of_another_search_leaves_the_scores_alone(run, files):
 
 def test_files_of_one_name_in_folders_of_one_name_are_kept_apart(tmp_path):
     model, _ = load(None)
-    names = {name_of(Scoring(tmp_path, source_file=tmp_path / place / "data" / "own.en"), model, None, "bundled")
+    names = {name_of(Scoring(tmp_path, source_file=f"{tmp_path}/{place}/data/own.en"), model, None, "bundled")
              for place in "ab"}
     assert len(names) == 2 and all(name.startswith("files.data-") for name in names)
 
@@ -217,7 +217,7 @@ def test_a_model_in_a_folder_that_cannot_be_written_to(run, files, monkeypatch):
 
 
 def test_an_average_is_of_weights_before_the_best_validation(run, files, monkeypatch):
-    monkeypatch.setattr(scoring, "last_update", lambda e: 0)
+    monkeypatch.setattr(runs, "last_update", lambda e: 0)
     assert complaint("evaluate", "--folder", run, *files, "--average", "1").endswith("has kept 0 weights")
 
 

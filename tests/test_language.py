@@ -58,6 +58,15 @@ def language_model(parts=Parts(), **changes):
     return randomized(LanguageModel(LanguageConfig(**{**SIZES, **changes}), parts))
 
 
+@pytest.mark.parametrize("search", [greedy_search, beam_search, partial(generate, count=3)])
+def test_a_model_of_useless_numbers_is_refused(search):
+    model = language_model()
+    with torch.no_grad():
+        model.output.weight *= 1e30
+    with pytest.raises(ValueError, match="the model's outputs are no usable numbers any more"):
+        search(model, torch.tensor([[5, 9, 2]]))
+
+
 def tokens(*shape):
     return torch.randint(3, SIZES["vocab_size"], shape)
 

@@ -11,7 +11,7 @@ import stamp
 
 ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
-PACKAGE_FILES = ("transformer/__init__.py", "pyproject.toml")
+PACKAGE_FILES = ("transformer/__init__.pyi", "pyproject.toml")
 
 each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -110,8 +110,8 @@ def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
     notebook = notebook_with("from transformer import word", tmp_path)
     words = tmp_path / "transformer" / "words" / "spelt.py"
     words.parent.mkdir()
-    front = tmp_path / "transformer" / "__init__.py"
-    front.write_text("if TYPE_CHECKING:\n    from transformer.words.spelt import word\n")
+    front = tmp_path / "transformer" / "__init__.pyi"
+    front.write_text("from transformer.words.spelt import word as word\n")
     hashes = []
     for text in ("word = 1\n", "word = 1  \n# a comment\n", "word = 2\n"):
         words.write_text(text)

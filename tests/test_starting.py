@@ -76,3 +76,8 @@ def test_a_factor_decides_where_every_seed_changes_sides(tmp_path):
     assert verdicts == {"a": "decides", "b": "contributes", "c": "none"}
     assert found[0]["use_at_loss"] == pytest.approx(0.2) and found[0]["sign.collapsed"]
     assert found[0]["sign.even"] and not found[0]["sign.vanished"] and len(found) == 12 + 3
+
+
+def test_nothing_is_written_of_no_runs(tmp_path):
+    starting.summarize(tmp_path / "none.json")
+    assert not list(tmp_path.iterdir())

@@ -104,7 +104,7 @@ def test_minutes_count_training_only(monkeypatch):
         clock[0] += 1000
         return {"validation_loss": 1.0}
 
-    validate, log = table2.timed_validator(lambda *given: slow, None, None), []
+    validate, log = table2.timed_validator(lambda *given: slow, None, None, 0), []
     for update, seconds in ((10, 30), (20, 30), (30, 300), (40, 30), (42, 6)):  # one is disturbed
         clock[0] += seconds
         log.append({"update": update, **validate(None)})

@@ -38,6 +38,7 @@ from transformer.optimizer import peak_rate
 from transformer.pretrained import load, save
 from transformer.runs import Experiment, average_last, held_out_loss
 from transformer.training import TrainingConfig, train
+from transformer.weights import count_parameters
 
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(3500, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=256)
@@ -146,7 +147,7 @@ def run(goal: Path, folder: Path, device: str) -> dict:
     save(model, folder, tokenizer)
     bundle.halve(folder, goal)
     model, tokenizer = load(goal)
-    return {"parameters": sum(p.numel() for p in model.parameters()),
+    return {"parameters": count_parameters(model),
             "validation_loss": log[-1]["validation_loss"], "tokens": log[-1]["tokens"],
             "minutes": round(log[-1]["seconds"] / 60, 1),
             "test": score(model, tokenizer, read_bundled("test"))}

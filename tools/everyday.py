@@ -47,7 +47,7 @@ def score(folder: Path, e: Experiment, device) -> dict:
     """What the run's model, its weights halved in folder, reaches on what it never saw."""
     bundle.halve(e.folder, folder)
     model, tokenizer = load(folder, device)
-    reports = {name: evaluate(model, tokenizer, pairs_of(Scoring(), model, corpus),
+    reports = {name: evaluate(model, tokenizer, pairs_of(Scoring(), None, model, corpus),
                               *chosen(model, None, None), "de", corpus, "test")
                for name, corpus in SPLITS.items()}
     return {"its": owners(), **reports}

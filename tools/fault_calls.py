@@ -35,11 +35,9 @@ def fields_of(config, chance):
     """Some settings of a configuration with values that may not suit them."""
     names = list(config.__dataclass_fields__)
     found = {name: chance.choice(VALUES) for name in chance.sample(names, chance.randrange(1, 4))}
-    return found if config is TrainingConfig else {**SIZES_OF(config), **found}
-
-
-def SIZES_OF(config):
-    return {name: value for name, value in SIZES.items() if name in config.__dataclass_fields__}
+    if config is TrainingConfig:
+        return found
+    return {name: value for name, value in SIZES.items() if name in names} | found
 
 
 def configure(chance, home):

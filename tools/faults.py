@@ -268,7 +268,7 @@ def in_one_process(numbers, options, home, fresh=None):
     """Yield the findings; the process is begun anew where a case has killed or blocked it."""
     while numbers:
         words = [sys.executable, __file__, "--worker", f"{numbers[0]}:{numbers[-1] + 1}", "--home",
-                 str(home), "--seed", str(options.seed), *kind_words(options)]
+                 str(home), "--seed", str(options.seed), *(f"--kind={k}" for k in options.kind)]
         words += ["--forked"] if fresh else []
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL, env=os.environ) as worker:
@@ -285,10 +285,6 @@ def in_one_process(numbers, options, home, fresh=None):
                 numbers = numbers[1:]
                 if not line:
                     break
-
-
-def kind_words(options):
-    return [word for kind in options.kind for word in ("--kind", kind)]
 
 
 def campaign(options, home):

@@ -157,7 +157,7 @@ def imported(text, front):
     names = set(re.findall(r"(?:from|import) transformer\.(\w+)", text))
     for line in re.findall(r"from transformer import ([^()\n]+|\([^)]*\))", text):
         for name in re.findall(r"\w+", line):
-            home = rf"^ +from transformer\.(\w+)\S* import .*\b{name}\b"
+            home = rf"^from transformer\.(\w+)\S* import {name} as"
             found = re.search(home, front, re.MULTILINE)
             names.add(found[1] if found else name)
     return names
@@ -166,7 +166,7 @@ def imported(text, front):
 def code_hash(notebook):
     """A hash of the code that a notebook runs, cells and imports, and of the results it shows."""
     folder, seen = module_of(notebook).parent, {}
-    front = (folder / "__init__.py").read_text(encoding="utf8")
+    front = (folder / "__init__.pyi").read_text(encoding="utf8")
     book = nbformat.read(notebook, as_version=4)
     cells = [c.source for c in book.cells if c.cell_type == "code"]
     # The address of the repository changes no result

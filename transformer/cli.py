@@ -315,13 +315,14 @@ class Attend:
         made = (self.output, "--output") if self.html is None else (self.html.parent, "--html")
         prepare_folder(*made)
         model, tokenizer = load(self.folder)
-        pair = self.sentence, translate(model, tokenizer, [self.sentence])[0]
-        maps = self.html is None and attention_maps(model, tokenizer, [pair])[0]
-        print(pair[1])
+        output = translate(model, tokenizer, [self.sentence])[0]
         if self.html is not None:
+            print(output)
             view(model, tokenizer, self.sentence).save(self.html)
             print(self.html)
             return
+        maps = attention_maps(model, tokenizer, [(self.sentence, output)])[0]
+        print(output)
         for path in save_all(maps, self.output):
             print(path)
 

@@ -532,8 +532,8 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 class ReusedTables:
     """Attention that writes its scores and weights into the same memory at each call.
 
-    For use without gradients; results as of `scaled_dot_product_attention`, and None
-    for the weights.
+    For use without gradients and without a mask; otherwise results as of
+    `scaled_dot_product_attention`, and None for the weights.
     """
 
     def __init__(self):

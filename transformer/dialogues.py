@@ -6,7 +6,7 @@ Nothing here knows the model. A dialogue is a list of (question, answer).
 import random
 from collections.abc import Iterator, Sequence
 
-from transformer.corpora.bundled import Example
+from transformer.corpora.bundled import Example, partners
 from transformer.data import WORD
 
 TRANSLATE = {"de": ("Translate into German: {}", "In German: {}"),
@@ -22,11 +22,7 @@ HELP = 'ask "{}", then "{}" or "{}"'.format(*EXAMPLES)
 
 def sides(example: Example, into: str) -> tuple[str, str, dict[int, list[int]]]:
     """(sentence, its translation, the sentence's words of each word of the translation)."""
-    found: dict[int, list[int]] = {}
-    for english, german in sorted(example.alignment):
-        there, here = (german, english) if into == "de" else (english, german)
-        found.setdefault(there, []).append(here)
-    both = (example.source, example.target)
+    found, both = partners(example, into), (example.source, example.target)
     return (*both, found) if into == "de" else (*both[::-1], found)
 
 

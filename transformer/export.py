@@ -16,17 +16,10 @@ def numbers_of(weight: torch.Tensor):
     return weight.detach().float().cpu().numpy()
 
 
-def put(spec, linear) -> None:
-    """Lay a linear layer, or an embedding, into a part of CTranslate2's model."""
-    spec.weight = numbers_of(linear.weight)
-    if getattr(linear, "bias", None) is not None:
-        spec.bias = numbers_of(linear.bias)
-
-
-def put_all(spec, linears: list) -> None:
-    """Lay several linear layers, one below the other, into a part of CTranslate2's model."""
+def put(spec, *linears) -> None:
+    """Lay an embedding, or linear layers one below the other, into a part of the other model."""
     spec.weight = numbers_of(torch.cat([linear.weight for linear in linears]))
-    if linears[0].bias is not None:
+    if getattr(linears[0], "bias", None) is not None:
         spec.bias = numbers_of(torch.cat([linear.bias for linear in linears]))
 
 
@@ -42,10 +35,10 @@ def put_attention(spec, attention, norm) -> None:
     """
     readers = [attention.W_Q, attention.W_K, attention.W_V]
     if len(spec.linear) == 2:
-        put_all(spec.linear[0], readers)
+        put(spec.linear[0], *readers)
     else:
         put(spec.linear[0], attention.W_Q)
-        put_all(spec.linear[1], readers[1:])
+        put(spec.linear[1], *readers[1:])
     put(spec.linear[-1], attention.W_O)
     put_norm(spec.layer_norm, norm)
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer.corpora import Example, Pronoun
+from transformer.corpora.bundled import partners
 from transformer.data import WORD, Batch, collate, encode_pairs, pad
 from transformer.files import data_folder
 from transformer.maps import words_and_groups
@@ -72,14 +73,6 @@ def likeliest_owner(examples: Sequence[Example], shares: dict[str, float]) -> fl
         own = [shares.get(words[place], 0.0) for place in english.candidates]
         hits.append(english.candidates[own.index(max(own))] == english.antecedent)
     return sum(hits) / len(hits)
-
-
-def partners(example: Example) -> dict[int, list[int]]:
-    """{English word: the German words that translate it}."""
-    found: dict[int, list[int]] = {}
-    for english, german in sorted(example.alignment):
-        found.setdefault(english, []).append(german)
-    return found
 
 
 def noun_after(example: Example, determiner: int) -> int | None:

@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
-from transformer.checks import check_ids, check_room, check_sampling
+from transformer.checks import check_ids, check_logits, check_room, check_sampling
 from transformer.decoding import KeyValueCache
 from transformer.embeddings import Embedding
 from transformer.feed_forward import FeedForward
@@ -259,7 +259,7 @@ class LanguageModel(CausalStack):
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """Read each row's next tokens (rows, T) -> logits (rows, V) of what follows."""
-        return self.output(self.read(tokens, state)[:, -1])
+        return check_logits(self.output(self.read(tokens, state)[:, -1]))
 
 # %% [markdown]
 # **Two ways to the same numbers.** A batch with padding, read token by token with caches, has to give what each row gives alone and in one piece (learned positions would notice a wrong place):
@@ -357,8 +357,7 @@ class Sampler:
 # %%
 @torch.no_grad()
 def generate(model: LanguageModel, prompts: Tensor, count: int,
-             choose: Callable = Sampler(), new_cache: Callable = KeyValueCache
-             ) -> list[list[int]]:
+             choose: Callable = Sampler()) -> list[list[int]]:
     """Go on with prompts (B, S), padded: B lists of at most count ids.
 
     A list ends after an end mark; padding and begin marks are never written. Raises
@@ -368,7 +367,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
     c = model.config
     check_room(prompts.shape[1], count, c.max_positions)
     prompts = right_aligned(prompts, c.pad_id)
-    state = model.start(prompts[:, :-1], new_cache)
+    state = model.start(prompts[:, :-1], KeyValueCache)
     written = prompts[:, -1:]
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
     for _ in range(count):

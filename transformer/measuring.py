@@ -51,7 +51,7 @@ def work(layer: nn.Module, x: torch.Tensor, training: bool = False) -> None:
         torch.cuda.synchronize(x.device)
 
 
-def peak_memory(layers: dict, x: torch.Tensor, training: bool = False) -> dict[str, int]:
+def peak_bytes(layers: dict, x: torch.Tensor, training: bool = False) -> dict[str, int]:
     """Of layers {name: layer}, the most bytes that each holds at once, beside weights and input."""
     peaks = {}
     for name, layer in layers.items():
@@ -93,7 +93,7 @@ def measure(
 ) -> dict[str, dict]:
     """Layers of width d on one sequence of each size, forward alone and as in training.
 
-    First `peak_memory`, which warms up, too; then passes over all sizes, in each of which the
+    First `peak_bytes`, which warms up, too; then passes over all sizes, in each of which the
     layers take `turns` at a size: a bad minute spoils one pass of many sizes, and not all that is
     known of one. The median of all turns counts. tell(pass, mode, n, times), if given, hears of
     each. Returns {"forward": {name: {"seconds": [...], "bytes": [...]}}, "training": ...}.
@@ -102,7 +102,7 @@ def measure(
         return torch.randn(1, n, d, device=device, requires_grad=mode == "training")
 
     runs = [(mode, n) for mode in ("forward", "training") for n in sizes]
-    peaks = {(mode, n): peak_memory(layers, inputs(mode, n), mode == "training")
+    peaks = {(mode, n): peak_bytes(layers, inputs(mode, n), mode == "training")
              for mode, n in runs}
     times = {run: {name: [] for name in layers} for run in runs}
     for number in range(1, passes + 1):

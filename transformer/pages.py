@@ -24,7 +24,7 @@ from transformer.maps import KINDS, MOST, attention_maps
 from transformer.pretrained import bundled_folder, handed_part
 from transformer.protocol import about, kind_named, longest_source
 from transformer.search import check_sentences, translate
-from transformer.weights import load_weights
+from transformer.weights import count_parameters, load_weights
 
 LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
 SHARED = ("tensors", "tokenizer", "model", "search", "words", "pictures")
@@ -37,7 +37,7 @@ def why_still(model, kind: str = "transformer") -> str:
     """Why a page that knows one kind of models cannot compute this one; "" where it can."""
     if type(model.config) is not kind_named(kind).config or handed_part(model):
         return "This model has parts that the page cannot compute."
-    if (count := sum(p.numel() for p in model.parameters())) > LARGEST:
+    if (count := count_parameters(model)) > LARGEST:
         return (f"This model has {count / 1e6:.0f} million parameters; a page holds at most "
                 f"{LARGEST / 1e6:.0f}.")
     return ""

@@ -107,7 +107,7 @@ def tree_pairs(e, split):
             for sentence, tree in stream_corpus(e.corpus, split))
 
 
-def tree_validator(e, tokenizer, count=200):
+def tree_validator(e, tokenizer, count):
     """validate(model) for `train`: cross-entropy, F1 and valid trees on validation sentences.
 
     The `count` sentences come from all over the split, because neighbours are of one article.

@@ -7,7 +7,6 @@ holds what these came to. Norms come first: with the paper's order a short warm-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -20,7 +19,7 @@ from transformer.fast.training import fast_training
 from transformer.interrupt import Interrupted
 from transformer.model import TransformerConfig
 from transformer.pretrained import check_memory
-from transformer.runs import TIMED, Experiment, check_unused, first_goes_ahead, stream_pairs
+from transformer.runs import TIMED, Experiment, check_unused, clock, first_goes_ahead, stream_pairs
 from transformer.training import TrainingConfig, train
 from transformer.weights import parameters_of
 
@@ -137,11 +136,6 @@ def schedule(training: TrainingConfig, updates: int, batch: int, d_model: int) -
     return replace(training, updates=updates, batch_tokens=batch, warmup=warmup, falling=True,
                    factor=PEAK * (warmup / d_model) ** 0.5, keep=max(1, validations // 6),
                    save_every=math.ceil(updates / validations))
-
-
-def clock(seconds: float) -> str:
-    """Such as 1:05:00 (h:mm:ss)."""
-    return f"{timedelta(seconds=round(seconds))} (h:mm:ss)"
 
 
 def outlook(pairs: int, tokens: float) -> str:

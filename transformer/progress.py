@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from multiprocessing import parent_process
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -108,22 +109,26 @@ def is_row(row: object) -> bool:
         is_number(row[name]) for name in figures if name in row)
 
 
+def fits(name: str, kind: Any, value: object) -> bool:
+    """Whether a value from a checkpoint can be that of a field of `Progress`, by its name."""
+    if name == "best":
+        return value is None or is_number(value)
+    if kind in (int, float):
+        return is_number(value) and 0 <= value < 2**53 and (kind is float or value == int(value))
+    if name in ("losses", "norms"):
+        return isinstance(value, list) and all(map(is_number, value))
+    if name == "log":
+        return isinstance(value, list) and all(map(is_row, value))
+    return isinstance(value, kind)
+
+
 def progress_of(saved: object, path: Path) -> Progress:
     """The `Progress` that a checkpoint holds; ValueError for something else."""
     known = {f.name: f.type for f in fields(Progress)}
     if not isinstance(saved, dict) or not saved.keys() <= known.keys():
         raise damaged(path, "its progress is not that of a run")
     for name, value in saved.items():
-        kind = known[name]
-        fits = is_number(value) or value is None if name == "best" else isinstance(value, kind)
-        if kind in (int, float):
-            fits = is_number(value) and 0 <= value < 2**53
-            fits = fits and (kind is float or value == int(value))
-        if name in ("losses", "norms"):
-            fits = fits and all(map(is_number, value))
-        if name == "log":
-            fits = fits and all(map(is_row, value))
-        if not fits:
+        if not fits(name, known[name], value):
             raise damaged(path, f"{name} is {str(value)[:40]!r}")
     return Progress(**saved)
 

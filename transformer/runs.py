@@ -356,6 +356,11 @@ def open_run(e: Experiment, command: str, device, pairs: Callable = stream_pairs
 TIMED = 20  # updates
 
 
+def clock(seconds: float) -> str:
+    """Such as 1:05:00 (h:mm:ss)."""
+    return f"{timedelta(seconds=round(seconds))} (h:mm:ss)"
+
+
 def tell_time(optimizer, training: TrainingConfig, done: dict) -> None:
     """Have an optimizer say, after its first steps, how long those that were left will take.
 
@@ -374,8 +379,7 @@ def tell_time(optimizer, training: TrainingConfig, done: dict) -> None:
         each = float(np.median(np.diff(ends)))
         seconds = 60 * (training.minutes or math.inf) - done["seconds"]
         updates = min(training.updates - done["update"], seconds / each)
-        long = timedelta(seconds=round(updates * each))
-        tqdm.write(f"{TIMED} updates timed: {updates:,.0f} will take about {long} (h:mm:ss)")
+        tqdm.write(f"{TIMED} updates timed: {updates:,.0f} will take about {clock(updates * each)}")
 
     hook = optimizer.register_step_post_hook(after_step)
 
@@ -398,7 +402,7 @@ def held_out_loss(model, encoded) -> dict:
     return validation_loss(model, encoded, criterion=ChunkedLoss(0.0, model.config.pad_id))
 
 
-def validator(e: Experiment, tokenizer: Tokenizer, count: int = 200) -> Callable:
+def validator(e: Experiment, tokenizer: Tokenizer, count: int) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
 
     ValueError where one is too long; of own files any, as `evaluate` scores all that were kept.
@@ -457,14 +461,18 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
                           ) from None
 
 
+def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
+    """The weights that the run in folder kept, oldest first, up to those of update `until`."""
+    return [path for path in sorted(folder.glob("weights/*.safetensors"))
+            if until is None or path.stem.isdecimal() and int(path.stem) <= until]
+
+
 def average_last(model, folder: Path, count: int, until: int | None = None) -> None:
     """Give a model the average of the last `count` weights that the run in folder kept.
 
     Those after update `until` are left out.
     """
-    paths = [path for path in sorted((folder / "weights").glob("*.safetensors"))
-             if until is None or path.stem.isdecimal() and int(path.stem) <= until]
-    load_parameters(model, average_checkpoints(paths[-count:]), folder)
+    load_parameters(model, average_checkpoints(kept_weights(folder, until)[-count:]), folder)
 
 
 def last_update(e: Experiment) -> int | None:
@@ -474,6 +482,15 @@ def last_update(e: Experiment) -> int | None:
     """
     rows = read_log(e.folder)
     return max(rows, key=merit)["update"] if e.training.patience and rows else None
+
+
+def take_average(model, folder: Path, count: int) -> None:
+    """Give a model the average of a run's last `count` weights; ValueError where it kept fewer."""
+    last = last_update(load_run(folder))
+    kept = len(kept_weights(folder, last))
+    if not 1 <= count <= kept:
+        raise ValueError(f"--average {count}: the run in {folder} has kept {kept} weights")
+    average_last(model, folder, count, last)
 
 
 def as_given(e: Experiment, device) -> None:

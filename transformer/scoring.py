@@ -11,7 +11,7 @@ from transformer.corpora import languages_of, read_corpus, read_parallel
 from transformer.files import read_json, write_json
 from transformer.pretrained import folder_named, load
 from transformer.protocol import about
-from transformer.runs import Experiment, average_last, files_of, kept_apart, last_update, load_run
+from transformer.runs import Experiment, files_of, kept_apart, load_run, take_average
 from transformer.search import chosen
 from transformer.translation import evaluate
 
@@ -37,6 +37,8 @@ class Scoring:
 
     def __post_init__(self):
         self.folder = self.folder and Path(self.folder)
+        self.source_file = self.source_file and Path(self.source_file)
+        self.target_file = self.target_file and Path(self.target_file)
 
 
 def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
@@ -80,16 +82,6 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     return name if s.average is None else f"{name}.average-{s.average}"
 
 
-def take_average(model, s: Scoring) -> None:
-    """Give the model the average that `average` asks for; ValueError where it was not kept."""
-    last = last_update(load_run(s.folder))
-    kept = sum(last is None or path.stem.isdecimal() and int(path.stem) <= last
-               for path in s.folder.glob("weights/*.safetensors"))
-    if not 1 <= s.average <= kept:
-        raise ValueError(f"--average {s.average}: the run in {s.folder} has kept {kept} weights")
-    average_last(model, s.folder, s.average, last)
-
-
 def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> list:
     """The sentence pairs to score on, in the direction that the model translates."""
     if s.source_file is not None or s.target_file is not None:
@@ -116,7 +108,7 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     corpus = corpus_of(s, run)
     model, tokenizer = load(s.folder, s.device)
     if s.average is not None:
-        take_average(model, s)
+        take_average(model, s.folder, s.average)
     name = name_of(s, model, corpus, run.corpus if run else "bundled")
     started = time.monotonic()
     pairs = pairs_of(s, run, model, corpus)[:most]

@@ -53,7 +53,7 @@ def check_sizes(config: Any) -> None:
                          f"{ids[0]}, {ids[1]} and {ids[2]}")
 
 
-def given(config: Any, names: str) -> dict:
+def values_of(config: Any, names: str) -> dict:
     """{name: value} of some fields (names in one string); None is left out where it is a
     default."""
     optional = {field.name for field in fields(config) if field.default is None}
@@ -64,7 +64,7 @@ def given(config: Any, names: str) -> dict:
 def check_counts(config: Any, names: str) -> None:
     """ValueError where one of these fields is no whole number of at least 1, or another one that
     has to be whole (a seed) is not."""
-    for name, value in given(config, names).items():
+    for name, value in values_of(config, names).items():
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if value > LONGEST:
@@ -78,7 +78,7 @@ def check_counts(config: Any, names: str) -> None:
 
 def check_positive(config: Any, names: str) -> None:
     """ValueError where one of these fields is no number above 0."""
-    for name, value in given(config, names).items():
+    for name, value in values_of(config, names).items():
         if type(value) not in (int, float) or not value > 0:
             raise ValueError(f"{name} must be above 0, not {value!r}")
         if value > LONGEST:
@@ -87,6 +87,6 @@ def check_positive(config: Any, names: str) -> None:
 
 def check_fractions(config: Any, names: str) -> None:
     """ValueError where one of these fields is not at least 0 and below 1."""
-    for name, value in given(config, names).items():
+    for name, value in values_of(config, names).items():
         if type(value) not in (int, float) or not 0 <= value < 1:
             raise ValueError(f"{name} must be at least 0 and below 1, not {value}")

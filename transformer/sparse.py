@@ -397,11 +397,11 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 # The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is the work that is needed and, but for the ends, no more. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
 
 # %%
-def diagonal_attention(q, k, v, mask=None, *, r: int, causal: bool = False) -> tuple:
+def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
     """`local_attention`, one diagonal of the table after another."""
     n = q.shape[-2]
-    offsets = range(-r, 1 if causal else r + 1)
-    real = key_mask(mask, n, causal, q.device)
+    offsets = range(-r, r + 1)
+    real = key_mask(mask, n, False, q.device)
 
     def shifted(x, offset):  # row i is row i + offset of x, zeros beyond the ends
         filled = F.pad(x, (0, 0, max(0, -offset), max(0, offset)))

@@ -260,8 +260,8 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
     inside = scan_matrix if one_decay else scan_loop
     cut = [F.pad(part, (0, 0) * (part.dim() - 2) + (0, -n % length))
            .unflatten(1, (-1, length)) for part in (x, delta, B, C)]
-    y, ends = inside(*(part.flatten(0, 1) for part in (cut[0], cut[1])), A,
-                     *(part.flatten(0, 1) for part in (cut[2], cut[3])))
+    x_all, delta_all, B_all, C_all = (part.flatten(0, 1) for part in cut)
+    y, ends = inside(x_all, delta_all, A, B_all, C_all)
     y, ends = (part.unflatten(0, (len(x), -1)) for part in (y, ends))
     # What is left of the state that a chunk found, at each place: (b, c, length, h, N)
     keep = torch.exp(cut[1].cumsum(dim=2)[..., None] * A)
@@ -434,7 +434,7 @@ class SelectiveLayer(StateLayer):
     """A state whose steps depend on what is read (Mamba; Gu and Dao, 2023).
 
     one_decay: one a head (Mamba-2); otherwise each channel is a head with d_k decays.
-    scan: any function with the results of `scan_loop`.
+    scan: any function with the arguments and results of `scan_loop`.
     """
 
     def __init__(self, d_model: int, h: int, d_k: int | None = None,

@@ -197,7 +197,7 @@ GERMAN = {
 # %%
 def with_translations(sentences: list[str]) -> Task:
     """A task that adds greedy translations of the sentences to each validation."""
-    def new_validator(e, tokenizer, count=200):
+    def new_validator(e, tokenizer, count):
         figures = validator(e, tokenizer, count)
 
         def validate(model):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformer.tree_model import CLOSE, LEAF, OPEN, Written, kinds, still_open
 
 
-def partners(symbols: list[str]) -> Tensor:
+def closing_of(symbols: list[str]) -> Tensor:
     """For each opening bracket the number of the symbol that closes it, (V,); 0 for the others."""
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
     return torch.tensor([numbers.get(f"_{symbol[:-1]}", 0) if symbol.endswith("_") else 0
@@ -48,7 +48,7 @@ class OnlyTrees(nn.Module):
         super().__init__()
         self.model, self.config, self.extra = model, model.config, extra
         self.register_buffer("kind", kinds(symbols), persistent=False)
-        self.register_buffer("closes", partners(symbols), persistent=False)
+        self.register_buffer("closes", closing_of(symbols), persistent=False)
 
     def start(self, source: Tensor, new_cache) -> TreeState:
         """The state of a search that has read source ids (B, S)."""

@@ -132,11 +132,6 @@ def signpost(notebook):
     return " ".join(found)
 
 
-def minutes_of(notebook):
-    """Minutes of reading, in words."""
-    return f"{reading.minutes(notebook)} minutes"
-
-
 def title_of(notebook):
     return nbformat.read(notebook, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
 
@@ -216,7 +211,7 @@ def front_page(url):
     for name, group in grouped():
         rows = [
             f"- [{title_of(notebook)}](notebooks/{notebook.name})"
-            f"{learned and f': {learned}'} ({minutes_of(notebook)})"
+            f"{learned and f': {learned}'} ({reading.minutes(notebook)} minutes)"
             for notebook, _, learned in group
         ]
         lines += [f"**{name}**", "\n".join(rows)]

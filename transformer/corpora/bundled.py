@@ -1,8 +1,11 @@
 """The bundled corpus, data/bundled: pairs that a grammar wrote, with what it knows about them."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from transformer.corpora.lines import stream_lines
 from transformer.files import data_folder
@@ -68,6 +71,23 @@ def read_aligned() -> list[tuple[str, str, set]]:
     rows = [line.split("\t") for line in stream_lines(data_folder() / "aligned.tsv")]
     return [(source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
             for source, target, links in rows]
+
+
+def grammar() -> ModuleType:
+    """The module that drew the corpus; ValueError outside a clone, where it is not."""
+    if not (data_folder() / "grammar").is_dir():
+        raise ValueError("pairs are drawn by the grammar in data/grammar: clone the repository")
+    sys.path.insert(0, str(data_folder()))
+    return import_module("grammar.corpus")
+
+
+def partners(example: Example, language: str = "en") -> dict[int, list[int]]:
+    """{word in this language: the words of the other sentence that belong to it}."""
+    found: dict[int, list[int]] = {}
+    for english, german in sorted(example.alignment):
+        here, there = (english, german) if language == "en" else (german, english)
+        found.setdefault(here, []).append(there)
+    return found
 
 
 def bundled_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple[str, str]]:

@@ -65,3 +65,14 @@ class Exercise:
             if wrong:
                 return f"not yet: {wrong}. Hint: {self.hint}"
         return "right"
+
+
+def normal(seed: int, *shape: int) -> torch.Tensor:
+    """Normally distributed numbers, the same at every call."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def normals(seed: int, *shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
+    """Tensors of normally distributed numbers, the same at every call."""
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(shape, generator=generator) for shape in shapes)

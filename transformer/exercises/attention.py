@@ -8,11 +8,7 @@ from transformer.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from transformer.exercises import Exercise
-
-
-def random(*shape, seed=4):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+from transformer.exercises import Exercise, normal
 
 
 def attended(q, k, v):
@@ -20,14 +16,14 @@ def attended(q, k, v):
 
 
 check_attend = Exercise(
-    attended, lambda: [(random(3, 4), random(5, 4), random(5, 2)),
-                       (random(2, 3, 16), random(2, 7, 16), random(2, 7, 6))],
+    attended, lambda: [(normal(4, 3, 4), normal(4, 5, 4), normal(4, 5, 2)),
+                       (normal(4, 2, 3, 16), normal(4, 2, 7, 16), normal(4, 2, 7, 6))],
     "scores are q times k with its last two axes exchanged, divided by the square root of q's "
     "width; softmax goes over the keys, the last axis")
 
 check_safe_softmax = Exercise(
     lambda scores: scores.softmax(dim=-1),
-    lambda: [(random(2, 5),), (200 * random(2, 3, 4),), (torch.tensor([-900.0, -901.0]),)],
+    lambda: [(normal(4, 2, 5),), (200 * normal(4, 2, 3, 4),), (torch.tensor([-900.0, -901.0]),)],
     "exp of 100 is too large for float32, and exp of -900 is 0: shares stay as they are if the "
     "same number is taken from all scores of a row")
 
@@ -52,6 +48,6 @@ def heads(x, W_Q, W_K, W_V, W_O, h):
 
 
 check_several_heads = Exercise(
-    heads, lambda: [(random(2, 5, 12), *random(4, 12, 12, seed=h), h) for h in (1, 3, 4)],
+    heads, lambda: [(normal(4, 2, 5, 12), *normal(h, 4, 12, 12), h) for h in (1, 3, 4)],
     "head i has the columns from i d_k to (i + 1) d_k of q, k and v, and its result has the same "
     "columns of what W_O multiplies")

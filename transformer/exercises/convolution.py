@@ -4,13 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.convolution import glu
-from transformer.exercises import Exercise
-
-
-def numbers(*shapes):
-    """Random tensors, the same at each call."""
-    generator = torch.Generator().manual_seed(2)
-    return [torch.randn(*shape, generator=generator) for shape in shapes]
+from transformer.exercises import Exercise, normals
 
 
 def gated_convolution(x, W, b):
@@ -35,11 +29,11 @@ def receptive_field(windows, gaps):
 
 check_gated_convolution = Exercise(
     gated_convolution,
-    lambda: [tuple(numbers((6, 3), (8, 3, k), (8,))) for k in (1, 3)],
+    lambda: [normals(2, (6, 3), (8, 3, k), (8,)) for k in (1, 3)],
     "k - 1 zeros before the sentence; the first half of the outputs times the sigmoid of the rest")
 check_dilated_convolution = Exercise(
     dilated_convolution,
-    lambda: [(*numbers((9, 3), (4, 3, 3)), gap) for gap in (1, 2, 4)],
+    lambda: [(*normals(2, (9, 3), (4, 3, 3)), gap) for gap in (1, 2, 4)],
     "the window reaches gap * (k - 1) places back, and its last weight belongs to x_t")
 check_receptive_field = Exercise(
     receptive_field,

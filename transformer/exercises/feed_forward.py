@@ -3,13 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from transformer.exercises import Exercise
-
-
-def numbers(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
-    """Random tensors of these shapes, the same at every call."""
-    chance = torch.Generator().manual_seed(5)
-    return tuple(torch.randn(shape, generator=chance) for shape in shapes)
+from transformer.exercises import Exercise, normals
 
 
 def merged(x, W_1, b_1, W_2, b_2) -> tuple[torch.Tensor, ...]:
@@ -22,13 +16,14 @@ def merged(x, W_1, b_1, W_2, b_2) -> tuple[torch.Tensor, ...]:
 
 
 check_merged = Exercise(
-    merged, lambda: [numbers((2, 3, 4), (4, 8), (8,), (8, 4), (4,)),
-                     numbers((5, 3), (3, 2), (2,), (2, 3), (3,))],
+    merged, lambda: [normals(5, (2, 3, 4), (4, 8), (8,), (8, 4), (4,)),
+                     normals(5, (5, 3), (3, 2), (2,), (2, 3), (3,))],
     "multiply the brackets out: (x W_1 + b_1) W_2 + b_2")
 
 check_swiglu = Exercise(
     lambda x, W, V, W_2: (F.silu(x @ W) * (x @ V)) @ W_2,
-    lambda: [numbers((2, 3, 4), (4, 6), (4, 6), (6, 4)), numbers((5, 2), (2, 3), (2, 3), (3, 2))],
+    lambda: [normals(5, (2, 3, 4), (4, 6), (4, 6), (6, 4)),
+             normals(5, (5, 2), (2, 3), (2, 3), (3, 2))],
     "only one of the two hidden layers goes through the logistic function")
 
 check_hat = Exercise(

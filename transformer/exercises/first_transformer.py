@@ -3,18 +3,11 @@
 import torch
 import torch.nn.functional as F
 
-from transformer.exercises import Exercise
-
-
-def numbers(*shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
-    """Random tensors of these shapes, the same at every call."""
-    chance = torch.Generator().manual_seed(0)
-    return tuple(torch.randn(shape, generator=chance) for shape in shapes)
-
+from transformer.exercises import Exercise, normals
 
 check_look_up = Exercise(
     lambda q, K, V: F.scaled_dot_product_attention(q[None], K, V)[0],
-    lambda: [numbers((4,), (3, 4), (3, 2)), numbers((9,), (5, 9), (5, 7))],
+    lambda: [normals(0, (4,), (3, 4), (3, 2)), normals(0, (9,), (5, 9), (5, 7))],
     "there is one score for each key; softmax goes over the keys, and the root is that of d_k")
 
 

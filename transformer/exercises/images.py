@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from transformer.exercises import Exercise
+from transformer.exercises import Exercise, normal
 from transformer.images import shifted
 
 
@@ -14,12 +14,9 @@ def colour_patches(image: Tensor, p: int) -> Tensor:
     return nn.functional.unfold(image[None], p, stride=p)[0].T
 
 
-def some(seed: int, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
 check_colour_patches = Exercise(
-    colour_patches, lambda: [(some(1, 3, 6, 4), 2), (some(2, 1, 4, 8), 4), (some(3, 2, 3, 3), 1)],
+    colour_patches,
+    lambda: [(normal(1, 3, 6, 4), 2), (normal(2, 1, 4, 8), 4), (normal(3, 2, 3, 3), 1)],
     "cut H and W into (H / p, p) and (W / p, p), and bring the two axes that count patches first")
 
 
@@ -32,10 +29,10 @@ def nine_looks(classify: Callable, image: Tensor) -> Tensor:
 
 def linear(seed: int, pixels: int, V: int) -> Callable:
     """Images to logits by a random matrix."""
-    W = some(seed, pixels, V)
+    W = normal(seed, pixels, V)
     return lambda images: images.flatten(1) @ W
 
 
 check_nine_looks = Exercise(
-    nine_looks, lambda: [(linear(4, 30, 3), some(5, 5, 6)), (linear(6, 16, 4), some(7, 4, 4))],
+    nine_looks, lambda: [(linear(4, 30, 3), normal(5, 5, 6)), (linear(6, 16, 4), normal(7, 4, 4))],
     "pad the image by one pixel on each side; each of nine windows of its size is a moved image")

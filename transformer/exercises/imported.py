@@ -4,16 +4,11 @@ import math
 
 import torch
 
-from transformer.exercises import Exercise
+from transformer.exercises import Exercise, normal
 from transformer.imported import gpt2_change, interleaved
 
-
-def some(seed: int, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 check_by_turns = Exercise(
-    lambda x: x[:, interleaved(x.shape[1])], lambda: [(some(1, 3, 8),), (some(2, 2, 6),)],
+    lambda x: x[:, interleaved(x.shape[1])], lambda: [(normal(1, 3, 8),), (normal(2, 2, 6),)],
     "the first number of each half belong together, then the second of each, and so on")
 
 
@@ -24,11 +19,13 @@ def head_of(W: torch.Tensor, h: int, i: int) -> list[torch.Tensor]:
 
 
 check_head_of = Exercise(
-    head_of, lambda: [(some(3, 8, 24), 2, 1), (some(4, 12, 36), 3, 0), (some(5, 12, 36), 4, 2)],
+    head_of,
+    lambda: [(normal(3, 8, 24), 2, 1), (normal(4, 12, 36), 3, 0), (normal(5, 12, 36), 4, 2)],
     "first cut the columns into three, then each third into h heads")
 
 check_rescaled = Exercise(
     lambda gain, bias, E: (gain * math.sqrt(len(gain)), bias * math.sqrt(len(gain)),
                            E / math.sqrt(len(gain))),
-    lambda: [(some(6, 9), some(7, 9), some(8, 5, 9)), (some(9, 4), some(10, 4), some(11, 3, 4))],
+    lambda: [(normal(6, 9), normal(7, 9), normal(8, 5, 9)),
+             (normal(9, 4), normal(10, 4), normal(11, 3, 4))],
     "sqrt(d_model) leaves the matrix, and gain and bias both take it over")

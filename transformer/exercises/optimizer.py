@@ -4,13 +4,8 @@ import math
 
 import torch
 
-from transformer.exercises import Exercise
+from transformer.exercises import Exercise, normal
 from transformer.optimizer import adam_update
-
-
-def numbers(seed: int, n: int = 5) -> torch.Tensor:
-    """Random numbers, the same at every call."""
-    return torch.randn(n, generator=torch.Generator().manual_seed(seed))
 
 
 def adamw(p, gradient, m, v, step, rate, decay):
@@ -20,9 +15,9 @@ def adamw(p, gradient, m, v, step, rate, decay):
 
 
 check_adamw = Exercise(
-    adamw, lambda: [(numbers(1), numbers(2), torch.zeros(5), torch.zeros(5), 1, 0.1, 0.5),
-                    (numbers(3), numbers(4), numbers(5), numbers(6).abs(), 7, 0.2, 0.3),
-                    (numbers(3), 1e-8 * numbers(4), *torch.zeros(2, 5), 1, 0.1, 0.3)],
+    adamw, lambda: [(normal(1, 5), normal(2, 5), torch.zeros(5), torch.zeros(5), 1, 0.1, 0.5),
+                    (normal(3, 5), normal(4, 5), normal(5, 5), normal(6, 5).abs(), 7, 0.2, 0.3),
+                    (normal(3, 5), 1e-8 * normal(4, 5), *torch.zeros(2, 5), 1, 0.1, 0.3)],
     "the moments are Adam's own; weights shrink by rate * decay of what they were before")
 
 

@@ -2,14 +2,8 @@
 
 import torch
 
-from transformer.exercises import Exercise
+from transformer.exercises import Exercise, normals
 from transformer.recurrence import blend
-
-
-def numbers(*shapes):
-    """Random tensors, the same at each call."""
-    generator = torch.Generator().manual_seed(1)
-    return [torch.randn(*shape, generator=generator) for shape in shapes]
 
 
 def published_gru_step(x, h, W, U):
@@ -25,7 +19,7 @@ def additive_weights(q, m, W, U, w, real):
 
 
 def some_queries():
-    given = numbers((4,), (5, 4), (4, 4), (4, 4), (4,))
+    given = normals(1, (4,), (5, 4), (4, 4), (4, 4), (4,))
     return [(*given, torch.arange(5) < length) for length in (5, 3)]
 
 
@@ -37,13 +31,13 @@ def linear_states(W, x):
 
 
 def some_recurrences():
-    W, x = numbers((3, 3), (21, 3))
+    W, x = normals(1, (3, 3), (21, 3))
     W = 0.9 * torch.linalg.qr(W)[0]
     return [(W, x[:length]) for length in (1, 2, 8, 21)]
 
 
 check_published_gru_step = Exercise(
-    published_gru_step, lambda: [tuple(numbers((2, 3), (2, 4), (12, 3), (12, 4)))],
+    published_gru_step, lambda: [normals(1, (2, 3), (2, 4), (12, 3), (12, 4))],
     "r multiplies the old state, not its product with U_n; z says how much of h is kept")
 check_additive_weights = Exercise(
     additive_weights, some_queries,

@@ -3,13 +3,7 @@
 import torch
 
 from transformer.attention import scaled_dot_product_attention
-from transformer.exercises import Exercise
-
-
-def numbers(*shapes: tuple, times: float = 1.0) -> list[torch.Tensor]:
-    """Random tensors, the same at each call."""
-    generator = torch.Generator().manual_seed(20)
-    return [times * torch.randn(*shape, generator=generator) for shape in shapes]
+from transformer.exercises import Exercise, normal, normals
 
 
 def attended(q, k, v, size):
@@ -28,16 +22,17 @@ def in_8_bits(W):
 
 check_in_blocks = Exercise(
     attended,
-    lambda: [(*numbers((4,), (7, 4), (7, 3)), 3), (*numbers((8,), (20, 8), (20, 2), times=12), 6)],
+    lambda: [(*normals(20, (4,), (7, 4), (7, 3)), 3),
+             (*(12 * x for x in normals(20, (8,), (20, 8), (20, 2))), 6)],
     "when a block brings a larger score than all before, what was added up so far counts less: "
     "times e to the old largest minus the new")
 
 check_cached_step = Exercise(
     step,
-    lambda: [tuple(numbers((2, 4), (2, 4), (2, 3), (2, n, 4), (2, n, 3))) for n in (0, 1, 5)],
+    lambda: [normals(20, (2, 4), (2, 4), (2, 3), (2, n, 4), (2, n, 3)) for n in (0, 1, 5)],
     "the new key and value come behind those held before the query looks; softmax goes over "
     "positions, not over sentences")
 
 check_in_8_bits = Exercise(
-    in_8_bits, lambda: [tuple(numbers((3, 5))), tuple(numbers((4, 6), times=0.01))],
+    in_8_bits, lambda: [(normal(20, 3, 5),), (0.01 * normal(20, 4, 6),)],
     "the largest number of each row becomes 127 or -127; the scale is what a step of 1 is worth")

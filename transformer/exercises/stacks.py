@@ -3,18 +3,12 @@
 import torch
 import torch.nn.functional as F
 
-from transformer.exercises import Exercise
+from transformer.exercises import Exercise, normals
 from transformer.stacks import layer_norm
 
 
-def vectors(*shapes):
-    """Random tensors, the same at each call."""
-    generator = torch.Generator().manual_seed(3)
-    return [torch.randn(*shape, generator=generator) for shape in shapes]
-
-
 def some_norms():
-    x, gain, bias = vectors((2, 3, 6), (6,), (6,))
+    x, gain, bias = normals(3, (2, 3, 6), (6,), (6,))
     return [(x, gain, bias), (0.01 * x, gain, bias), (torch.full((1, 1, 6), 7.0), gain, bias)]
 
 
@@ -26,7 +20,7 @@ def residual_stack(x, sublayers, norm_first):
 
 
 def some_stacks():
-    x, = vectors((2, 3, 6))
+    x, = normals(3, (2, 3, 6))
     sublayers = [torch.sin, lambda x: 2 * x.flip(-1), torch.relu]
     return [(x, sublayers[:n], n == 2) for n in (0, 1, 2, 3)]
 
@@ -37,7 +31,7 @@ def layer_norm_gradient(x, gradient, eps=1e-5):
 
 
 def some_gradients():
-    x, gradient = vectors((2, 3, 6), (2, 3, 6))
+    x, gradient = normals(3, (2, 3, 6), (2, 3, 6))
     return [(x, gradient), (5 + 3 * x, gradient)]
 
 

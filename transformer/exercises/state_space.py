@@ -2,16 +2,11 @@
 
 import torch
 
-from transformer.exercises import Exercise
-
-
-def random(seed: int, *shapes: tuple[int, ...]) -> tuple[torch.Tensor, ...]:
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+from transformer.exercises import Exercise, normals
 
 
 def some_step(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    delta, A = random(seed, (3, 1), (3, 5))
+    delta, A = normals(seed, (3, 1), (3, 5))
     return delta.exp(), -A.exp()
 
 
@@ -22,10 +17,10 @@ check_exact_step = Exercise(
 
 check_both_steps = Exercise(
     lambda first, second: (second[0] * first[0], second[0] * first[1] + second[1]),
-    lambda: [(random(1, (4,), (4,)), random(2, (4,), (4,))), ((0.5, 2.0), (0.25, -1.0))],
+    lambda: [(normals(1, (4,), (4,)), normals(2, (4,), (4,))), ((0.5, 2.0), (0.25, -1.0))],
     "put the first step's a h + u where the second one has h")
 
 check_linear_attention = Exercise(
     lambda q, k, v: (q @ k.T).tril() @ v,
-    lambda: [random(3, (6, 3), (6, 3), (6, 2)), random(4, (1, 2), (1, 2), (1, 4))],
+    lambda: [normals(3, (6, 3), (6, 3), (6, 2)), normals(4, (1, 2), (1, 2), (1, 4))],
     "the state is the sum of outer products k_s v_s so far; write first, then read")

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from transformer.corpora import read_corpus
 from transformer.embeddings import Embedding, Projection
-from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import (
@@ -277,8 +277,7 @@ def jobs_of(seeds: tuple[int, ...], most: int | None = None) -> list[Job]:
     for row, s in ROWS:
         for seed in seeds:
             known = {"row": row, "rate": s.peak, **settings_of(experiment_of(s, seed))}
-            name = f"{row.lower().replace(', ', '-')}-{seed}"
-            jobs.append(Job(name, partial(run, s, seed), known, COMMAND))
+            jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
     return jobs[:most]
 
 

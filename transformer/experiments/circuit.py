@@ -17,7 +17,7 @@ import torch
 from transformer import gold
 from transformer import visualization as v
 from transformer.corpora import Example, read_bundled
-from transformer.corpora.bundled import BUNDLED_SPLITS
+from transformer.corpora.bundled import BUNDLED_SPLITS, grammar
 from transformer.data import WORD
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.maps import KINDS, all_maps
@@ -28,9 +28,7 @@ SEED, SENTENCES = 19, 500
 
 def draw(n: int, genders: dict) -> tuple[list[Example], list, list]:
     """Sentences with "its" that no bundled file has, and of them n turns of each kind."""
-    from data.grammar.corpus import Corpus
-
-    corpus, examples, owners, owned = Corpus(SEED), [], [], []
+    corpus, examples, owners, owned = grammar().Corpus(SEED), [], [], []
     for split in BUNDLED_SPLITS:
         corpus.seen |= {("en", example.source) for example in read_bundled(split)}
     while len(owners) < n or len(owned) < n:

@@ -17,6 +17,7 @@ from transformer.experiments.runner import (
     run_command,
     run_jobs,
     settings_of,
+    slug,
     sweep,
     train_and_score,
 )
@@ -68,7 +69,7 @@ def job_of(family: str, peak: float, seed: int) -> Job:
     factor = peak / peak_rate(SIZES["d_model"], WARMUP)
     e = Experiment(model=FAMILIES[family], training=replace(TRAINING, seed=seed, factor=factor))
     known = {"family": family, "rate": peak, **settings_of(e)}
-    name = f"{family.replace(', ', '-')}-{peak}-{seed}"
+    name = f"{slug(family)}-{peak}-{seed}"
     return Job(name, partial(train_and_score, e, score, COMMAND), known, COMMAND)
 
 

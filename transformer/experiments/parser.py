@@ -26,9 +26,15 @@ from transformer.experiments.analysis import holm
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
 from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.rows import thin
-from transformer.experiments.runner import Job, devices_for, run_command, run_jobs, settings_of
+from transformer.experiments.runner import (
+    Job,
+    devices_for,
+    run_command,
+    run_jobs,
+    settings_of,
+    slug,
+)
 from transformer.experiments.spans import Labels, SpanParser
-from transformer.experiments.starting import slug
 from transformer.fast import FAST, build_fast
 from transformer.fast.training import fast_training, fused_adam
 from transformer.files import git_commit, write_file, write_json

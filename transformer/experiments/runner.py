@@ -48,6 +48,11 @@ class Job:
     command: str = ""  # the words that started it
 
 
+def slug(row: str) -> str:
+    """A row's name as a part of a folder's name."""
+    return re.sub("[^a-z0-9]+", "-", row.lower())
+
+
 def settings_of(e: Experiment) -> dict:
     """The settings of an experiment as columns: "corpus", "model.N", "training.warmup", ..."""
     corpus = Path(e.source_file).name if e.source_file else e.corpus

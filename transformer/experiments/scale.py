@@ -17,7 +17,6 @@ import os
 import random
 import re
 import shutil
-import sys
 import time
 from functools import partial
 from importlib.metadata import version
@@ -27,10 +26,10 @@ from pathlib import Path
 import torch
 
 from transformer.corpora import read_parallel, stream_parallel
+from transformer.corpora.bundled import grammar
 from transformer.corpora.encoded import EncodedPairs, encode_to_folder
 from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.files import data_folder
 from transformer.hardware import peak_memory
 
 BATCH_TOKENS, SEED = 25_000, 2017
@@ -45,10 +44,7 @@ def text_files(folder, size):
 
 def generate(folder, size, drawn=50_000):
     """Write <size>.en and <size>.de; a smaller corpus is the beginning of a larger one."""
-    sys.path.insert(0, str(data_folder()))
-    from grammar.corpus import Corpus
-
-    corpus = Corpus(SEED)
+    corpus = grammar().Corpus(SEED)
     parts = [corpus.plain() for _ in range(min(drawn, size))]
     chance = random.Random(SEED)
     source, target = text_files(folder, size)

@@ -24,7 +24,7 @@ from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.analysis import beside
 from transformer.experiments.records import flatten, read_rows, write_rows
-from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.files import write_file
@@ -262,11 +262,6 @@ ROWS = [
 ]
 
 
-def slug(row: str) -> str:
-    """A row's name as a part of a folder's name."""
-    return re.sub("[^a-z0-9]+", "-", row.lower())
-
-
 def jobs_of(seeds: tuple[int, ...]) -> list[Job]:
     """Every row with all seeds, those of a row one after another."""
     jobs = []
@@ -366,7 +361,8 @@ def summarize(record: Path) -> None:
     done = [completed(row) for row in read_rows(record) if row.get("what") != "difference"]
     runs = [row for row in done if row["what"] == "run"]
     both = [row for centre in CENTRES for row in differences(runs, centre)]
-    write_rows(record, [*done, *both])
+    if done:
+        write_rows(record, [*done, *both])
 
 
 def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"),

@@ -24,7 +24,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.complexity import make_layer
 from transformer.experiments import characters
 from transformer.experiments.rows import times_and_bytes
-from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, sweep
+from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug, sweep
 from transformer.fast import FAST
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.measuring import measure
@@ -89,7 +89,7 @@ def remember(task: str, family: str, peak: float, seed: int, folder: Path, devic
 def memory_job(task: str, family: str, peak: float, seed: int) -> Job:
     """A family with a rate and a seed."""
     known = {"task": task, "family": family, "rate": peak, "seed": seed, "updates": UPDATES[task]}
-    name = f"{task}-{family}-{peak}-{seed}".replace(", ", "-").replace(" ", "-")
+    name = f"{slug(task)}-{slug(family)}-{peak}-{seed}"
     return Job(name, partial(remember, task, family, peak, seed), known, COMMAND)
 
 

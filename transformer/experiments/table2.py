@@ -146,7 +146,7 @@ def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]
 
 # One run
 
-def timed_validator(of: Callable, e, tokenizer, count=200):
+def timed_validator(of: Callable, e, tokenizer, count):
     """validate(model) for `train`: what of(e, tokenizer, count) finds, and the seconds of training
     since the last call ended.
     """

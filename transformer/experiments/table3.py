@@ -3,7 +3,6 @@ variations`).
 """
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -15,11 +14,12 @@ import torch
 
 from transformer import variations
 from transformer.corpora import corpus_named, stream_corpus
+from transformer.corpora.bundled import grammar
 from transformer.data import Tokenizer, encode_pairs
 from transformer.experiments.questions import QUESTIONS
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
 from transformer.experiments.starting import source_use
-from transformer.files import data_folder, write_file
+from transformer.files import write_file
 from transformer.progress import Diverged
 from transformer.recipes import search_of
 from transformer.runs import Task, files_of, held_out_loss, stream_pairs
@@ -94,21 +94,16 @@ def drawn_pairs(count: int, folder: Path) -> Iterator[tuple[str, str]]:
 
 def write_drawn(count: int, path: Path) -> None:
     """Draw so many pairs, none of which stands in the splits that are scored, into a file."""
-    if not (data_folder() / "grammar").is_dir():
-        raise ValueError("pairs are drawn by the grammar in data/grammar: clone the repository")
-    sys.path.insert(0, str(data_folder()))
-    from grammar.corpus import splits
-
     with path.open("w", encoding="utf8") as file:
-        for name, pairs in splits(2017, count):  # one after the other, as the corpus was drawn
+        for name, pairs in grammar().splits(2017, count):  # in the order of the corpus
             for pair in pairs:
                 if name == "train":
                     file.write(f"{pair.source}\t{pair.target}\n")
 
 
-def loss_validator(e, tokenizer, count=HELD_OUT):
-    """validate(model) for `train`: the cross-entropy of the first validation pairs, and what the
-    source is worth, which is quick.
+def loss_validator(e, tokenizer, count):
+    """validate(model) for `train`: the cross-entropy of the first `HELD_OUT` validation pairs,
+    however many are asked for, and what the source is worth, which is quick.
     """
     encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), HELD_OUT)))
     return partial(source_use, encoded)

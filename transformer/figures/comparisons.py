@@ -40,13 +40,13 @@ def mark_at_edge(ax, value, place, limit):
                 ha="left" if low else "right", va="center", color=COLOURS[0], fontsize=8)
 
 
-def ratios(rows, xlabel, title="", ax=None):
+def ratios(rows, xlabel, title=""):
     """Ratios of single rounds as dots with their median, from the top down; at the line both are
     equal.
 
     rows maps a name to its ratios. The axis is logarithmic.
     """
-    ax = new_axes(6.5, 0.32 * len(rows) + 1) if ax is None else ax
+    ax = new_axes(6.5, 0.32 * len(rows) + 1)
     ax.axvline(1, color="black", linewidth=0.8)
     for place, values in enumerate(rows.values()):
         middle = statistics.median(values)
@@ -63,7 +63,7 @@ def ratios(rows, xlabel, title="", ax=None):
     return ax
 
 
-def ranks(runs, paper, bold=(), width=7.0, height=4.5):
+def ranks(runs, paper, bold=()):
     """The place of each row by validation loss at each validation, mean over seeds; 1 is best.
 
     runs: rows of a record as a table (pandas), with their curves; paper: a figure of each row that
@@ -75,7 +75,7 @@ def ranks(runs, paper, bold=(), width=7.0, height=4.5):
               for row, own in runs.groupby("row", sort=False)}
     places = pd.DataFrame(curves, index=runs["log.update"].iloc[0]).rank(axis=1)
     there = paper[places.columns].rank()
-    ax = new_axes(width, height)
+    ax = new_axes(7.0, 4.5)
     colours = ax.figure.colorbar(ax.scatter([], [], c=[], cmap="viridis", vmin=1, vmax=len(there)),
                                  ax=ax, label="place in the paper")
     for row in places:

@@ -32,9 +32,9 @@ def costs(run):
                                       for n in run["log.update"]]}
 
 
-def learning(rows, families=(), title="", size=(4.2, 3.2)):
+def learning(rows, families=(), title=""):
     """Greedy BLEU on validation along the runs, mean over seeds, against each of `costs`."""
-    axes = new_axes(*size, rows=2, columns=2, sharey=True)
+    axes = new_axes(4.2, 3.2, rows=2, columns=2, sharey=True)
     for family, runs in runs_by_family(rows, families).items():
         curve = [mean(values) for values in zip(*(run["log.bleu"] for run in runs))]
         place = list(families or LABELS).index(family)
@@ -68,14 +68,14 @@ def buckets(words, groups=6):
     return found
 
 
-def by_length(rows, words, split="hard", families=(), ax=None, title=""):
-    """BLEU by the length of the source, mean over seeds; words: of each sentence."""
+def by_length(rows, words, families=(), title=""):
+    """BLEU on the harder set by the length of the source, mean over seeds; words: each one's."""
     grouped, curves = buckets(words), {}
     for family, runs in runs_by_family(rows, families).items():
-        kept = [under(run, f"{split}.ngrams") for run in runs]
+        kept = [under(run, "hard.ngrams") for run in runs]
         curves[LABELS[family]] = [mean(bleu_of_counts(counts_at(own, places)) for own in kept)
                                   for *_, places in grouped]
-    ax = new_axes(7.5, 3.6) if ax is None else ax
+    ax = new_axes(7.5, 3.6)
     lines(range(len(grouped)), curves, "words and marks of the source", "BLEU", title, ax=ax,
           markers=True)
     names = [f"{first}-{last}" for first, last, _ in grouped]

@@ -32,7 +32,7 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
     return ax
 
 
-def constituents(tree, title="", ax=None):
+def constituents(tree, title=""):
     """A tree of phrases (nltk's) above its words."""
     words, nodes, lines = [], [], []
 
@@ -48,7 +48,7 @@ def constituents(tree, title="", ax=None):
         return x, y
 
     _, top = place(tree)
-    ax = new_axes(max(3.0, 0.8 * len(words)), 0.8 + 0.5 * top) if ax is None else ax
+    ax = new_axes(max(3.0, 0.8 * len(words)), 0.8 + 0.5 * top)
     for (x, y), (x_below, y_below) in lines:
         ax.plot([x, x_below, x_below], [y, y, y_below + 0.1], color="#999999", linewidth=1)
     for x, y, label in nodes:
