@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/25_imported.ipynb)
 #
-# Thousands of trained models can be downloaded as folders for `transformers`, a library of the company Hugging Face (with an s; this book's package is `transformer`). With the program Marian the University of Helsinki trained over a thousand translators, between many pairs of languages (Tiedemann and Thottingal, 2020); below, *Marian* means these models as `transformers` computes them. GPT-2 is a language model (Radford et al., 2019). We put such weights into this book's classes and check that they compute what `transformers` computes. At the end you will know what such a folder holds, how these models differ from the paper's, and how `transformer import` makes one of ours. Reading takes about 30 minutes, running it half a minute.
+# Thousands of trained models can be downloaded as folders for `transformers`, a library of the company Hugging Face (with an s; this book's package is `transformer`). With the program Marian the University of Helsinki trained over a thousand translators, between many pairs of languages (Tiedemann and Thottingal, 2020); below, *Marian* means these models as `transformers` computes them. GPT-2 is a language model (Radford et al., 2019). We put such weights into this book's classes and check that they compute what `transformers` computes. At the end you will know what such a folder holds, how these models differ from the paper's, and how `transformer import` makes one of ours. Reading takes about 35 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -259,7 +259,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #
 # ## Sines and cosines in another order
 #
-# Section 3.5 of the paper puts the sine and the cosine of a frequency side by side. Marian puts all sines into the first half of the vector and all cosines into the second. Our table with its halves put first, as there, is ours again when `interleaved` has sorted it (the check below compares with the library's own):
+# Section 3.5 of the paper puts the sine and the cosine of a frequency side by side. Marian puts all sines into the first half of the vector and all cosines into the second. The next cell puts our table into that order and, by `interleaved`, back. (That the library has this order is checked below, with its own states.)
 
 
 # %%
@@ -277,7 +277,7 @@ def interleaved(d_model: int) -> Tensor:
 # labels = ("place in the vector", "position", "value")
 # plotting.heatmaps(panels, labels=labels, largest=1.0, width=3.6, height=3.2)
 # assert torch.equal(halves[:, interleaved(32)], paper)
-# print("their table with its columns in another order is ours")
+# print("sorted into halves and back: the same table")
 
 # %% [markdown]
 # Positions are added to the embeddings, and each sub-layer's output to that, so all vectors between layers have Marian's order. Reordering the weights is enough. Suppose that two places are exchanged in every vector. A matrix is stored as (out, in): if the two
@@ -672,18 +672,20 @@ def import_folder(folder: Path | str) -> Imported:
 #     """Largest differences of states and logits; do both write the same?"""
 #     from transformers import MarianMTModel
 #
+#     c = model.config
 #     other = MarianMTModel.from_pretrained(folder).eval()
 #     source = torch.tensor([[*tokenizer.encode(pair[0]), c.eos_id]])
 #     target = torch.tensor([tokenizer.of_targets.encode(pair[1])])
-#     first = torch.tensor([[V - 1]])
+#     first = torch.tensor([[other.config.decoder_start_token_id]])
 #     there = other(input_ids=source, decoder_input_ids=torch.cat([first, target], dim=1))
-#     states = there.encoder_last_hidden_state[..., interleaved(d)] - model.encode(source)
+#     their_states = there.encoder_last_hidden_state[..., interleaved(c.d_model)]
 #     logits = model(source, torch.cat([torch.tensor([[c.bos_id]]), target], dim=1))
 #     written = other.generate(
-#         source, num_beams=1, do_sample=False, bad_words_ids=[[V - 1]],
+#         source, num_beams=1, do_sample=False, bad_words_ids=[[c.pad_id]],
 #         max_new_tokens=source.shape[1] + 20)[0, 1:].tolist()
 #     same = written == greedy_search(model, source, extra=20)[0]
-#     return {"states": states, "logits": logits[..., :V] - there.logits}, same
+#     return {"states": their_states - model.encode(source),
+#             "logits": logits[..., :-1] - there.logits}, same
 
 # %% tags=["active-ipynb"]
 # def checked(compare, *arguments):
@@ -738,10 +740,12 @@ def import_folder(folder: Path | str) -> Imported:
 #     from transformers import GPT2LMHeadModel
 #
 #     other = GPT2LMHeadModel.from_pretrained(folder).eval()
-#     read = torch.randint(0, 256, (2, 20))
-#     logits = model(read)[..., :257] - other(read).logits
-#     written = other.generate(read, do_sample=False, max_new_tokens=20, pad_token_id=256,
-#                              attention_mask=torch.ones_like(read))[:, 20:].tolist()
+#     V = other.config.vocab_size
+#     read = torch.randint(0, V - 1, (2, 20))
+#     logits = model(read)[..., :V] - other(read).logits
+#     written = other.generate(read, do_sample=False, max_new_tokens=20,
+#                              attention_mask=torch.ones_like(read),
+#                              pad_token_id=V - 1)[:, 20:].tolist()
 #     return {"logits": logits}, generate(model, read, 20, Sampler(0.0)) == written
 #
 # speaker = import_folder(small)
@@ -800,12 +804,12 @@ def import_folder(folder: Path | str) -> Imported:
 # ```
 
 # %% [markdown]
-# With published folders none of these lines could be run here. Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
+# With published folders none of these lines could be run here; `compare_marian` and `compare_gpt2` above take such a folder, too. Imported models go through `train` like others, but label smoothing would ask our marks for probability, too, whose logit is $-10{,}000$: with $\epsilon_{ls} = 0.1$ each adds $1{,}000/V$ to the loss of a token (with 58,102 types 0.02). Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
 
 # %% [markdown] tags=["question-35"]
 # ## Is this what the published models are?
 #
-# For these two kinds, as far as the checks above go: folders of random numbers, with two layers of some 30 numbers, give the same logits here as in `transformers`, to within $10^{-5}$; every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
+# For these two kinds, as far as the checks above go: folders of random numbers, with two layers of width 32, give the same logits here as in `transformers`, to within $10^{-5}$; every tensor is used once, and what is ignored is named. Not shown is that each published folder has this form. One of another form is refused, if its names, its shapes or the settings that we know of differ.
 #
 # Of the paper's model Marian keeps the stacks, the attention with biases added, the sinusoids in another order, the shared matrix and the place of the norms. GPT-2 keeps the attention, with biases, too, drops the encoder, moves the norms, learns its positions and has GELU.
 

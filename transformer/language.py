@@ -139,7 +139,7 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
 # have to count from the first token, not from the first column. For rotary ones this changes nothing, because only
-# distances matter ([07](07_positions.ipynb)). For the others the class below counts places from each row's first real token. `forward_flops` is what
+# distances matter ([07](07_positions.ipynb)). For the others `embed` below counts places from each row's first real token. `forward_flops` is what
 # a training log counts ([11](11_hardware.ipynb)).
 
 
@@ -304,6 +304,7 @@ class LanguageModel(CausalStack):
 # began = time.time()
 # train(speller, encoded, settings)
 # print(f"{count_parameters(speller):,} parameters, {time.time() - began:.0f} seconds")
+# speller.eval();
 
 # %% [markdown]
 # ## Drawing instead of searching
@@ -482,7 +483,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #           f"{row['loss'] / math.log(2):.2f} bits a byte" if "characters" in row else "")
 
 # %% [markdown]
-# With fixed weights the Transformers are ahead of the 6-gram, and behind xz. Ten times as many updates bring the small one little on the test text, while the loss on the training text (last column; the last row's with dropout on) goes on falling: it learns that by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
+# With fixed weights the Transformers are ahead of the 6-gram (the short one was expected behind it), and behind xz. Ten times as many updates bring the small one little on test, while its loss in training (last column; the last row's with dropout on) falls on: it learns by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
 #
 # **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. (One seed; the rate of the steps was chosen on validation.)
 
@@ -594,7 +595,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there two passes of three and more are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
+# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there 71% to 77% of the passes are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
 # ## How does this become a chat bot?
@@ -637,7 +638,7 @@ class Chat:
         return self.tokenizer.decode(answer)
 
 # %% [markdown]
-# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words, which the corpus's grammar can answer. The next cell prints all forms of a question, and the dialogues about one sentence.
+# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words: which word translates one, and which noun a possessive refers to ("mean"). The next cell prints all forms, and the dialogues about one sentence.
 
 # %% tags=["active-ipynb"]
 # print(f"{count_parameters(chat_model):,} parameters\n")
@@ -697,14 +698,14 @@ class Chat:
 # %% [markdown]
 # The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Each share has a margin of about two points, and answers were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
-# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes. A question of another form gets an answer, too.
+# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes.
 #
 # Large chat bots first learn to go on with very much text, then dialogues, then what people prefer among several answers (Ouyang et al., 2022).
 
 # %% [markdown]
 # ## Does a translator need two stacks?
 #
-# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, which has about as many parameters; the one stack also with a prompt that sees itself, and with other positions. Of three rates, tried with one seed, each has the best on validation, with three seeds; 1,500 updates are few. *Longer* are 300 sentences longer than any in training.
+# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, with about as many parameters, both with rotary positions; the one stack also with a prompt that sees itself, and other positions. Of three rates, tried with one seed, each has the best on validation, with three seeds; 1,500 updates are few. *Longer* are 300 sentences longer than any in training.
 
 # %% tags=["active-ipynb"]
 # rows = read_rows("decoders")
@@ -722,7 +723,7 @@ class Chat:
 #       f"with a standard error of {error:.1f}")
 
 # %% [markdown]
-# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. All are far from where they could be, and for all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the package's encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test, sines and learned positions 53% each; learned ones had been expected to lose most.
+# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. All are far from where they could be, and for all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the package's encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test (67% in two stacks), sines and learned ones 53% each; learned ones had been expected to lose most.
 
 # %% [markdown]
 # ## Filling gaps

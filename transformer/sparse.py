@@ -225,6 +225,7 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # panels = [(title, field, ticks, ticks) for title, field in zip(titles, found)]
 # plotting.heatmaps(panels, across=3, largest=1.0, labels=("input", "output", "depends"))
 # print("gradients and masks agree on every pair of places")
+# print("notches at the edges: places that only a way beyond the end would reach")
 
 # %% [markdown]
 # ## Blocks that see a little more
@@ -445,12 +446,13 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on. At 256 gaps and a global token cost more than half as much again; from 1,024 on that layer is the faster; why, we have not measured.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on.
 
 # %% [markdown]
-# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows. With gaps they hold fewer, with random blocks most:
+# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they are taken in groups, and one group's copies are freed before the next: these hold fewer. Random blocks hold most:
 
 # %% tags=["active-ipynb"]
+# # "full" was measured up to 4,096: beyond, its table takes 4 GB
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
 # largest = max(row["n"] for row in rows)
 # rows = {row["layer"]: row for row in rows if row["n"] == largest}
@@ -481,7 +483,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # print(f"in blocks, and token by token with caches: they differ by {difference:.0e}")
 
 # %% [markdown]
-# Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. The next class adds these matrices to a layer with a pattern. With our weights in its attention, the library `transformers`' class gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`); the rest of this notebook does without it.
+# Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. The next class adds these matrices to a layer with a pattern. With our weights, Hugging Face's `LongformerSelfAttention` gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`); the rest of this notebook does without it.
 
 # %%
 class LongformerAttention(MultiHeadAttention):
@@ -508,7 +510,7 @@ class LongformerAttention(MultiHeadAttention):
 
 
 # %% [markdown]
-# **A task that windows alone cannot solve.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ reach 8 places far, so that with windows alone nothing of the mark arrives at the last token. The next cell trains the same model twice: with windows only, and with the first token global.
+# **A task that windows alone cannot solve.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ reach 8 places far, so that with windows alone nothing of the mark arrives at the last token. The next cell trains [21](21_language.ipynb)'s masked model, which sees both ways, twice: with windows only, and with the first token global.
 
 # %% tags=["active-ipynb"]
 # def marked(count, n=128):
@@ -710,7 +712,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
 
 # %% [markdown]
-# After 300 updates both models see what they need and little more; the curves may not have come to their end. The place that is needed then lies on the ramp, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The falling rate makes the last steps small. So a span can be learned where the task says clearly how far one has to look: this is one seed of two tasks, and how often it fails with other prices, ramps, rates or seeds we have not measured.
+# After 300 updates both models see what they need and little more; the curves may not have come to their end. The place that is needed then lies on the ramp, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The falling rate makes the last steps small. Without a price nothing pulls a span down (on text, below, all stay at their longest). So a span can be learned where the task says clearly how far one has to look: this is one seed of two tasks, and how often it fails with other prices, ramps, rates or seeds we have not measured.
 
 # %% [markdown]
 # On text nobody knows the right span. `python -m transformer.experiments.learned_spans` trains small models of characters, of the articles of [21](21_language.ipynb), without a price and with three. What was expected was written down before ([learned-spans.md](../data/runs/learned-spans.md)).
@@ -731,7 +733,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #           f"which has no spans, {row['cost.fused.seconds'] / full:.0%}")
 
 # %% [markdown]
-# Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them, and 0.3 hardly more than the ramp of 32 places. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. So models as young as these get next to nothing from text farther back. A better trained one, which does use far text, might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
+# Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them, and 0.3 hardly more than the ramp of 32 places a layer, about a hundred bytes through three layers. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. So models as young as these get next to nothing from text farther back than that. A better trained one, which does use far text, might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
 
 # %% [markdown]
 # Three expectations failed. The price of 0.3 was to cost under 0.02 bits, and costs 0.022. With a price of 0.03 the *first* layer keeps the longest spans, where the last one was expected to. And time falls more than FLOPs, where the opposite was expected; we do not know why. FLOPs fall less than spans, because a layer is cropped to its farthest head and the feed-forward networks cost the same. With 0.003 nothing is saved: two blocks of the farthest span would hold everything. Only where nearly all is cropped is that faster than the fused kernel on everything.
@@ -781,6 +783,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #              for seed in range(20)]
 #     prices = torch.tensor([[price for price, _ in tried] for tried in found])
 #     curves[name] = prices.cummin(dim=1).values.double().mean(dim=0)
+# # A curve ends where all searches have found the place: 0 has no logarithm
 # plotting.lines(range(1, trials + 1), curves, "trials", "price of the best so far, mean",
 #                "Evolution overtakes random search", log="y")
 # for trial in (40, trials):
@@ -789,7 +792,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # assert curves["population 20"][-1] < curves["random search"][-1]
 
 # %% [markdown]
-# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is ahead, by up to a quarter. (The curve of the smaller population ends where all 20 searches have found the place: 0 has no logarithm.) Here every small step changes the price by little and shows a direction.
+# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is ahead, by up to a quarter. Here every small step changes the price by little and shows a direction.
 
 # %% [markdown]
 # `python -m transformer.experiments.evolution` lets each search try 40 small models of characters, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text ([evolution.md](../data/runs/evolution.md) was written before).
@@ -807,11 +810,11 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # for name, unit in (("validation.price", 1), ("again", 1), ("flops", 1e9)):
 #     evolved, drawn = ([row[name] / unit for row in rows] for rows in runs.values())
 #     error = ((variance(evolved) + variance(drawn)) / 3)**0.5
-#     print(f"{name}: evolution {mean(evolved) - mean(drawn):+.3f}, "
-#           f"with a standard error of {error:.3f}")
+#     print(f"{name}: evolution {mean(evolved):.3f}, random {mean(drawn):.3f}, "
+#           f"difference {mean(evolved) - mean(drawn):+.3f} (standard error {error:.3f})")
 
 # %% [markdown]
-# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Reading one window with each of its 40 candidates costs 16% fewer FLOPs (last line, in units of $10^9$), as was expected; of these candidates 24 to 34 were different ones. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Small networks were expected; $d_{ff}$ is 64, 128 and 256, twice each.
+# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Against what was expected, the means differ by no less (0.053) than winners of one kind do (0.02 and 0.05). Reading one window with each of its 40 candidates costs 16% fewer FLOPs, as was expected. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Expected were small networks; $d_{ff}$ is 64, 128 and 256, twice each.
 
 # %% [markdown]
 # ## Exercises
@@ -862,7 +865,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #     return 2 * far + 1
 # ```
 #
-# With gaps of 1, 4, 16, ... it grows about fourfold a layer; the field of the dilated convolutions in [notebook 02](02_convolution.ipynb), with gaps of 1, 2, 4, ..., doubles.
+# With gaps of 1, 4, 16, ... it grows about fourfold a layer.
 # </details>
 #
 # **3.** Two parts of the keys were attended to apart, say a window and the global tokens. Join them as if one softmax had seen both, without concatenating anything: kernels that work through the keys piece by piece do just that.

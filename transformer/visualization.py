@@ -261,7 +261,7 @@ def link_baselines(examples) -> dict:
 # ## The agreement head
 #
 # The ending of a German possessive agrees with the noun *behind* it: *ihr**en** Ball*, *ihr**e** Tasche*; articles
-# agree in the same way. English says nothing of that noun's gender. So we look for a head that links each
+# agree in the same way. English says nothing of that noun's gender. So we look, as for the paper's Figure 5, for a head that links each
 # article and each possessive to the noun behind it.
 
 # %%
@@ -395,7 +395,8 @@ def linear_probe(x, labels, unseen):
 
 # %% tags=["active-ipynb"]
 # genders = gold.read_genders()
-# training = [e for e in read_bundled("train") if " its " in e.source][:1500]
+# train = read_bundled("train")
+# training = [e for e in train if " its " in e.source][:1500]
 # others = [e for split in ("validation", "test") for e in read_bundled(split)
 #           if " its " in e.source]
 # layers = functools.partial(encoder_layers, model)
@@ -404,10 +405,12 @@ def linear_probe(x, labels, unseen):
 # found = {name: gold.probe_accuracy(linear_probe, known[name], unseen[name])
 #          for name in known}
 # nouns, seen, new = sorted(genders), known["noun: gender"], unseen["noun: gender"]
-# lots = gold.made_up(genders)
+# lots, shares = gold.made_up(genders), gold.owner_shares(train)
+# owning = [noun for noun in nouns if shares.get(noun)]
 # for name, table, mine, theirs in (
 #         ("noun: made-up gender", lots, nouns, nouns),
 #         ("new noun: gender", genders, nouns[::2], nouns[1::2]),
+#         ("noun that never owns: gender", genders, owning, genders.keys() - owning),
 #         ("new noun: made-up gender", lots, nouns[::2], nouns[1::2])):
 #     found[name] = gold.probe_accuracy(linear_probe, gold.relabelled(seen, table, mine),
 #                                       gold.relabelled(new, table, theirs))
@@ -428,8 +431,7 @@ def linear_probe(x, labels, unseen):
 # the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
 # behind them.
 #
-# What a probe reads need not be what the model uses. After layer 1 the gender of its noun can be read off "the" in
-# nine of ten cases, and yet with head 2.1 of layer 2 silent, four articles in ten go wrong. (Zeros are new to the layers above, and may break more than what the head says; exercise 2 has a gentler change.)
+# What a probe reads need not be what the model uses. Nouns that own nothing in training hold their gender, read by what owners taught, and yet head 1.3 does not hand it on. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong. (Zeros may break more; exercise 2 changes less.)
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
@@ -527,12 +529,12 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 
 # %% [markdown]
 # Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
-# (German commas have no partner, so 0 cannot be reached.) This head looks at the word that is translated. With it silent, 99.3% of nouns come out right (99.5% untouched), and 95.9% of verbs, marks and other words (99.1%; `circuit.json`).
+# This head looks at the word that is translated, yet the model hardly needs it: with it silent, 99.3% of nouns come out right (99.5% untouched), and 95.9% of verbs, marks and other words (99.1%; `circuit.json`).
 #
 # ## Across many words (Figure 3)
 #
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
-# decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs whose parts stand at least three words apart (two with a reflexive pronoun), and see where the step that writes the second part looks. Two guesses: the second word, where short German main clauses have their verb, and any earlier word.
+# decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs with two parts at least three words apart (two of the 46 are an infinitive with *mich* or *sich*), and see where the step that writes the second part looks. Two guesses: the second word, and any earlier word.
 
 # %%
 def separated_verbs(examples, apart=3) -> list:
@@ -686,6 +688,7 @@ def shuffled(maps):
 #         table = head_similarity(some, "encoder", centred=kind == "correlation")
 #         print(f"{kind}, {side}: mean of two heads {table[apart].mean():.2f}")
 #         if "shuffled" not in kind:
+#             # none is below -0.02: drawn as 0
 #             panels.append((f"{kind}, {side}", table.clamp(min=0), names, names))
 # plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
 #                   labels=("layer.head", "layer.head"));
@@ -715,7 +718,7 @@ def shuffled(maps):
 # It gets twelve owners whose German nouns are feminine, and twelve others:
 
 # %% tags=["active-ipynb"]
-# everyday, pieces = load("tatoeba")
+# everyday, its_tokenizer = load("tatoeba")
 # owners = {
 #     "ihr": "cat mouse cow bee city church bank school family company newspaper army",
 #     "sein": "dog bird horse fish country village house child elephant bear lion hotel"}
@@ -723,7 +726,7 @@ def shuffled(maps):
 #           "The {} is famous for its size.")
 # for stem, nouns in owners.items():
 #     texts = [frame.format(noun) for noun in nouns.split() for frame in frames]
-#     german = translate(everyday, pieces, texts)
+#     german = translate(everyday, its_tokenizer, texts)
 #     articles = ("Die",) if stem == "ihr" else ("Der", "Das")
 #     assert all(text.startswith(articles) for text in german)
 #     print(*german[:3], sep="\n")
@@ -732,7 +735,7 @@ def shuffled(maps):
 #         print(f"    a form of {form} in {count} of {len(texts)}; {stem} would be right")
 
 # %% [markdown]
-# It writes a form of *sein* every time: right for half of the owners, by no merit of its own. The next cell says in how many of 161,852 training pairs "its" stands, and that *sein* goes with it twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
+# It writes a form of *sein* every time. The next cell says in how many of 161,852 training pairs "its" stands, and that *sein* goes with it twice as often as *ihr*. Is that the reason, or the model's size? **We do not know.**
 #
 # Which English word a German word comes from, it did learn. One cross-attention head is chosen on twelve sentences of our
 # own, aligned by hand, and scored on twelve others:
@@ -741,7 +744,7 @@ def shuffled(maps):
 # card = read_rows(bundled_folder("tatoeba") / "card.json")[0]
 # print({name: card[f"its.{name}"] for name in ("pairs", "sein", "ihr")})
 # aligned, real = read_aligned(), read_rows("multi30k-attention")[0]
-# maps = all_maps(everyday, pieces, [(english, german) for english, german, _ in aligned])
+# maps = all_maps(everyday, its_tokenizer, [tuple(pair) for *pair, _ in aligned])
 # links = [found for *_, found in aligned]
 # errors = cross_head_errors(maps[:12], links[:12])
 # layer, head = divmod(errors.argmin().item(), errors.shape[1])
@@ -756,21 +759,18 @@ def shuffled(maps):
 # assert error < guess
 
 # %% [markdown]
-# *Zieht ... aus* translates "takes off", yet *aus* looks more at "before". Multi30k's figure is that of [notebook 16](16_translation.ipynb)'s model. `python -m transformer.experiments.attention` also recorded what silencing each of its heads costs:
+# *Zieht ... aus* translates "takes off", yet *aus* looks more at "before". Multi30k's figure, on the same twelve sentences, is that of [notebook 16](16_translation.ipynb)'s model. Of that model `python -m transformer.experiments.attention` also recorded what silencing each head costs:
 
 # %% tags=["active-ipynb"]
 # lost = under(real, "bleu_lost_without_head")
 # table = [row for kind in KINDS for row in lost[kind]]
 # names = [f"{kind} {n + 1}" for kind in KINDS for n in range(len(lost[kind]))]
-# plotting.heatmap(table, range(1, 5), names, "BLEU lost with one head silent",
+# plotting.heatmap(table, range(1, 5), names, "Multi30k: BLEU lost, one head silent",
 #                  values=True, labels=("head", "layer"))
-# most = max(*lost["encoder"][0], *lost["decoder"][0])
-# print(f"{real['bleu_lost_on']}; at most {most:.2f} for a self-attention head "
-#       "of a first layer")
+# print(real["bleu_lost_on"])
 
 # %% [markdown]
-# Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200 sentences a few tenths may be chance,
-# and a head that another stands in for costs nothing.)
+# Of the five heads that cost two BLEU or more, four belong to the cross-attention. (On 200 sentences a few tenths may be chance.)
 
 # %% [markdown]
 # ## Exercises
@@ -808,7 +808,7 @@ def shuffled(maps):
 #
 # **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the
 # head look evenly at all words of its sentence, without padding. Write the change, and use it in place of
-# `silent` on one sentence of $S$ tokens with its end mark (`translate` sorts several): `edited(module, lambda output, v: even_head(output, v, 2, mask))` with
+# `silent` on one sentence of $S$ tokens with its end mark (`translate` sorts several): `edited(attention_of(model, "encoder", 0), lambda output, v: even_head(output, v, 2, mask))` changes head 1.3, with
 # `mask = torch.ones(1, S, dtype=torch.bool)`.
 
 # %% tags=["active-ipynb"]

@@ -104,7 +104,8 @@ def why_not() -> str | None:
 #
 # `encode_pairs` and `translate` expect an object with two methods, `encode_all` and `decode`, the ids of three marks
 # (`pad_id`, `bos_id`, `eos_id`), and a `vocab_size`, which the embedding matrix needs; `train` sees only ids. To be saved beside a model it also needs
-# `save(path)`. The two classes below have all of these, and `encode` for a single text.
+# `save(path)`. The two classes below have all of these, and `encode` for a single text. `load` and the commands know
+# byte pairs only: what `save` wrote is read by `load_words` and `load_pieces`. (Older tutorials use `Field` and `BucketIterator`, which 0.18 no longer has; `encode_pairs` and the loop's own batches take their places.)
 
 # %% [markdown]
 # ## Words
@@ -193,8 +194,8 @@ def load_words(path: str | Path) -> Words:
 # %% [markdown]
 # ## Pieces
 #
-# SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. Like byte-pair encoding it cuts rare words into pieces, but its *unigram* model finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
-# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest letters, at most 0.05% of the text, are unknown (here "C" and "Ä"), as are letters that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
+# SentencePiece (Kudo and Richardson, 2018) is compiled into torchtext. It, too, cuts rare words into pieces, but its *unigram* model finds them from the other end: it starts with very many pieces, each with a probability, and drops those without which the corpus stays nearly as
+# likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest letters, together at most 0.05% of the text (spaces counted), are unknown (here "C" and "Ä"), as are letters that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
 
@@ -444,7 +445,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # plotting.lines(range(30, 301, 30), losses, "update", label, markers=True);
 
 # %% [markdown]
-# All of them learn in the same loop; the next cell asserts that each loss has fallen by at least 30%.
+# All of them learn in the same loop; the next cell asserts that from update 30 to 300 each loss has fallen by at least 30%.
 
 # %% tags=["active-ipynb"]
 # assert all(loss[-1] < 0.7 * loss[0] for loss in losses.values())
@@ -469,7 +470,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates, with one seed and few sentences, whole words are ahead; SentencePiece has more sentences right than byte pairs, which have the lower loss. Why, we have not separated: a sentence of whole words has fewer tokens to get right, and `<unk>` stands for every rare one. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
+# After so few updates, with one seed, whole words are ahead: a sentence has fewer tokens to get right, and `<unk>` stands for every rare one (which counts more, we have not separated). SentencePiece and byte pairs are too near for 132 sentences: the one has six or seven more right, the other the lower loss. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercises
 #

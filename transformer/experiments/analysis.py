@@ -176,13 +176,14 @@ def paired_bootstrap(one: dict, other: dict, draws: int = 1000) -> dict[str, flo
 # What a parser is scored with; what can write nothing but trees has one search
 PARSED = {"greedy": ["greedy.f1"], "beam 4": ["beam 4.f1"],
           "malformed": ["beam 4.malformed", "CKY.malformed", "malformed"],
+          "right number": ["beam 4.right_count"],
           "only trees": ["beam 4, only trees.f1", "CKY.f1", "f1"]}
 
 
 def parser_scores(runs: pd.DataFrame) -> pd.DataFrame:
     """Of each "parser" of parser.json: "seeds", and over these the mean F1 of its free outputs,
-    "greedy" and with "beam 4", the share of "malformed" ones in the beam, and F1 of the search for
-    "only trees"; missing where it has none.
+    "greedy" and with "beam 4", the shares of "malformed" ones in the beam and of those with the
+    "right number" of words, and F1 of the search for "only trees"; missing where it has none.
     """
     found = []
     for row, some in runs.dropna(subset="minutes").groupby("row", sort=False):
