@@ -105,7 +105,8 @@ def families_claims():
     paper = captions.groupby("family")["test.by_alpha.0.6.part.test"].mean()
     rule = captions.groupby("family")["test.bleu"].mean()
     yield "the RNN is {:.1f} ahead by the rule", rule["rnn-attention"] - rule["transformer"]
-    yield "is shown (the Transformer {:.1f}, the RNN {:.1f})", paper["transformer"], paper["rnn-attention"]
+    yield "is shown (the Transformer {:.1f}, the RNN {:.1f})", (
+        paper["transformer"]), paper["rnn-attention"]
     yield "with the norms first have {:.1f}", paper["rotary-pre-norm"]
 
 
@@ -165,7 +166,8 @@ def parsing_claims():
     yield "it has {:.1f} (as the paper does, {:.1f}); reading words {:.1f};", (
         f1[0]), rows["third-as-it-was-1"]["test.beam 4.f1"], f1[1]
     yield "falling rate, {:.1f}, but {:.1f}% of its outputs", f1[2], malformed[2]
-    yield "how many are, it has {:.1f}, and {:.1f}% (all these with one seed each: hints)", f1[3], malformed[3]
+    yield "how many are, it has {:.1f}, and {:.1f}% (all these with one seed each: hints)", (
+        f1[3]), malformed[3]
 
 
 CLAIMS = (bundled_claims, circuit_claims, corpora_claims, families_claims, variations_claims,
