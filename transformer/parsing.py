@@ -625,7 +625,7 @@ def closing_looks(model, tokenizer, pairs):
 #
 # Told the innermost bracket it closes hardly one wrongly, but its F1 is no better: now the tree often ends before the sentence does. Told how many are open, too, it seldom does either.
 #
-# F1 on test, nothing chosen (malformed, and the right number of words: of the beam of 4; only trees: the same beam). One seed a row ("all": two), so these are hints:
+# F1 on test, nothing chosen (malformed, and the right number of words: of the beam of 4; only trees: the same beam). One seed a row (in full two, "spans" one), so these are hints:
 
 # %% tags=["active-ipynb"]
 # trained = scores.drop(["right-branching", "grammar"]).drop(columns="seeds")
@@ -633,14 +633,14 @@ def closing_looks(model, tokenizer, pairs):
 # trained.rename(columns={name: f"{name}, %" for name in ("malformed", "right number")})
 
 # %% [markdown]
-# **Most of the gain is reading numbered words in place of pieces: 28.8 points (95%, over articles: 27.9 to 29.6);** the count alone gives 4.4 (3.7 to 5.1), the falling rate takes 1.2, and the vocabulary 1.4 from "as it was". "All" gives 37.2 (36.2 to 38.2). Told the innermost bracket as well, it loses 8.9, which writing only trees takes back; told both, 1.6% are malformed in place of 20.9%, with 0.8 less F1.
+# **Most of the gain is reading numbered words in place of pieces: 28.8 points over "vocabulary" (95%, over articles: 27.9 to 29.6);** the count alone gives 4.4, and "all" gives 37.2. Told the innermost bracket as well, it loses 8.9, of which writing only trees takes back 8.4. Told both, 1.6% are malformed in place of 20.9% (in full 1.9 and 20.8), with 0.8 less F1.
 #
-# Writing only trees gives little where the number of words is mostly right. Three times the updates give "all" 1.2 less. Only trees, it beats the grammar by 2.3 (1.7 to 2.9). Its encoder scoring spans for CKY was to be the ceiling, and is 2.5 below (one seed). We know the reason of neither.
+# Writing only trees gives little where the number of words is mostly right. Three times the updates give both about 1.2 less. Only trees, "all" beats the grammar by 2.3 (1.7 to 2.9). "Spans" (each span scored by the same encoder, the best tree by CKY) was expected on top, and is 2.5 below. We know neither reason.
 
 # %% [markdown]
 # ## The commands
 #
-# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores at most, and one of parsing. The last line trains fifteen more parsers, half an hour to two hours of a core each, and goes on where it was stopped:
+# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores at most, and one of parsing. The last line trains fifteen more parsers (thirteen are in the record), half an hour to two hours of a core each, and goes on where it was stopped:
 #
 # ```
 # transformer train --corpus treebank_craft
