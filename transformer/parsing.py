@@ -625,7 +625,7 @@ def closing_looks(model, tokenizer, pairs):
 #
 # Told the innermost bracket it closes hardly one wrongly, but its F1 is no better: now the tree often ends before the sentence does. Told how many are open, too, it seldom does either.
 #
-# F1 on test, nothing chosen (malformed, and the right number of words: of the beam of 4; only trees: the same beam). One seed a row (in full two, "spans" one), so these are hints:
+# F1 on test, nothing chosen (malformed, right number of words, only trees: of the beam of 4). One seed a row (in full two, "spans" one), so these are hints:
 
 # %% tags=["active-ipynb"]
 # trained = scores.drop(["right-branching", "grammar"]).drop(columns="seeds")
