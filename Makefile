@@ -48,7 +48,7 @@ bundled: .venv/.installed  ## train the model that comes with the package again 
 chat: .venv/.installed  ## train the chat bot that comes with the package again (data/models/chat)
 	.venv/bin/python tools/chatbot.py
 
-everyday: .venv/.installed  ## train the model of everyday sentences again (data/models/tatoeba), two hours of a core
+everyday: .venv/.installed  ## train the model of everyday sentences again (data/models/tatoeba), three hours of a core
 	.venv/bin/python tools/everyday.py
 
 stamp: .venv/.installed  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
