@@ -645,7 +645,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # After 300 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed after results were known, the rival's added number, too.)
 
 # %% [markdown]
-# About nine of ten drawings of the longer training are read as asked, and none is a copy. Being read proves little by itself: of the images in which each pixel is drawn by itself, even more are read, where half had been expected. The other two measures tell them apart. On test images the
+# About nine of ten drawings of the longer training are read as asked, and none equals a training image. Being read proves little by itself: of the images in which each pixel is drawn by itself, even more are read, where half had been expected. The other two measures tell them apart. On test images the
 # language model needs fewer bits a pixel, so it has learned how pixels belong together, and its drawings lie nearer to digits that people drew, if not as near as test images do.
 #
 # Pixel by pixel is slow where images are large, 64 steps here and 50,176 for an image of 224 x 224. Other models begin with noise and refine all pixels at once (Ho et al., 2020).

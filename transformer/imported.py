@@ -804,7 +804,7 @@ def import_folder(folder: Path | str) -> Imported:
 # ```
 
 # %% [markdown]
-# With published folders none of these lines could be run here; `compare_marian` and `compare_gpt2` above take such a folder, too. Imported models go through `train` like others, but label smoothing would ask our marks for probability, too, whose logit is $-10{,}000$: with $\epsilon_{ls} = 0.1$ each adds $1{,}000/V$ to the loss of a token (with 58,102 types 0.02). Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
+# With published folders none of these lines could be run here; `compare_marian` and `compare_gpt2` above could be given such a folder (untried). Imported models go through `train` like others, but label smoothing would ask our marks for probability, too, whose logit is $-10{,}000$: with $\epsilon_{ls} = 0.1$ each adds $1{,}000/V$ to the loss of a token (with 58,102 types 0.02). Beam and $\alpha$ are the paper's, 4 and 0.6; we have not tuned them, and the folder's own settings are not read.
 
 # %% [markdown] tags=["question-35"]
 # ## Is this what the published models are?

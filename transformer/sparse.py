@@ -449,7 +449,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on.
 
 # %% [markdown]
-# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they are taken in groups, and one group's copies are freed before the next: these hold fewer. Random blocks hold most:
+# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they hold fewer, probably because they are taken in groups, one group after the other. Random blocks hold most:
 
 # %% tags=["active-ipynb"]
 # # "full" was measured up to 4,096: beyond, its table takes 4 GB

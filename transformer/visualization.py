@@ -431,7 +431,7 @@ def linear_probe(x, labels, unseen):
 # the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
 # behind them.
 #
-# What a probe reads need not be what the model uses. Nouns that own nothing in training hold their gender, read by what owners taught, and yet head 1.3 does not hand it on. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong. (Zeros may break more; exercise 2 changes less.)
+# What a probe reads need not be what the model uses. Nouns to which no "its" refers in training ("never owns") hold their gender; for nearly half of *ihr*'s, head 1.3 hands nothing on. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong. (Exercise 2 has a gentler change.)
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
@@ -529,7 +529,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 
 # %% [markdown]
 # Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
-# This head looks at the word that is translated, yet the model hardly needs it: with it silent, 99.3% of nouns come out right (99.5% untouched), and 95.9% of verbs, marks and other words (99.1%; `circuit.json`).
+# This head looks at the word that is translated, yet nouns hardly need it: with it silent, 99.3% of nouns come out right (99.5% untouched), and 95.9% of verbs, marks and other words (99.1%; `circuit.json`).
 #
 # ## Across many words (Figure 3)
 #

@@ -104,8 +104,8 @@ def why_not() -> str | None:
 #
 # `encode_pairs` and `translate` expect an object with two methods, `encode_all` and `decode`, the ids of three marks
 # (`pad_id`, `bos_id`, `eos_id`), and a `vocab_size`, which the embedding matrix needs; `train` sees only ids. To be saved beside a model it also needs
-# `save(path)`. The two classes below have all of these, and `encode` for a single text. `load` and the commands know
-# byte pairs only: what `save` wrote is read by `load_words` and `load_pieces`. (Older tutorials use `Field` and `BucketIterator`, which 0.18 no longer has; `encode_pairs` and the loop's own batches take their places.)
+# `save(path)`. The two classes below have all of these, and `encode` for a single text. `load` and the commands do
+# not know these two: what `save` wrote is read by `load_words` and `load_pieces`. (Older tutorials use `Field` and `BucketIterator`, which 0.18 no longer has; `encode_pairs` and the loop's own batches take their places.)
 
 # %% [markdown]
 # ## Words
