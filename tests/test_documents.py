@@ -163,7 +163,7 @@ def parsing_claims():
                                                    "all-bracket-depth")]
     assert [row["updates"] for row in (first, *thirds)] == [36_000, *4 * [12_000]]
     f1, malformed = ([row[f"test.beam 4.{name}"] for row in thirds] for name in ("f1", "malformed"))
-    yield "it has {:.1f} (as the paper does, {:.1f}); reading words {:.1f};", (
+    yield "it has {:.1f} (with the text's, {:.1f}); reading words {:.1f};", (
         f1[0]), rows["third-as-it-was-1"]["test.beam 4.f1"], f1[1]
     yield "falling rate, {:.1f}, but {:.1f}% of its outputs", f1[2], malformed[2]
     yield "how many are, it has {:.1f}, and {:.1f}% (all these with one seed each: hints)", (

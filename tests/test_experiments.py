@@ -62,8 +62,8 @@ def test_a_command_still_means_what_its_record_has(name):
 def test_the_command_of_multi30ks_rows_would_go_on():
     kept, done = read_rows("multi30k"), []
     each = float(kept[0]["command"].rpartition(" ")[2])
-    for changes in multi30k.ROWS:
-        job = multi30k.job_of(changes, 1, each)
+    for row in multi30k.ROWS:
+        job = multi30k.job_of(row, 1, each)
         done += finished(job, Path("nowhere"), [row for row in kept if row["name"] == job.name])
     assert [row["row"] for row in done] == ["recipe", "epsilon_ls=0.0", "tie_embeddings=False", "positions=rotary",
                                             "positions=rotary,norm_first=True,P_drop=0.3"]
@@ -108,7 +108,7 @@ def test_the_average_is_searched_with_both_limits_and_where_asked_the_last_weigh
     assert multi30k.score(True, e, CPU) == both | {"last": {"zero": True, "extra": 50}}
 
 
-@pytest.mark.parametrize("changes", multi30k.ROWS, ids=multi30k.name_of)
+@pytest.mark.parametrize("changes", multi30k.ROWS.values(), ids=multi30k.name_of)
 def test_a_row_changes_what_its_name_says(changes):
     plain, e = multi30k.experiment_of({}), multi30k.experiment_of(changes)
     differ = {name: getattr(there, name) for here, there in ((plain.model, e.model), (plain.training, e.training))

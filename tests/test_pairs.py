@@ -117,6 +117,10 @@ def test_a_notebook_is_stale_when_code_behind_it_changed(tmp_path):
         words.write_text(text)
         hashes.append(pairs.code_hash(notebook))
     assert hashes[0] == hashes[1] != hashes[2]
+    (words.parent / "others.py").write_text("word = 3\n")  # nothing imports it
+    assert pairs.code_hash(notebook) == hashes[2]
+    (words.parent / "__init__.py").write_text("from transformer.words import others\n")
+    assert pairs.code_hash(notebook) != hashes[2]
 
 
 def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):

@@ -150,17 +150,19 @@ def code(text):
 
 
 def imported(text, front):
-    """Modules and packages inside the package that a text imports.
+    """What a text imports from inside the package, and all above it: for `from transformer.a.b
+    import c` a, a.b and a.b.c.
 
     A name of the front door, whose text is given, stands for the module it comes from.
     """
-    names = set(re.findall(r"(?:from|import) transformer\.(\w+)", text))
-    for line in re.findall(r"from transformer import ([^()\n]+|\([^)]*\))", text):
+    names = re.findall(r"import transformer\.([\w.]+)", text)
+    for home, line in re.findall(r"from transformer\.?([\w.]*) import ([^()\n]+|\([^)]*\))", text):
         for name in re.findall(r"\w+", line):
-            home = rf"^from transformer\.(\w+)\S* import {name} as"
-            found = re.search(home, front, re.MULTILINE)
-            names.add(found[1] if found else name)
-    return names
+            found = re.search(rf"^from transformer\.(\S+) import {name} as", front, re.MULTILINE)
+            home_of = found[1] if found and not home else home
+            names.append(f"{home_of}.{name}".lstrip("."))
+    parts = [name.split(".") for name in names]
+    return {".".join(own[:n]) for own in parts for n in range(1, len(own) + 1)}
 
 
 def code_hash(notebook):
@@ -174,7 +176,8 @@ def code_hash(notebook):
     waiting = imported(text, front)
     while waiting:
         name = waiting.pop()
-        paths = [folder / f"{name}.py", *sorted((folder / name).rglob("*.py"))]
+        place = folder / name.replace(".", "/")
+        paths = [place.with_suffix(".py"), place / "__init__.py"]
         if name not in seen:
             found = [path.read_text(encoding="utf8") for path in paths if path.exists()]
             seen[name] = code("\n".join(found))
@@ -182,7 +185,7 @@ def code_hash(notebook):
     runs = folder.parent / "data" / "runs"
     results = sorted({path for name in re.findall(r'"(\w[\w*-]*)"', text)
                       for path in runs.glob(f"{name}.json")})  # read_rows("bench"), table("t*")
-    whole = [text, *(seen[name] for name in sorted(seen))]
+    whole = [text, *(seen[name] for name in sorted(seen) if seen[name])]
     whole += [path.read_text(encoding="utf8") for path in results]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
 

@@ -605,7 +605,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # artist = LanguageModel(DRAWING)
 # lessons = as_drawings(pictures, digits, c)
 # training = training_of(DRAWING, peak=0.003, seed=1, updates=300,
-#                        batch_tokens=32 * 66, epsilon_ls=0.0)  # 32: begin, pixels, end
+#                        batch_tokens=32 * (1 + 64 + 1), epsilon_ls=0.0)
 # began = time.time()
 # log = train(artist, lessons, training)
 # print(f"{count_parameters(artist):,} parameters, {time.time() - began:.0f} seconds")
@@ -632,7 +632,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 #     bits = [row["bits"] for row in own if "bits" in row]
 #     shown = f"; {statistics.mean(bits):.2f} bits a pixel" if bits else ""
 #     print(f"{name:21} {read}; distance: median {median:.2f}, "
-#           f"nearest 5% {close:.2f}, copies {copies:.0%}{shown}")
+#           f"nearest 5% {close:.2f}, equal to one {copies:.0%}{shown}")
 # some_drawn = torch.tensor(next(row["drawn"] for row in rows if "drawn" in row))
 # added = next(row["added"] for row in rows if "added" in row)
 # p = pixel_frequencies(pictures, digits, added)  # (10, 8, 8, 17)

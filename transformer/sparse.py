@@ -452,7 +452,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they hold fewer, probably because they are taken in groups, one group after the other. Random blocks hold most:
 
 # %% tags=["active-ipynb"]
-# # "full" was measured up to 4,096: beyond, its table takes 4 GB
+# # "full" was measured up to 4,096: beyond, scores and weights take 4 GB
 # rows = [row for row in read_rows("bands") if row["mode"] == "forward"]
 # largest = max(row["n"] for row in rows)
 # rows = {row["layer"]: row for row in rows if row["n"] == largest}
@@ -811,10 +811,11 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #     evolved, drawn = ([row[name] / unit for row in rows] for rows in runs.values())
 #     error = ((variance(evolved) + variance(drawn)) / 3)**0.5
 #     print(f"{name}: evolution {mean(evolved):.3f}, random {mean(drawn):.3f}, "
-#           f"difference {mean(evolved) - mean(drawn):+.3f} (standard error {error:.3f})")
+#           f"difference {mean(evolved) - mean(drawn):+.3f} (standard error {error:.3f};"
+#           f" deviations {variance(evolved)**0.5:.3f}, {variance(drawn)**0.5:.3f})")
 
 # %% [markdown]
-# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Against what was expected, the means differ by no less (0.053) than winners of one kind do (0.02 and 0.05). Reading one window with each of its 40 candidates costs 16% fewer FLOPs, as was expected. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Expected were small networks; $d_{ff}$ is 64, 128 and 256, twice each.
+# **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Against what was expected, the means differ by no less (0.053) than three searches of a kind do (deviations 0.022 and 0.053). Reading one window with each of its 40 candidates costs 16% fewer FLOPs, as was expected. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Expected were small networks; $d_{ff}$ is 64, 128 and 256, twice each.
 
 # %% [markdown]
 # ## Exercises

@@ -495,7 +495,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown] tags=["question-30"]
 # ## What is choosing worth?
 #
-# Decays, and products of $B$ and $C$, that depend on what is read are measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words are left, but not their order, is right once in 6, then once in 5, and so on: $(1/6 + 1/5 + \ldots + 1)/6 = 41\%$. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
+# So sequences can be mixed by a state, too, without a table of weights. What it is worth that decays, $B$ and $C$ depend on what is read is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words are left, but not their order, is right once in 6, then once in 5, and so on: $(1/6 + 1/5 + \ldots + 1)/6 = 41\%$. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
 
 # %% tags=["active-ipynb"]
 # task = partial(copying, n=24, words=6, types=8)

@@ -410,7 +410,7 @@ def linear_probe(x, labels, unseen):
 # for name, table, mine, theirs in (
 #         ("noun: made-up gender", lots, nouns, nouns),
 #         ("new noun: gender", genders, nouns[::2], nouns[1::2]),
-#         ("noun that never owns: gender", genders, owning, genders.keys() - owning),
+#         ("noun without its: gender", genders, owning, genders.keys() - owning),
 #         ("new noun: made-up gender", lots, nouns[::2], nouns[1::2])):
 #     found[name] = gold.probe_accuracy(linear_probe, gold.relabelled(seen, table, mine),
 #                                       gold.relabelled(new, table, theirs))
@@ -431,7 +431,7 @@ def linear_probe(x, labels, unseen):
 # the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
 # behind them.
 #
-# What a probe reads need not be what the model uses. Nouns to which no "its" refers in training ("never owns") hold their gender; for nearly half of *ihr*'s, head 1.3 hands nothing on. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong. (Exercise 2 has a gentler change.)
+# What a probe reads need not be what the model uses. Nouns to which no "its" refers in training ("without its") hold their gender; for nearly half of *ihr*'s, head 1.3 hands nothing on. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong. (Exercise 2 has a gentler change.)
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?

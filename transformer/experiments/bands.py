@@ -32,7 +32,7 @@ WAYS = {
     "full": scaled_dot_product_attention,
     "full, fused": kernel_attention,
 }
-LONGEST = {"full": 4096}  # beyond it the table alone takes 4 GB
+LONGEST = {"full": 4096}  # beyond it the tables alone take 4 GB
 
 
 def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:

@@ -1,6 +1,7 @@
 """Multi30k's recipe beside changes of it, one at a time and several at once; notebook 16.
 
-    python -m transformer.experiments.multi30k --each 8.1 --device cuda --workers 15
+    python -m transformer.experiments.multi30k --each 8.1 --device cuda --workers 15 \
+        --rows recipe positions=rotary
 
 Every run is searched with each length penalty, within the paper's limit of 50 tokens more than the
 source and within 10, and validation chooses the penalty that counts. The questions, the rules and
@@ -9,6 +10,8 @@ want as many cores beside the GPU, and NVIDIA's Multi-Process Service
 (`nvidia-cuda-mps-control -d`), so that they need not take turns.
 """
 
+import shlex
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -31,9 +34,6 @@ from transformer.variations import Trial, with_changes
 
 COMMAND = "python -m transformer.experiments.multi30k"
 ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_drop=0.3)
-ROWS = [{}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | FIRST | MORE, FIRST,
-        MORE, ROTARY | FIRST, ROTARY | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
-        dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True)]
 ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
 BEAM = 4
 TIGHT = 10  # tokens that an output may have more than its source
@@ -44,7 +44,10 @@ def name_of(changes: dict) -> str:
     return ",".join(f"{name}={value}" for name, value in changes.items()) or "recipe"
 
 
-NAMES = tuple(map(name_of, ROWS))
+ROWS = {name_of(changes): changes for changes in (
+    {}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | FIRST | MORE, FIRST,
+    MORE, ROTARY | FIRST, ROTARY | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
+    dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True))}
 
 
 def experiment_of(changes: dict, **more) -> Experiment:
@@ -82,16 +85,15 @@ def score(last: bool, e: Experiment, device) -> dict:
     return found
 
 
-def job_of(changes: dict, seed: int, each: float | None) -> Job:
+def job_of(row: str, seed: int, each: float | None, command: str = COMMAND) -> Job:
     """A row with a seed; `each`: minutes of training at most."""
-    e = experiment_of(changes, seed=seed, precision="fp32", minutes=each)
-    row, command = name_of(changes), f"{COMMAND} --each {each}" if each else COMMAND
-    do = partial(train_and_score, e, partial(score, not changes), command,
+    e = experiment_of(ROWS[row], seed=seed, precision="fp32", minutes=each)
+    do = partial(train_and_score, e, partial(score, row == "recipe"), command,
                  task=Task(validator=loss_validator))
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = NAMES,
+def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = tuple(ROWS),
          each: float | None = None, workers: int = 1, device: str = "cpu",
          folder: Path = Path("runs/multi30k-rows"), record: Path | None = None) -> None:
     """Train and score rows with seeds, a row with all seeds after the other.
@@ -107,10 +109,10 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = NAMES,
     """
     for split in ("train", "validation", "test"):
         files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
-    if unknown := [name for name in rows if name not in NAMES]:
-        raise ValueError(f"unknown row {unknown[0]!r}: choose from {' '.join(NAMES)}")
-    changes = dict(zip(NAMES, ROWS))
-    jobs = [job_of(changes[name], seed, each) for name in rows for seed in seeds]
+    if unknown := [row for row in rows if row not in ROWS]:
+        raise ValueError(f"unknown row {unknown[0]!r}: choose from {' '.join(ROWS)}")
+    command = f"{COMMAND} {shlex.join(sys.argv[1:])}"
+    jobs = [job_of(row, seed, each, command) for row in rows for seed in seeds]
     run_jobs(jobs, folder, devices_for(device, workers), record or "multi30k")
 
 
