@@ -35,9 +35,9 @@ def bundled_claims():
     demo, = read_rows("demo")
     card, = read_rows(ROOT / "data/models/bundled/card.json")
     yield "gets {:.0%} of the test", demo["test.exact_match"]
-    yield "scores {:.1f} BLEU on its test set", demo["test.bleu"]
-    yield "{:.1%} of it exact", demo["test.exact_match"]
-    yield "and {:.1f} BLEU on a harder one", demo["hard.bleu"]
+    yield "exactly right**: {:.1f} BLEU,", demo["test.bleu"]
+    yield "model gets {:.1%} of its", demo["test.exact_match"]
+    yield "training never shows, it has {:.1f}.", demo["hard.bleu"]
     yield "an error rate of {:.3f}", card["alignment.error"]
     yield "at its place has {:.3f}", card["alignment.diagonal"]
     baseline = re.search(r"BLEU (\d+\.\d)\d on test", text_of("data/README.md"))[1]
@@ -49,12 +49,12 @@ def circuit_claims():
     looks = next(row for row in rows if row["what"] == "looks" and row["turn"] == "owner")
     turned = {(row["layer"], row["head"]): row["follows"] for row in rows
               if (row["what"], row.get("turn")) == ("turned", "owner")}
-    yield "refers to in {:.1%} of {:,} new sentences", looks["looks"], looks["looks.count"]
+    yield "the right noun in {:.1%} of {:,} new sentences", looks["looks"], looks["looks.count"]
     yield "is right in {:.1%},", looks["guesses.first noun"]
     yield "chance in {:.1%}", looks["guesses.chance"]
-    yield "training is right in {:.1%}", looks["guesses.likeliest owner"]
-    yield "follows in {:.1%} of 500", turned.pop((looks["layer"], looks["head"]))
-    yield "at most {:.1%} with any other", max(turned.values())
+    yield "own things in training in {:.1%}", looks["guesses.likeliest owner"]
+    yield "German word along in {:.1%} of 500", turned.pop((looks["layer"], looks["head"]))
+    yield "does so in at most {:.1%}", max(turned.values())
 
 
 def corpora_claims():
@@ -88,33 +88,28 @@ def corpora_claims():
 def families_claims():
     runs = [row for row in read_rows("table2-bundled") if row["what"] == "run"]
 
-    def bleu(family, split):
-        return statistics.mean(row[f"{split}.bleu"] for row in runs if row["family"] == family)
+    def mean(score, *families):
+        return [statistics.mean(row[score] for row in runs if row["family"] == family)
+                for family in families]
 
-    level = bleu("transformer", "test")
-    yield "both reach {:.1f} BLEU on the test set (three seeds)", level
-    assert round(bleu("rnn-attention", "test"), 1) == round(level, 1)
-    yield "the RNN has {:.1f} and the paper's Transformer {:.1f};", *(
-        bleu(family, "hard") for family in ("rnn-attention", "transformer"))
-    longer = [statistics.mean(row["part.hard.longer"] for row in runs if row["family"] == family)
-              for family in ("rnn-attention", "transformer", "rotary", "rotary-pre-norm")]
-    yield "on its longer sentences {:.1f} and {:.1f}.", *longer[:2]
-    yield "in place of the sines bring it to {:.1f} (longer: {:.1f}), and to {:.1f} ({:.1f})", *(
-        bleu("rotary", "hard"), longer[2], bleu("rotary-pre-norm", "hard"), longer[3])
+    for level in mean("test.bleu", "transformer", "rnn-attention"):
+        yield "test set both have {:.1f} BLEU (three seeds,", level
+    yield ("the RNN has {:.1f}, the paper's Transformer {:.1f}, with rotary positions in place of "
+           "the sines {:.1f}, and with the norms first, too, {:.1f}."), *mean(
+        "part.hard.longer", "rnn-attention", "transformer", "rotary", "rotary-pre-norm")
     captions = pd.DataFrame(read_rows("table2-multi30k")).query("what == 'run'")
     paper = captions.groupby("family")["test.by_alpha.0.6.part.test"].mean()
     rule = captions.groupby("family")["test.bleu"].mean()
-    yield "the RNN is {:.1f} ahead by the rule", rule["rnn-attention"] - rule["transformer"]
-    yield "is shown (the Transformer {:.1f}, the RNN {:.1f})", (
-        paper["transformer"]), paper["rnn-attention"]
-    yield "with the norms first have {:.1f}", paper["rotary-pre-norm"]
+    yield "the RNN is {:.1f} ahead)", rule["rnn-attention"] - rule["transformer"]
+    yield "length penalty ({:.1f} and {:.1f},", paper["rnn-attention"], paper["transformer"]
 
 
 def variations_claims():
     runs = read_rows("variations")
     means = {name: statistics.mean(run["validation.bleu"] for run in runs if run["row"] == name)
              for name in ("base", "N=8", "big")}
-    yield "lose {:.1f} and {:.1f} BLEU:", means["base"] - means["N=8"], means["base"] - means["big"]
+    yield "lose {:.1f} and {:.1f} BLEU to base", *(
+        means["base"] - means[name] for name in ("N=8", "big"))
     paper = pd.Series({row.name: row.perplexity for row in TABLE_3 if row.name in IN_SMALL})
     runs = pd.DataFrame([row for row in read_rows("table3") if row["row"] in IN_SMALL])
     order = along(runs, paper).mean(axis=1)
@@ -135,15 +130,14 @@ def speed_claims():
                     if (row["part"], row.get("system"), row.get("kind"), row.get("matmul"))
                     == (part, system, kind, "highest"))
 
-    yield "{:.1f} (base)", ratio("T1")
-    yield "{:.1f} (the smallest model)", ratio("small")
+    yield "{:.1f} (base) to {:.1f} (the smallest model) times", ratio("T1"), ratio("small")
     equal = [ratio(part, kind="similar_lengths") for part in ("T1", "T2", "small")]
-    yield "of {:.1f} to {:.1f} where", min(equal), max(equal)
+    yield "{:.1f} to {:.1f} times where", min(equal), max(equal)
     plain = [ratio(part, "plain") for part in ("T1", "T2", "small")]
     yield "have {:.2f} to {:.2f} times", min(plain), max(plain)
     base, = (row for row in read_rows("gpu-bench-base") if row["system"] == "fast")
     torchs, = (row for row in read_rows("gpu-bench-base") if row["system"] == "torch")
-    yield "base trains {:.2f} times", base["over_torch_highest"]
+    yield "it trains {:.2f} times", base["over_torch_highest"]
     rounds = zip(base["rounds"], torchs["rounds"])
     yield "three rounds; {:.2f} in one", min(ours / theirs for ours, theirs in rounds)
     memory = {row["system"]: row["above_start_gib"] for row in read_rows("bench")
@@ -156,22 +150,21 @@ def speed_claims():
 def parsing_claims():
     first, = read_rows("parser-craft")
     rows = {row["name"]: row for row in read_rows("parser")}
-    yield "only counts has an F1 of {:.1f},", rows["grammar"]["test.f1"]
-    yield "does {:.1f} by choosing among 21 outputs ({:.1f} for the likeliest)", (
-        first["test.f1"]), first["test.likeliest.f1"]
+    yield "only counts has {:.1f}.", rows["grammar"]["test.f1"]
+    yield "does has an F1 of {:.1f}, and {:.1f} by choosing among 21 outputs", (
+        first["test.likeliest.f1"]), first["test.f1"]
     thirds = [rows[f"third-{name}-1"] for name in ("vocabulary", "words", "all",
                                                    "all-bracket-depth")]
     assert [row["updates"] for row in (first, *thirds)] == [36_000, *4 * [12_000]]
     f1, malformed = ([row[f"test.beam 4.{name}"] for row in thirds] for name in ("f1", "malformed"))
-    yield "it has {:.1f} (with the text's, {:.1f}); reading words {:.1f};", (
-        f1[0]), rows["third-as-it-was-1"]["test.beam 4.f1"], f1[1]
-    yield "falling rate, {:.1f}, but {:.1f}% of its outputs", f1[2], malformed[2]
-    yield "how many are, it has {:.1f}, and {:.1f}% (all these with one seed each: hints)", (
-        f1[3]), malformed[3]
+    yield ("the paper's way has {:.1f}, with a vocabulary of its own for trees {:.1f}, and reading "
+           "words {:.1f}."), rows["third-as-it-was-1"]["test.beam 4.f1"], f1[0], f1[1]
+    yield "falling rate, it has {:.1f}, but {:.1f}% of its outputs", f1[2], malformed[2]
+    yield "how many are, {:.1f} and {:.1f}%.", f1[3], malformed[3]
     full = [[rows[f"{name}-{seed}"] for seed in (1, 2)] for name in ("all", "all-bracket-depth")]
     means = [statistics.mean(row[f"test.beam 4.{name}"] for row in own)
              for name in ("f1", "malformed") for own in full]
-    yield "In full the two have {:.1f} and {:.1f} (two seeds), {:.1f}% and {:.1f}%.", *means
+    yield "In full these two have {:.1f} and {:.1f} (two seeds), {:.1f}% and {:.1f}%.", *means
 
 
 CLAIMS = (bundled_claims, circuit_claims, corpora_claims, families_claims, variations_claims,
