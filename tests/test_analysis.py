@@ -9,6 +9,7 @@ from transformer.experiments.analysis import (
     agreement_with_interval,
     along,
     beside,
+    by_chance,
     compare,
     holm,
     learned,
@@ -87,6 +88,14 @@ def test_agreement_with_the_paper():
     assert agreement(here, paper)["rank"] == pytest.approx(stats.spearmanr(here, paper[here.index]).statistic)
     found = agreement_with_interval(runs, "use", paper, draws=200)
     assert (found["low"] <= found["found"]).all() and (found["found"] <= found["high"]).all()
+
+
+def test_random_orders_agree_as_often_as_counting_says():
+    """Base is the best of three in a third of all orders, and the other two are in the paper's order in half of these."""
+    paper = pd.Series({"a": 2.0, "b": 1.0})
+    shares = by_chance({"signs": 2, "rank": 1.0}, paper, draws=3000)
+    assert shares["signs"] == pytest.approx(1 / 3, abs=0.03) and shares["rank"] == pytest.approx(1 / 2, abs=0.03)
+    assert by_chance({"signs": 0, "rank": -1.0}, paper, draws=100) == {"signs": 1.0, "rank": 1.0}
 
 
 def test_the_order_along_a_training():

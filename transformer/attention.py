@@ -45,7 +45,7 @@ from transformer.checks import check_heads, check_mask, check_values
 # %% [markdown]
 # ## A plain average, and a better one
 #
-# To understand "his" in "Tom feeds his dog", a reader has to think of Tom. To a network a word is a vector, so "his" has to take something from
+# To understand "his" in "Tom feeds his dog", a reader has to think of Tom. A word is a vector, so "his" has to take something from
 # Tom's vector. Here each word has three numbers, chosen by hand: how much it is a living being, an action, and in want of an owner.
 #
 # The simplest way to hear of the others is the plain average: each word takes $1/4$ of each vector. Then all get the same, and
@@ -90,7 +90,7 @@ from transformer.checks import check_heads, check_mask, check_values
 # print(f"answer {answer:.2f} pages, and {by_hand:.2f} by hand")
 
 # %% [markdown]
-# The two ways agree. Weights change smoothly with the numbers, so a gradient can improve labels and interests.
+# Weights change smoothly with the numbers, so a gradient can improve labels and interests.
 
 # %% [markdown]
 # ## One sentence with every number
@@ -133,10 +133,10 @@ from transformer.checks import check_heads, check_mask, check_values
 # diagrams.attention_and_heads()
 
 # %% [markdown]
-# **Scores.** Section 3.2.1 names two ways of scoring that were in use. One is the inner product: with $T$
+# **Scores.** Section 3.2.1 names two ways of scoring. One is the inner product: with $T$
 # queries and $S$ keys, one matrix product gives a table of $T \times S$ scores. The paper divides it by
 # $\sqrt{d_k}$, where $d_k$ is the width of a key. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
-# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, since undivided scores could overflow 16-bit numbers (fp16), which end at 65,504.
+# $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, since undivided scores could overflow 16-bit numbers (fp16).
 
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
 
 # %% [markdown]
 # **Weights.** Padding and words not yet written must get no weight. A **mask** says who may be looked at (True). The paper
-# writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden (as in a sentence that is all padding), softmax would then divide 0 by 0, and one NaN spreads through the whole model.
+# writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden (as in a sentence that is all padding), softmax would then divide 0 by 0, and one NaN spreads through the model.
 # **We write the lowest finite number instead, and set forbidden weights to zero afterwards.** Such a row gives zeros, forwards and backwards.
 
 # %%
@@ -396,7 +396,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #           f"{row['dead rows']['share']:.0%} of rows dead")
 
 # %% [markdown]
-# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The gradient at $q$ is a weighted sum of keys, which the scale divides: unscaled, most rows get more up to $d_k = 64$; at 1,024 a few get much, half almost nothing.
+# Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The scale also divides the gradient at $q$, a weighted sum of keys. So without it most rows get a larger one up to $d_k = 64$; at 1,024 a few get a huge one, and half almost none.
 #
 # Does it hurt learning? The look-up is trained at three widths with four scores, each at the best of three learning rates. The second score has no division, but
 # $W_Q$ and $W_K$ start smaller, so that scores start with variance 1.
@@ -435,7 +435,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("at d_k = 256 the plain product learns worst; a smaller start mends it")
 
 # %% [markdown]
-# The plain product gets worse as keys get wider. A smaller start mends most of it without any division: at 16 the division is better on known names, at 256 neither. The additive score has the largest error at 16; at 64 and 256 it lies between the plain product and the scaled one. Names it has never seen it hardly finds at all; products find them. The paper's reasons for products are speed and memory: all scores are one matrix product.
+# The plain product gets worse as keys get wider. A smaller start mends most of it without any division: at 16 the division ends lower, at 256 perhaps the smaller start. The additive score is no better than the plain product at 16; at 64 and 256 it lies between the plain product and the scaled one. Names it has never seen it hardly finds at all; products find them. The paper's reasons for products are speed and memory: all scores are one matrix product.
 #
 # And why **softmax**? Here the same head learns with other ways from scores to weights, all at one learning rate; of five starts the middle error is shown:
 
@@ -472,7 +472,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # print("softmax has the smallest error, and alone keeps it small among 16 pairs")
 
 # %% [markdown]
-# Plain scores can be negative, so that their sum comes near 0 and shares explode: hence the errors in the hundreds. Softmax has two more properties, and each of the others lacks one or both: a score some units above the rest gets nearly all weight, even among many pairs, and no weight is exactly 0, so every score has a gradient, however small. Which of them decides here, these runs do not tell.
+# Plain scores can be negative, so that their sum comes near 0 and shares explode: hence the errors in the hundreds. Softmax has two more properties, and each of the others lacks one or both: a score some units above the rest gets nearly all weight, even among many pairs, and no weight is exactly 0, so every score has a gradient, however small. Which decides here, we do not know.
 
 # %% [markdown] tags=["question-06"]
 # ## If the token vectors themselves were Q, K and V, would anything be learned?
@@ -516,7 +516,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # assert ends["ring", "vectors, not itself"].min() > 0.2
 
 # %% [markdown]
-# Vectors alone fail at both: of two partners, the longer vector fits itself at least as well as the other. Kept from itself, a token finds its partner, so something is learned. The ring stays out of reach: each token must score the next above the one before. As scores are symmetric, they would have to rise all the way round, for ever. $W_Q$ and $W_K$ lift both limits.
+# Vectors alone fail at both: of two partners, the longer vector fits itself at least as well. Kept from itself, a token finds its partner. The ring stays out of reach: each token must score the next above the one before, and symmetric scores would then rise all the way round, for ever. $W_Q$ and $W_K$ lift both limits.
 #
 # ## Masks
 #
@@ -757,7 +757,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # plotting.heatmaps(panels, largest=1.0, labels=("pair", "query", "weight"));
 
 # %% [markdown]
-# Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. Of two heads each finds one name.
+# Left are the two names that each query asks for. The one head has settled on one of them: that number is right and the other is unknown, which makes an error of $0.5$, with a network after it or without. (Half its weight on each would do no better: of two numbers it would know the mean.) Of two heads each finds one name.
 #
 # ## A trained head
 #
@@ -787,7 +787,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # print("its looks at:", found)
 
 # %% [markdown]
-# In both, "its" gives most of its weight to the owner, although another noun stands between. But the owner is also the first noun. Notebook 19 counts, and sets the head beside such guesses.
+# In both, "its" gives most of its weight to the owner, although another noun stands between. But the owner is also the first noun. Notebook 19 counts how often, and compares the head with such guesses.
 #
 # ## Exercises
 #

@@ -62,9 +62,9 @@ from transformer.recurrence import gru_step
 # %% [markdown]
 # ## What the table says
 #
-# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 says how three prices grow. $O(n^2 d)$ ("big O") means: at most some constant times $n^2 d$ once $n$ is large. The constant is left open, and the table leaves the O out.
+# A layer turns $n$ vectors of width $d$ into $n$ others. Table 1 says how three prices grow. $O(n^2 d)$ ("big O") means: at most some constant times $n^2 d$ once $n$ is large. The constant is left open, and the table below leaves the O out.
 #
-# | layer | operations | steps that must wait | longest path |
+# | layer | operations | steps one after another | longest path |
 # |---|---|---|---|
 # | self-attention | $n^2 d$ | $1$ | $1$ |
 # | recurrent | $n d^2$ | $n$ | $n$ |
@@ -186,7 +186,7 @@ def collect(y: Tensor, n: int) -> Tensor:
 
 
 class Dilated(nn.Module):
-    """A layer on every gap-th position, around a convolution a dilated convolution."""
+    """A layer on every gap-th position: with a convolution, a dilated convolution."""
 
     def __init__(self, layer: nn.Module, gap: int):
         super().__init__()
@@ -276,13 +276,14 @@ def make_layer(
 def longest_chain(y: Tensor) -> int:
     """Operations on the longest chain from the inputs to y: each needs the one before.
 
-    y must have a gradient.
+    y must have a gradient. The operations wait on a stack of our own, for a chain may
+    be longer than Python's recursion goes deep.
     """
     length = {None: 0}
     stack = [y.grad_fn]
     while stack:
         node = stack[-1]
-        before = [source for source, _ in node.next_functions]
+        before = [source for source, _ in node.next_functions]  # what node needs
         waiting = [source for source in before if source not in length]
         if waiting:
             stack += waiting
@@ -593,7 +594,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# Fresh tables double the time from 1,024 positions on, in this record (limits.json), and most of what is added is the system's; the exponent is the same with both. The record before (complexity.json) had two odd ends: at 1,024 it was as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. So its doublings took 5.8, 4.3 and 10 times as long, where fresh ones here take 4.0, 3.5 and 4.0. So fresh tables explain part of the height, and not the 2.60. Why the two records differ we do not know.
+# In this record (limits.json) fresh tables double the time from 1,024 positions on; in the cell above they add about half. Most of what is added is the system's. But they add the same share at each length: the exponent is the same with reused tables, so they do not explain the 2.60. That record (complexity.json) has two odd ends: at 1,024 it is as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. Why the two records differ we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?
@@ -666,7 +667,7 @@ class ReusedTables:
 # ## Is attention just smart brute force? What if we prune?
 #
 # It is brute force, as all $n^2$ pairs are compared, and smart, as a comparison is only an inner product. Are all needed?
-# The bundled model ([16](16_translation.ipynb)) reads 100 test sentences and their translations while each query keeps only some keys: those with the largest weights, the nearest, or random ones, in all three attentions at once (between two languages, the nearest are those of the same number).
+# The bundled model ([16](16_translation.ipynb)) reads 100 test sentences and their translations while each query keeps only some keys: those with the largest weights, the nearest, or random ones, in all three attentions at once (between two languages, the nearest are those at the same place).
 
 # %%
 def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):

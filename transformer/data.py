@@ -410,7 +410,7 @@ class Tokenizer(BytePairs):
 #               f"for the {row['words']:.1f} words of a sentence (both languages)")
 
 # %% [markdown]
-# Counted on validation sentences, all curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. The bundled corpus has only 5,362 types, so its curve ends at 4,000. The recipes of this book take
+# Counted on validation sentences, all curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. On the bundled corpus merging ends at 5,362 types, when every word is one token, so its curve ends at 4,000. The recipes of this book take
 # 3,500 types for the bundled corpus, 6,000 for Multi30k and 8,000 for Tatoeba; we have not measured how BLEU depends on V.
 #
 # ## Types that both languages share
@@ -478,7 +478,8 @@ def encode_pairs(
 ) -> list[tuple[list[int], list[int]]]:
     """[(source ids with end mark, target ids with begin and end marks), ...]"""
     sources, targets = sides_of(pairs)
-    of_targets = getattr(tokenizer, "of_targets", tokenizer)  # 25: its own
+    # targets may have a vocabulary of their own: notebook 25
+    of_targets = getattr(tokenizer, "of_targets", tokenizer)
     begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
     encoded = zip(tokenizer.encode_all(sources), of_targets.encode_all(targets))
     return [(source + end, begin + target + end) for source, target in encoded]
@@ -640,7 +641,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #                   labels=("place in the sentence", "sentence"));
 
 # %% [markdown]
-# How much padding do four ways of making batches leave? The first three make 186 batches; only the first keeps to its limit, the others have 107 or 108 sentences each. (The picture has 53; larger random batches have more padding.)
+# Batches can be put together by both lengths, by the target's length alone, at random, or all of one fixed length. How much padding is left? The first three make 186 batches; only the first keeps to its limit, the others have 107 or 108 sentences each. (The picture has 53; larger random batches have more padding.)
 
 # %% tags=["active-ipynb"]
 # lengths = np.array([(len(source), len(target)) for source, target in encoded]).T

@@ -35,7 +35,7 @@ from transformer.weights import check_numbers, load_weights
 
 
 # %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+# The next cell holds what only the pictures and checks below need.
 
 # %% tags=["active-ipynb"]
 # import itertools
@@ -622,7 +622,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 
 
 # %% [markdown]
-# A small model learns to say rows of digits (written as words) backwards. It is stopped early, with a checkpoint every ten updates. What share of 300 new rows
+# A small model learns to say rows of digits backwards. It is stopped early, with a checkpoint every ten updates. What share of 300 new rows
 # does each of the last five get right, and what share their mean?
 
 # %% tags=["active-ipynb"]
@@ -706,7 +706,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print(theirs.signature)
 
 # %% [markdown]
-# The first "red" is right, and the second counts as an error, because the reference has only one. The bundled grammar has one right translation for
+# Of the two "red" one counts, because the reference has only one. The bundled grammar has one right translation for
 # each sentence. A real sentence has many, and the reference is one of them, so real scores are far from 100: the paper's best are 28.4 (German) and 41.8 (French).
 #
 # How text is cut into words changes the score, so sacreBLEU (Post, 2018) fixes it, and its *signature* says how: one reference, case kept,
@@ -776,7 +776,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # The interval of one system is more than five points wide, and yet the paired interval of the first difference is clear of 0: hard sentences are hard for both
 # systems, so much of the luck of the draw cancels. The penalty of 1.4 is better than none on sentences like these (the pair was picked after its scores were seen, but every draw is above 0), and between greedy
 # search and a beam of 4 these 200 sentences do not decide. Whoever tries many pairs must ask for more
-# than 95%: of twenty pairs without a difference, one on average looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`.
+# than 95%: of twenty pairs without a difference, one on average looks clear of 0 by chance. The program sacreBLEU has this test as `--paired-bs`. It draws sentences alone, for two models as they are: trained again from another seed, a model may differ by two BLEU ([16](16_translation.ipynb)).
 
 # %% [markdown]
 # ## Checks

@@ -392,7 +392,7 @@ def estimate_seconds(
 #           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
 
 # %% [markdown]
-# This share is called **model FLOPs utilisation**. Big reaches more of it than base, and so, of one product's rate, on our H100. Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
+# This share is called **model FLOPs utilisation**. Big reaches more of it than base; on our H100, too, it reaches more of one product's rate (26% and 12%). Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
 # %%
 class Meter:
@@ -513,6 +513,7 @@ def peak_memory(device: torch.device) -> float:
 #
 # def fast_way():
 #     states = quick.states(tokens[:, :-1], quick.encode(tokens), mask)
+#     # a sum over tokens, smoothed by 0.1, as above
 #     return projected_loss(states, quick.output.weight, tokens[:, 1:])
 
 # %% tags=["active-ipynb"]
@@ -587,7 +588,7 @@ def peak_memory(device: torch.device) -> float:
 # %% tags=["active-ipynb"]
 # x, E = torch.randn(40, 30, 128), torch.randn(8000, 128)
 # gold = torch.randint(1, 8000, (40, 30))
-# gold[torch.arange(30) >= torch.arange(40)[:, None]] = 0  # n tokens in row n
+# gold[torch.arange(30) >= torch.arange(40)[:, None]] = 0  # row n: n tokens, up to 30
 # parts = slice(0, 20), slice(20, 40)
 # losses = [projected_loss(x[rows], E, gold[rows]) for rows in parts]
 # counts = [(gold[rows] != 0).sum() for rows in parts]

@@ -197,7 +197,7 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 #
 # **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
 # $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
-# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without this factor a small model used its source less after 600 updates, but not clearly so at an equal loss: [notebook 14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
+# stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without it a small model's loss rose less with another sentence's source, but not clearly so at an equal loss: [14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
 
 # %%
 def initialize(model: nn.Module):
@@ -504,7 +504,7 @@ class Transformer(EncoderDecoder):
 # assert firsts["one matrix"].mean() > firsts["three matrices"].mean() + 0.8
 
 # %% [markdown]
-# Three matrices do start near 3.1. With one matrix the token just read gets most of the probability. Above, there were two layers, and 1,000 other types, beside which one high score adds little to softmax's denominator.
+# Three matrices do start near 3.1. With one matrix the token just read gets most of the probability. (The first model of this notebook, tied as well, started near $\log V + \tfrac12$ all the same: it has two layers, and 1,000 types, beside which one high score adds little to softmax's denominator.)
 #
 # To make the model write, we give it a source and the start mark, take the most probable next token, append this token to the target, and repeat. This is greedy decoding. We always write six tokens, and ignore what comes after the end mark.
 
@@ -542,7 +542,8 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # source = torch.tensor([[words.index(word) for word in "four seven one nine".split()]])
-# target = answer(model, source)[:, :5]
+# written = answer(model, source)
+# target = written[:, :5]
 # with torch.no_grad(), record_attention(model) as record:
 #     x = model.states(target, model.encode(source), model.mask(source))
 #     probabilities = model.output(x).softmax(dim=-1)
@@ -550,7 +551,7 @@ class Transformer(EncoderDecoder):
 # text = " ".join(words[i] for i in best[0])
 # shapes = [str(tuple(tensor.shape)) for tensor in (x, probabilities, best)]
 # print(" -> ".join([*shapes, repr(text)]))
-# assert torch.allclose(probabilities.sum(dim=-1), torch.ones(1, 5))
+# assert torch.equal(best, written[:, 1:6])  # read all at once as word by word
 
 # %% tags=["active-ipynb"]
 # rows = [f"after {words[i]}" for i in target[0]]

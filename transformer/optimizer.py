@@ -12,7 +12,7 @@
 # The gradient says in which direction each weight should move, and the optimizer decides how far. The paper uses Adam
 # with unusual settings, and a learning rate that first rises and then falls (Section 5.3). At the end you will have both, equal to torch's
 # and to the formula, know what each setting does, and have seen a small post-norm Transformer that learns with the rise and, at the same
-# peak, does not learn in as many updates without it. Reading takes about 20 minutes, running it less than a minute.
+# peak, does not get there in as many updates without it. Reading takes about 20 minutes, running it less than a minute.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -43,8 +43,10 @@ from torch import nn
 # $$lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5},\; step \cdot warmup^{-1.5})$$
 #
 # During the first $warmup$ updates the second term is smaller, and the rate grows in a straight line. After that the first term is
-# smaller, and the rate falls with the inverse square root of $step$. The paper takes $warmup = 4000$, and does not say why the width stands in
-# front. What the rise is for is tested in the second half of this notebook.
+# smaller, and the rate falls with the inverse square root of $step$. The paper takes $warmup = 4000$, and does not say why the width stands in front. What the rise is for is tested in the second half of this notebook.
+
+# %% [markdown]
+# A narrow model with a short warm-up gets a high peak from the formula (0.0125 at a width of 64 and a warm-up of 100), often too high, so rates can be multiplied by a `factor`, which is 1 in the paper. It is chosen by trying: [14](14_training.ipynb) and [17](17_variations.ipynb) show what too much does.
 
 # %%
 def learning_rate(
@@ -307,7 +309,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 #         ends = ", ".join(f"{loss:.2f}" for loss in run[:, -10:].mean(dim=1))
 #         print(f"{name:23} loss at the end, by seed: {ends} nats")
 #
-# show(runs, "at a peak of 0.005, post-norm needs the rise to learn in 250 updates")
+# show(runs, "at a peak of 0.005, post-norm needs the rise to solve the task")
 # last = {name: run[:, -10:].mean() for name, run in runs.items()}
 # assert last["no rise"] > last["warm-up"] + 0.5
 # assert max(last["pre-norm, no rise"], last["no rise, half the peak"]) < last["no rise"]
@@ -335,6 +337,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # tests = {"warm-up": runs["warm-up"], "no rise": runs["no rise"],
 #          "short steps": learn(short),
 #          "v first, full steps": learn(held + full),
+#          # held updates have used up the steps in which m is made up for: short ones
 #          "v first, short steps": learn(held + at_once)}
 # show(tests, "v formed first and a short rise replace the long one")
 # last |= {name: run[:, -10:].mean() for name, run in tests.items()}

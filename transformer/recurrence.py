@@ -45,6 +45,7 @@ from transformer.frame import (
 # need; like them it does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# import copy
 # import re
 #
 # from transformer import plotting, toys
@@ -173,9 +174,8 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor,
 # %% [markdown] tags=["question-15"]
 # ## Vanishing and exploding gradients: where do they go?
 #
-# Training asks how the last state would have changed, had the first word been a little different. The answer, a list of rates of change called
-# the **gradient**, travels back through every step, and each step multiplies it by a matrix. Take the plainest recurrence, $h_t = U h_{t-1} + x_t$, whose $U$ makes every vector $g$ times as long. After $t$ steps the gradient is $g^t$ times as long:
-# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. It shrinks or grows a little at each step. Near 0 it no longer tells training what to keep of the first word; too large, it changes the weights too much. With $f = \tanh$ each step multiplies by the slope of tanh too, which is at most 1.
+# Training changes each weight by its **gradient**: how the loss would change with it. To learn what to keep of the first word, it needs to know how the last state changes with that word. The answer travels back through every step, and each multiplies it by a matrix. Take the plainest recurrence, $h_t = U h_{t-1} + x_t$, whose $U$ makes every vector $g$ times as long. After $t$ steps the answer is $g^t$ times as long:
+# for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. Near 0 it no longer tells training what to keep of the first word; too large, it changes the weights too much. If the step ends in a tanh, each step multiplies by its slope, too, which is at most 1.
 
 # %%
 def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
@@ -208,6 +208,8 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #
 # open_gates = nn.LSTM(d, d, batch_first=True)
 # open_gates.bias_ih_l0.data[d:2 * d] = 4.0  # the forget gate is near 1: keep it all
+# cell_alone = copy.deepcopy(open_gates)
+# nn.init.zeros_(cell_alone.weight_hh_l0)  # nothing comes back through h
 # kinds = {
 #     "h = U h + x": {f"g = {g}": toys.LinearRecurrence(d, g) for g in (0.9, 1.0, 1.1)},
 #     "tanh": {"torch's start": nn.RNN(d, d, batch_first=True)}
@@ -215,6 +217,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 #     "gates, and an average": {"GRU": nn.GRU(d, d, batch_first=True),
 #                               "LSTM": nn.LSTM(d, d, batch_first=True),
 #                               "LSTM, forget gate near 1": open_gates,
+#                               "the same, without U": cell_alone,
 #                               "average of all inputs":
 #                                   lambda x: x.mean(dim=1, keepdim=True)},
 # }
@@ -237,6 +240,7 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # assert 1e-3 < far["tanh", "rotation times 1.5"] < 1 < far["tanh", "rotation times 2.0"]
 # gates = "gates, and an average"
 # assert far[gates, "LSTM, forget gate near 1"] > 1e3 * far[gates, "LSTM"]
+# assert far[gates, "LSTM, forget gate near 1"] > 2 * far[gates, "the same, without U"]
 # print("linear: exactly g to the power of the distance; the same tanh layer vanishes,"
 #       "\nlasts or explodes, as its first weights are scaled")
 
@@ -244,9 +248,9 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps;
 # with a rotation times 1.5 part of it arrives from 99 steps away; times 2 it explodes. So the weights decide, and training moves them.
 #
-# Gates as torch initialises them (right) help little. With a forget gate near 1 the cell keeps about 98% a step, and a good part of the gradient is there after 99. The first LSTM had no forget gate: its cell was passed on whole and only added to.
+# Gates as torch initialises them (right) help little. With a forget gate near 1 a good part is there after 99 steps. The cell alone (no $U$) keeps about 98% a step, which leaves less. The first LSTM had no forget gate: its cell was passed on whole and only added to.
 #
-# Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing there is also a shorter path. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
+# Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing a shorter path helps. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
 # %% [markdown]
 # ## The frame
@@ -254,10 +258,13 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # The *vocabulary* is a numbered list of the words and punctuation that a model knows. An entry is called a *type*,
 # its number an *id*, each occurrence in a sentence a *token*. Three more ids are the start, the end, and the padding that brings
 # the sentences of a batch to one length.
-#
+
+# %% [markdown]
 # What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
 # ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
 # sentences of a batch, S and T the tokens of source and target, V the types.
+#
+# A model supplies `encode(source)`, which gives the memory, and `states(target, memory, mask)`, the decoder's vectors. From these the frame makes `forward`, which gives all logits at once, and what a search calls: `start` encodes a source once, and `step` takes one token more, with *caches* for what later steps need. (`recur` calls torch's layers.)
 
 # %%
 @dataclass(frozen=True)
@@ -541,9 +548,11 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # assert attention > wider > one + 0.1 and longer > one + 0.1
 # print(f"rows of six digits right: one vector {one:.0%}, twice as wide {wider:.0%}, "
 #       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
+# ten, eleven = next(iter(right.values()))[8:10]
+# print(f"with attention, ten digits {ten:.0%}, eleven {eleven:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nine of ten. (At ten digits it, too, is below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks it again, of translation.
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. (At eleven, more than in training, it falls below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks it again, of translation.
 #
 # Where does the model with attention look?
 

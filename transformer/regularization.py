@@ -410,7 +410,7 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # ## In the paper perplexity gets worse and BLEU better
 #
 # Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. The paper gives
-# one number a row and no spread. In small, [notebook 17](17_variations.ipynb), smoothing makes perplexity worse in every seed of both tables; BLEU differs measurably in neither (longer runs: 25.9 with it, 26.0 without). On Multi30k ([notebook 16](16_translation.ipynb)) it is worth 1.3 BLEU on validation (three seeds, 95% interval 0.8 to 1.8). On test, which was to decide, it is 0.6, and may be chance. Perplexity on 300 validation sentences is *better* with it (last weights).
+# one number a row and no spread. In small, [notebook 17](17_variations.ipynb), smoothing makes perplexity worse in every seed of both tables; BLEU differs measurably in neither (longer runs: 25.9 with it, 26.0 without). On Multi30k ([notebook 16](16_translation.ipynb)) it is worth 1.3 BLEU on validation (three seeds, 95% interval 0.8 to 1.8). On test, which was to decide, it is 0.6, and may be chance. Perplexity on 300 validation sentences is *better* with it there (last weights). That training differs from 17's in size, dropout and length; which of them turns perplexity round, we have not separated.
 
 # %% [markdown]
 # Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
@@ -420,7 +420,7 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 
 # %% tags=["active-ipynb"]
 # def without_brevity(row):
-#     """About BLEU without its factor for short outputs: that counts marks as words."""
+#     """BLEU without its factor for short outputs; nearly, as length leaves out marks."""
 #     return row["validation.bleu"] / math.exp(min(0, 1 - 1 / row["validation.length"]))
 #
 #

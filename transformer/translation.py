@@ -160,7 +160,7 @@ from transformer.search import chosen, translate, translate_all
 # ## The run
 #
 # `run_experiment` learns the vocabulary from the training split, trains with the loop of notebook 14, and at each validation saves all it needs to go
-# on. In the end it averages the weights that it kept. Our `Task` adds
+# on. In the end it averages the kept weights. Our `Task` adds
 # to the loss and to the BLEU of greedy translations what tells most: four sentences, translated anew each time.
 
 # %%
@@ -229,7 +229,7 @@ def with_translations(sentences: list[str]) -> Task:
 #       f"then {log[-1]['validation_loss']:.2f}")
 
 # %% [markdown]
-# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, after about one round through the corpus, wrong words and endings are left; `transformer train` makes eight.
+# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, after about one round through the corpus, wrong words and endings are left.
 
 # %% [markdown]
 # ## Its score
@@ -267,7 +267,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #         print(f"{name:26} {score}   {row['signature']}")
 
 # %% [markdown]
-# ± is the 95% margin of notebook 15's bootstrap; chrF compares runs of letters instead of words. A score on `wmt14_eighth` is one on newstest2014, after an eighth of the data. Table 2's count the parts of German compounds, as its `bleu_compounds_split` does.
+# ± is the 95% margin of notebook 15's bootstrap. A score on `wmt14_eighth` is one on newstest2014, after an eighth of the data. The authors' script splits German compounds, so of its scores `bleu_compounds_split` is probably nearest to Table 2's ([15](15_decoding.ipynb)).
 #
 # The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Here are the four sentences by
 # the model that comes along: 57 minutes of one CPU thread, 98.0 on the whole test set, 92.9% of it exact.
@@ -463,7 +463,7 @@ TABLE_2 = {
 # families.print_longer(rows, in_small)
 
 # %% [markdown]
-# *Words*: written, divided by the references'. **That norms first are 5.5 worse with sines is not shown**: at their $\alpha$ of 1.8, chosen by 0.03 BLEU on shorter sentences, two of three seeds run on in longer ones, so that seeds lie far apart, and by their own noise p is 0.18. At each other $\alpha$ both orders are within 0.6 on the harder set (1.3 above).
+# *Words*: written, divided by the references'. **That norms first are 5.5 worse with sines is not shown**: at their $\alpha$ of 1.8, chosen by 0.03 BLEU on shorter sentences, two of three seeds run on in longer ones, so that seeds lie far apart, and by their own noise p is 0.18. At each other $\alpha$ both orders are within 0.6 on the harder set (in the table 1.3).
 #
 # One grammar is not a language. On Multi30k's captions, also with learned positions and a bias for each distance:
 
@@ -478,14 +478,14 @@ TABLE_2 = {
 #                            parts=("test", "test at 0.6"))
 
 # %% [markdown]
-# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 at most 1.03). So we fixed it afterwards. At 0, 0.6 and 1.2 the RNN is then not shown to differ from the paper's Transformer; the convolution is, at 1.2 (0.9 below). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
+# Again an $\alpha$ misleads: the Transformer's 1.8 won by 0.06 BLEU on validation, and at 1.8 all run on in the test, up to 2.4 times the references' words (with 1.2 at most 1.03). So we fixed it afterwards. At 0, 0.6 and 1.2 the RNN is then not shown to differ from the paper's Transformer; the convolution is, at 1.2 (0.9 BLEU lower). **Rotary positions or a bias gain 1.2 to 1.5 BLEU at 0.6 and 1.2, rotary ones with the norms first 2.3 to 2.6 at all three**, though these captions are no longer than training's.
 #
 # This does not contradict the paper: its models are thirty to 150 times as large, and its claim is about score *and* cost on GPUs.
 
 # %% [markdown] tags=["question-13"]
 # ### What did the one-vector bottleneck cost the first encoder-decoders?
 #
-# Without attention the RNN has 41 BLEU on the test set, with it 97; on sentences of more than 15 words and punctuation marks 19 and 96. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve still rises in the end: these runs do not tell.
+# With one vector the RNN has 41 BLEU on the test set, with attention 97; on the harder set's sentences of 16 to 20 words and marks 19 and 94. All it reads passes through one vector of 176 numbers; too small, or slow to learn ([01](01_recurrence.ipynb))? Its curve still rises in the end: these runs do not tell.
 
 # %% tags=["active-ipynb"]
 # harder = [source for source, _ in read_corpus("bundled", "hard")]
@@ -563,7 +563,7 @@ TABLE_2 = {
 # transformer train --corpus wmt14 --preset big --folder runs/wmt14-big
 # ```
 #
-# The second line is for eight GPUs: `--accumulate` counts the batches of all processes together, and eight of 3,125 tokens make the paper's 25,000. **Nobody has yet run these to the end with this code.** On random tokens an H100 took 0.092 seconds an update of base, of big 0.14: without validations, 2.5 and 11.7 hours. Two things differ, or may differ, from the paper's run: **training text that comes cut into words is put together again**, and **padding counts in the 25,000** (notebook 10).
+# The second line is for eight GPUs: `--accumulate` counts the batches of all processes together, and eight of 3,125 tokens make the paper's 25,000. **Nobody has yet run these to the end with this code.** On random tokens an H100 took 0.092 seconds an update of base, of big 0.14: without validations, 2.5 and 11.7 hours. Two things differ from the paper's run, or may: **training text that comes cut into words is put together again**, and **padding counts in the 25,000** (notebook 10).
 
 # %% [markdown]
 # ## Exercises

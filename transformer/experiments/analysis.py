@@ -138,6 +138,16 @@ def agreement_with_interval(runs: pd.DataFrame, figure: str, paper: pd.Series,
                          "high": dict(zip(found, high))})
 
 
+def by_chance(found: dict, paper: pd.Series, draws: int = 2000) -> dict[str, float]:
+    """The shares of tables in random order, base's row among them, that agree with the paper's
+    differences in at least as many signs, or as high a rank correlation, as an `agreement`."""
+    chance = np.random.default_rng(2017)
+    orders = [chance.permutation(len(paper) + 1) for _ in range(draws)]
+    drawn = pd.DataFrame([agreement(pd.Series(order[1:] - order[0], paper.index), paper)
+                          for order in orders])
+    return {name: float((drawn[name] >= found[name]).mean()) for name in ("signs", "rank")}
+
+
 def along(runs: pd.DataFrame, paper: pd.Series) -> pd.DataFrame:
     """The rank correlation of validation losses with the paper's order at each validation, a column
     a seed.
