@@ -594,7 +594,7 @@ class ReusedTables:
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
 
 # %% [markdown]
-# In this record (limits.json) fresh tables double the time from 1,024 positions on; in the cell above they add about half. Most of what is added is the system's. But they add the same share at each length: the exponent is the same with reused tables, so they do not explain the 2.60. That record (complexity.json) has two odd ends: at 1,024 it is as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. Why the two records differ we do not know.
+# In this record (limits.json) fresh tables double the time from 1,024 positions on; in the cell above they add less. Most of what they add is the system's. But they add the same share at each length: the exponent is the same with reused tables, so they do not explain the 2.60. That record (complexity.json) has two odd ends: at 1,024 it is as fast as reused tables are here, at 8,192 2.5 times as slow as fresh ones. Why the two records differ we do not know.
 
 # %% [markdown] tags=["question-14"]
 # ## Why does a recurrent network leave a GPU idle?

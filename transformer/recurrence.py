@@ -552,7 +552,7 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # print(f"with attention, ten digits {ten:.0%}, eleven {eleven:.0%}")
 
 # %% [markdown]
-# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention nearly all. (At eleven, more than in training, it falls below half.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks it again, of translation.
+# After 250 steps the model with one vector says less than half of the rows of six digits rightly, and the model with attention more than nine of ten. (Of ten digits it, too, gets many wrong.) The vector is not *full*, though: ten digits are only 33 bits ($10 \log_2 10$), about what one of its 48 numbers takes in memory, and after more training it carries more. These runs (one seed, one learning rate) suggest that packing a row into one vector and unpacking it is *slow to learn*, and less slow in a model twice as wide. How much a vector could carry in the end, they do not tell. With attention each digit stays where it is, and only the place to look at must be learned. Notebook [16](16_translation.ipynb) asks it again, of translation.
 #
 # Where does the model with attention look?
 
