@@ -317,6 +317,25 @@ def test_evaluate_on_what_was_kept_from_training(run, files, tmp_path):
     assert said.startswith("--reverse turns a corpus round")
 
 
+def test_what_was_kept_from_files_that_lie_elsewhere_now(run, files, tmp_path):
+    """Files named for the validation of a run on them are cut as the run cut them, or refused."""
+    moved = [shutil.copy(path, tmp_path / path.name) for path in files[1::2]]
+    named = "--source-file", moved[0], "--target-file", moved[1]
+    done = call("evaluate", "--folder", run, "--split", "validation", *named)
+    assert done.status == 0 and json.loads(done.out)["sentences"] == 1
+    assert complaint("evaluate", "--folder", run, "--split", "exam", *named).startswith("your own files have no split exam: ")
+    assert complaint("evaluate", "--split", "validation", *named).startswith("your own files have no split validation: ")
+    Path(moved[0]).write_text(Path(moved[0]).read_text(encoding="utf8").replace("a", "e", 1), encoding="utf8")
+    assert complaint("evaluate", "--folder", run, "--split", "validation", *named).startswith("your files are not what")
+
+
+def test_evaluate_names_what_a_folder_lacks(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert re.fullmatch(r"no file .*config.json: name the folder of a trained model", complaint("evaluate", "--folder", "nowhere"))
+    said = complaint("evaluate", "--folder", "tatoeba", "--record", "new/row.json")
+    assert said == "--record is of a run with its log, and tatoeba has none: name the folder of a training"
+
+
 def test_what_was_kept_from_training_is_known_by_its_checksum(files, tmp_path):
     own = [shutil.copy(path, tmp_path / path.name) for path in files[1::2]]
     before = Path(own[0]).read_text(encoding="utf8")
@@ -494,6 +513,18 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     assert complaint("train", "--folder", tmp_path).startswith("the GPU's memory is too small for this: half of ")
 
 
+def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_path):
+    import torch._dynamo
+
+    def missing(*arguments, **named):
+        raise torch._dynamo.exc.TorchDynamoException("InvalidCxxCompiler: No working C++ compiler found\n\nmore")
+
+    monkeypatch.setattr(command_line, "run_experiment", missing)
+    assert complaint("train", "--folder", tmp_path, "--compile") == (
+        "torch.compile cannot work here (InvalidCxxCompiler: No working C++ compiler found): leave out --compile, "
+        "or install a C++ compiler")
+
+
 @pytest.mark.parametrize("arguments, said", [
     (["train", "--corpus", "multi31k"], "unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, "),
     (["evaluate", "--split", "exam"], "bundled has no split 'exam': choose one of train, validation, test, hard"),
@@ -513,7 +544,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     (["train", "--reverse", "--source-file", "a.en", "--target-file", "a.de"], "--reverse turns a corpus round: "),
     (["train", "--source-file", "a.en"], "--source-file and --target-file go together: give both, or a --corpus"),
     (["train", "--source-file", "a.en", "--target-file", "a.de"], "no file a.en: check the name, or give the full "),
-    (["train", "--resume", "--folder", "nowhere"], "no run to resume in nowhere: name its folder with --folder"),
+    (["train", "--resume", "--folder", "nowhere"], "no run in nowhere: name the folder of a training with --folder"),
     (["bench", "T9"], "there is no part T9: choose from T1, T2, small"),
     (["bench", "--clock", "sun"], "the clock is wall or cpu, not sun"),
     (["export", "--output", "."], ". is there already: name a folder" if HAS_CTRANSLATE2 else "the export needs"),
@@ -563,7 +594,9 @@ def test_a_run_is_not_overwritten(run, files):
 def test_a_run_is_not_resumed_with_other_data(run):
     before = contents(run)
     said = complaint("train", "--resume", "--folder", run, "--corpus", "multi30k")
-    assert re.fullmatch("the run in .* has corpus bundled, not multi30k: resume it without that option, .*", said)
+    assert re.fullmatch("the run in .* is of your own files: resume it without --corpus", said)
+    assert re.fullmatch("the run in .* has seed .*, not 7: resume it without that option, .*",
+                        complaint("train", "--resume", "--folder", run, "--seed", 7))
     assert contents(run) == before
 
 

@@ -68,6 +68,7 @@ def test_a_copy_takes_marks_in_a_text_for_text(tokenizer):
 def test_marks_are_left_out(tokenizer):
     ids = tokenizer.encode("A cat.")
     assert tokenizer.decode([tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id]) == "A cat."
+    assert tokenizer.decode(torch.tensor(ids)) == "A cat."
     assert tokenizer.decode([]) == "" and (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id) == (0, 1, 2)
 
 

@@ -295,6 +295,9 @@ def test_texts_and_settings_in_python(home):
         tokenizer.decode([5, -1])
     with pytest.raises(ValueError, match="holds a word of more than 10000 characters"):
         Tokenizer.train(["a" * 10**6], 300)
+    assert Tokenizer.train([" " * 10**6, "a b"], 300).vocab_size <= 300
+    with pytest.raises(ValueError, match="pairs are texts: turn them into ids with encode_pairs"):
+        train(model, [("A cat.", "Eine Katze.")], TrainingConfig())
     for beam in (2**63, 1.5, "3"):
         with pytest.raises(ValueError, match="beam must be"):
             beam_search(model, torch.tensor([[5, 2]]), beam)

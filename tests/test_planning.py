@@ -1,11 +1,14 @@
 """Recipes for own files: what they make of few and many pairs, of minutes, of options."""
 
+import signal
+
 import pytest
 import torch
 
 import transformer.cli as command_line
 from transformer import planning, runs
 from transformer.experiments.records import read_rows
+from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
 from transformer.training import TrainingConfig, rate_of
 from transformer.weights import parameters_of
@@ -125,6 +128,15 @@ def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
     assert 0 < tried.seconds(256, 1) < 60 and 0 < tried.seconds(256, 1e-9) < 60
     monkeypatch.setattr(planning, "train", lambda *_, **named: [])  # as in all but one process
     assert tried.seconds(256, 1) == 0
+
+    def stopped_in_the_last_update(*_, **named):
+        with catch_interrupt():
+            signal.raise_signal(signal.SIGINT)
+        return [{"seconds": 1.0}]
+
+    monkeypatch.setattr(planning, "train", stopped_in_the_last_update)
+    with pytest.raises(Interrupted, match="stopped while updates were timed"):
+        tried.seconds(256, 1)
     with pytest.raises(ValueError, match="all sentence pairs are longer than the model's 2 posit"):
         planning.trial(SIZES[0].model.preset("tiny", vocab_size=300, max_positions=2),
                        TrainingConfig(), [("a long line", "a long line")], torch.device("cpu"))

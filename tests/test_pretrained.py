@@ -67,6 +67,15 @@ def test_what_torch_compile_stands_around_is_saved(tmp_path):
     assert load_model(tmp_path).state_dict().keys() == model.state_dict().keys()
 
 
+def test_a_part_that_was_handed_in_is_not_forgotten(tmp_path):
+    """Other parts than the one it was saved with do not stand in for it."""
+    cosine = partial(MultiHeadAttention, attend=lambda q, k, v, mask: scaled_dot_product_attention(q, k / 2, v, mask))
+    save(Transformer(PAPER, Parts(attention=cosine)), tmp_path)
+    with pytest.raises(ValueError, match="was built with a part handed in .*, and load was given none of its kind"):
+        load_model(tmp_path, parts=Parts())
+    assert load_model(tmp_path, parts=Parts(attention=cosine)).config == PAPER
+
+
 def test_a_device_is_chosen_by_its_name():
     model, _ = load(device="auto")
     assert next(model.parameters()).device == choose_device()

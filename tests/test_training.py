@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer import protocol, training
-from transformer.checkpoint import load_checkpoint
+from transformer.checkpoint import load_checkpoint, progress_in
 from transformer.corpora.encoded import check_pairs
 from transformer.data import collate, token_batches
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
@@ -292,6 +292,16 @@ def test_accumulated_runs_resume_too(encoded, tmp_path):
         train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts")
     train(model_of(seed=2), encoded, config, tmp_path / "parts", resume=True)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_compiled_model_and_a_plain_one_go_on_with_each_others_files(encoded, tmp_path):
+    train(torch.compile(model_of(), backend="eager"), encoded, BRIEF, tmp_path)
+    assert progress_in(tmp_path / "checkpoint.safetensors")["update"] == BRIEF.updates
+    names = {name for name, _ in model_of().named_parameters()}
+    assert all(load_weights(path)[0].keys() == names for path in (tmp_path / "weights").iterdir())
+    longer = dataclasses.replace(BRIEF, updates=BRIEF.updates + 2)
+    log = train(model_of(seed=2), encoded, longer, tmp_path, resume=True)
+    assert log[-1]["update"] == longer.updates
 
 
 @pytest.mark.parametrize("save_every", [3, 100])

@@ -8,7 +8,12 @@ import torch
 from torch import nn
 
 from transformer.files import write_file
-from transformer.weights import load_parameters, load_weights, save_weights
+from transformer.weights import load_parameters, load_weights, said_in, save_weights
+
+
+def plain(model: nn.Module) -> nn.Module:
+    """The model itself, where torch.compile stands around it and gives its weights other names."""
+    return getattr(model, "_orig_mod", model)
 
 
 def save_checkpoint(
@@ -65,6 +70,18 @@ def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimiz
     numbered = {number: state[name] for number, name in enumerate(order) if name in state}
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
     return progress
+
+
+def progress_in(path: Path) -> dict:
+    """The progress of a checkpoint, without its weights; {} where it cannot be read, of which
+    `load_checkpoint` says why."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(json.loads(said_in(file.metadata())["progress"]))
+    except (SafetensorError, KeyError, TypeError, ValueError):
+        return {}
 
 
 def damaged(path: Path, what: str) -> ValueError:

@@ -138,12 +138,12 @@ def sides_of(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def check_ids_given(ids: Iterable[int]) -> list[int]:
-    """Token ids as a list; ValueError for what cannot be one."""
-    ids = list(ids)
-    for token in ids:
-        if not isinstance(token, Integral) or not 0 <= token < 2**31:
+    """Token ids, of a tensor or others, as a list; ValueError for what cannot be one."""
+    numbers = ids.tolist() if isinstance(ids, torch.Tensor) else list(ids)
+    for token in numbers:
+        if not isinstance(token, Integral) or not 0 <= int(token) < 2**31:
             raise ValueError(f"a token id is a whole number of at least 0, not {token!r}")
-    return ids
+    return numbers
 
 
 def check_vocabulary(vocab_size: int, least: int) -> None:
@@ -161,7 +161,7 @@ def learnable(texts: Iterable[str]) -> Iterator[str]:
         check_texts(texts)
     for number, text in enumerate(texts, 1):
         check_texts([text], f"sentence {number}")
-        if len(text) > LONGEST_WORD and max(map(len, text.split())) > LONGEST_WORD:
+        if len(text) > LONGEST_WORD and max(map(len, text.split()), default=0) > LONGEST_WORD:
             raise ValueError(f"sentence {number} holds a word of more than {LONGEST_WORD} "
                              "characters: a vocabulary is learned from sentences")
         yield text

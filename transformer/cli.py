@@ -110,6 +110,9 @@ def experiment_of(t: Train) -> Experiment:
         raise ValueError("--corpus and your own files exclude each other: name one of them")
     if t.resume:
         e = load_run(t.folder)
+        if t.corpus and e.source_file:
+            raise ValueError(f"the run in {t.folder} is of your own files: resume it without "
+                             "--corpus")
         kind = t.family or kind_of(e.model)
         if t.preset or kind != kind_of(e.model):
             e.model = sized(e.model, kind, t.preset)
@@ -136,6 +139,9 @@ class Evaluate(Scoring):
             raise ValueError("--average and --record need the --folder of a run")
         if self.record is not None:
             prepare_folder(self.record.parent, "--record")
+            if not (self.folder / "log.jsonl").is_file():
+                raise ValueError(f"--record is of a run with its log, and {self.folder} has none: "
+                                 "name the folder of a training")
         print(json.dumps(score(self, {"trees": evaluate_trees}), indent=2))
         if self.record is not None:
             from transformer.experiments.records import write_rows
@@ -455,11 +461,20 @@ def parse(arguments: list[str]) -> Any:
                     config=(tyro.conf.FlagCreatePairsOff,))
 
 
+def of_compiler(error: BaseException) -> bool:
+    """Whether torch.compile raised it."""
+    return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
+
+
 def sentence_for(error: BaseException) -> str:
     """One sentence for a mistake in the input, and what to do about it."""
     if isinstance(error, torch.cuda.OutOfMemoryError):
         return ("the GPU's memory is too small for this: half of --batch-tokens and twice "
                 "--accumulate keep the updates as large")
+    if of_compiler(error):
+        first = str(error).strip().partition("\n")[0]
+        return (f"torch.compile cannot work here ({first}): leave out --compile, or install a C++ "
+                "compiler")
     if isinstance(error, MemoryError | RuntimeError):
         return "this needs more memory than there is: choose smaller sizes, or a smaller batch"
     if isinstance(error, KeyboardInterrupt):
@@ -501,7 +516,7 @@ def main() -> None:
         silence_output()
     except (OSError, Interrupted, ModuleNotFoundError, ValueError, KeyboardInterrupt, RuntimeError,
             MemoryError) as error:
-        if isinstance(error, RuntimeError) and not out_of_memory(error):
+        if isinstance(error, RuntimeError) and not (out_of_memory(error) or of_compiler(error)):
             raise
         said = " ".join(sentence_for(error).splitlines())
         print(f"transformer: {said}", file=sys.stderr)

@@ -10,13 +10,17 @@ class Interrupted(Exception):
     """Training was stopped by Ctrl-C or SIGTERM; what was done is saved."""
 
 
+OPEN: list[list[str]] = []  # the notes of all blocks that are open, the outermost first
+
+
 @contextmanager
 def catch_interrupt() -> Iterator[list[str]]:
     """Inside the block the first Ctrl-C or SIGTERM only adds to the list that is yielded.
 
     A second raises KeyboardInterrupt. (Otherwise Python raises it wherever it happens to be,
     perhaps with half of the weights updated. Clusters send SIGTERM before they take a machine
-    away.) In another thread than the main one, which alone gets signals, nothing is caught.
+    away.) A block around it gets the note as well, for what was to come after this one. In another
+    thread than the main one, which alone gets signals, nothing is caught.
     """
     notes: list[str] = []
 
@@ -28,9 +32,13 @@ def catch_interrupt() -> Iterator[list[str]]:
     if threading.current_thread() is not threading.main_thread():
         yield notes
         return
+    OPEN.append(notes)
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield notes
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        OPEN.remove(notes)
+        if OPEN:
+            OPEN[-1].extend(notes)

@@ -16,7 +16,7 @@ from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.distributed import process_number, sum_over_processes
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
-from transformer.interrupt import Interrupted
+from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.model import TransformerConfig
 from transformer.pretrained import check_memory
 from transformer.runs import TIMED, Experiment, check_unused, clock, first_goes_ahead, stream_pairs
@@ -82,12 +82,16 @@ class Trial:
         """Median seconds of twenty updates, or of as many as there is time for."""
         brief = replace(self.training, updates=TIMED + 1, minutes=minutes, save_every=1,
                         batch_tokens=batch_tokens)
-        try:
-            log = train(build_fast(self.model).to(self.device), self.encoded, brief,
-                        **fast_training(brief, self.model))
-        except Interrupted:
-            raise Interrupted("stopped while updates were timed: nothing has begun, give the "
-                              "command again") from None
+        stopped = Interrupted("stopped while updates were timed: nothing has begun, give the "
+                              "command again")
+        with catch_interrupt() as notes:
+            try:
+                log = train(build_fast(self.model).to(self.device), self.encoded, brief,
+                            **fast_training(brief, self.model))
+            except Interrupted:
+                raise stopped from None
+        if notes:  # in the last of these updates
+            raise stopped
         ends = [row["seconds"] for row in log]  # of several processes the first alone has a log
         each = float(np.median(np.diff(ends))) if len(ends) > 1 else sum(ends)
         return sum_over_processes(each, self.device)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from transformer.attention import scaled_dot_product_attention
-from transformer.checkpoint import check_buffers
+from transformer.checkpoint import check_buffers, plain
 from transformer.checks import check_search
 from transformer.data import PRE_TOKEN, Tokenizer
 from transformer.files import data_folder, existing, read_json, write_file, write_json
@@ -72,7 +72,7 @@ def save(model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = Non
 
     config.json comes last: a folder that has one is complete.
     """
-    model = getattr(model, "_orig_mod", model)  # of a model that torch.compile stands around
+    model = plain(model)
     folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
@@ -155,10 +155,15 @@ def read_config(path: Path) -> tuple:
                          "the trained model") from None
 
 
+def handed_in(folder: Path) -> str:
+    """The part that the model in a folder was saved with, as `handed_part` names it, or ""."""
+    return read_json(folder / "config.json").get("handed", "")
+
+
 def load_model(folder: Path, **parts) -> nn.Module:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
     config, model_about = read_config(folder / "config.json")
-    if not parts and (part := read_json(folder / "config.json").get("handed")):
+    if not parts and (part := handed_in(folder)):
         raise ValueError(f"the model in {folder} was built with a part handed in ({part}): hand it "
                          "to load, too, or register a kind of model that has it (CONTRIBUTING.md)")
     path = folder / "model.safetensors"
@@ -170,6 +175,9 @@ def load_model(folder: Path, **parts) -> nn.Module:
         raise ValueError(f"{folder / 'config.json'} is not the configuration that {path} was saved "
                          "with: copy both again from the trained model")
     model = build(config, **parts)
+    if parts and (part := handed_in(folder)) and not handed_part(model):
+        raise ValueError(f"the model in {folder} was built with a part handed in ({part}), and "
+                         "load was given none of its kind: hand it to load")
     load_parameters(model, tensors, path)
     model.about = model_about
     return model.eval()

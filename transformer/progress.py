@@ -14,7 +14,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from transformer.checkpoint import check_buffers, check_folder, damaged, load_checkpoint, save_state
+from transformer.checkpoint import (
+    check_buffers,
+    check_folder,
+    damaged,
+    load_checkpoint,
+    plain,
+    save_state,
+)
 from transformer.checks import Diverged
 from transformer.distributed import check_share, process_count, process_number, sum_over_processes
 from transformer.files import prepare_folder
@@ -155,7 +162,7 @@ class Run:
         self.progress = Progress()
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
-            self.progress = progress_of(load_checkpoint(path, model, optimizer), path)
+            self.progress = progress_of(load_checkpoint(path, plain(model), optimizer), path)
             if self.progress.update > config.updates:
                 raise ValueError(f"the run in {folder} has done {self.progress.update} updates: go "
                                  f"on with at least as many, not {config.updates}")
@@ -259,7 +266,7 @@ class Run:
 
     def save(self, keep: int = 0) -> None:
         """See `save_state`."""
-        save_state(self.folder, self.model, self.optimizer, asdict(self.progress), keep)
+        save_state(self.folder, plain(self.model), self.optimizer, asdict(self.progress), keep)
         self.saved = time.monotonic()
 
     def show(self, row: dict) -> None:

@@ -17,6 +17,7 @@ import torch
 from torch import distributed
 from tqdm import tqdm
 
+from transformer.checkpoint import progress_in
 from transformer.corpora import corpus_paths, languages_of, stream_corpus, stream_parallel
 from transformer.corpora.download import sha256_of
 from transformer.corpora.encoded import check_pairs, prepare
@@ -152,7 +153,7 @@ def read_settings(folder: Path) -> dict:
     """What is in a folder's run.json; FileNotFoundError or ValueError where it is damaged."""
     path = folder / "run.json"
     if not path.is_file():
-        raise FileNotFoundError(f"no run to resume in {folder}: name its folder with --folder")
+        raise FileNotFoundError(f"no run in {folder}: name the folder of a training with --folder")
     try:
         saved = read_json(path)
         experiment_in(saved)
@@ -364,7 +365,7 @@ def clock(seconds: float) -> str:
 def tell_time(optimizer, training: TrainingConfig, done: dict) -> None:
     """Have an optimizer say, after its first steps, how long those that were left will take.
 
-    done: the last row of the log of a run that is resumed, with its "update" and "seconds".
+    done: the "update" and the "seconds" of a run that is resumed (`done_in`).
 
     torch calls a hook after every step. The first one warms up; a validation between two others
     does not touch their median.
@@ -448,8 +449,7 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
     def optimizer(model):
         made = parts["optimizer"](model)
         if process_number() == 0:
-            log = read_log(e.folder) if e.resume else []
-            tell_time(made, e.training, log[-1] if log else {"update": 0, "seconds": 0.0})
+            tell_time(made, e.training, done_in(e))
         return made
 
     try:
@@ -459,6 +459,13 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}"
                           ) from None
+
+
+def done_in(e: Experiment) -> dict:
+    """The "update" and the "seconds" that a run goes on from; 0 of one that begins."""
+    path = e.folder / "checkpoint.safetensors"
+    done = progress_in(path) if e.resume and path.is_file() else {}
+    return {"update": 0, "seconds": 0.0} | done
 
 
 def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
@@ -511,8 +518,8 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print what is going to be trained, and how long that may take."""
     print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
           f"{count_parameters(model):,} parameters")
-    minutes, log = e.training.minutes, read_log(e.folder) if e.resume else []
-    if minutes and log and log[-1]["seconds"] >= 60 * minutes:
+    minutes = e.training.minutes
+    if minutes and done_in(e)["seconds"] >= 60 * minutes:
         print(f"its {minutes:g} minutes are used up: to train further, give more with --minutes")
     print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)
 

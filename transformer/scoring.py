@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer.corpora import languages_of, read_corpus, read_parallel
-from transformer.files import read_json, write_json
+from transformer.files import existing, read_json, write_json
 from transformer.pretrained import folder_named, load
 from transformer.protocol import about
 from transformer.runs import Experiment, files_of, kept_apart, load_run, take_average
@@ -65,6 +65,24 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
     return s.corpus or (run.corpus if run else "bundled")
 
 
+def run_of(s: Scoring) -> Experiment | None:
+    """The run that made the model, where its folder tells; FileNotFoundError for no model."""
+    if s.folder is None:
+        return None
+    existing(folder_named(s.folder) / "config.json", "name the folder of a trained model")
+    return load_run(s.folder) if (s.folder / "run.json").is_file() else None
+
+
+def moved(s: Scoring, run: Experiment | None) -> tuple[Scoring, Experiment]:
+    """The validation pairs of a run whose files lie elsewhere now; ValueError for another split,
+    which own files do not have."""
+    if run is None or not run.source_file or s.split != "validation":
+        raise ValueError(f"your own files have no split {s.split}: leave out --split, or name the "
+                         "--folder of a run that was trained on them for --split validation")
+    there = replace(run, source_file=s.source_file, target_file=s.target_file)
+    return replace(s, source_file=None, target_file=None), there
+
+
 def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     """The name of a file of scores; a trial of another search leaves the run's scores alone."""
     name = s.split
@@ -102,9 +120,9 @@ def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
     """
     if s.folder is None and s.average is not None:
         raise ValueError("--average and --record need the --folder of a run")
-    run = None
-    if s.folder is not None and (s.folder / "run.json").is_file():
-        run = load_run(s.folder)
+    run = run_of(s)
+    if s.source_file is not None and s.split != "test":
+        s, run = moved(s, run)
     corpus = corpus_of(s, run)
     model, tokenizer = load(s.folder, s.device)
     if s.average is not None:

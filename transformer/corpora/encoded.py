@@ -175,6 +175,8 @@ def check_pairs(encoded, config, part: str = "") -> None:
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
+    if isinstance(encoded, list) and any(isinstance(side, str) for side in encoded[0]):
+        raise ValueError(f"{part}sentence pairs are texts: turn them into ids with encode_pairs")
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
