@@ -388,6 +388,18 @@ def test_a_second_ctrl_c_stops_at_once():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_note_reaches_the_block_around():
+    """Of the second of two blocks inside, too, and not what comes after both."""
+    with catch_interrupt() as outer:
+        with catch_interrupt():
+            pass
+        with catch_interrupt() as inner:
+            signal.raise_signal(signal.SIGINT)
+        assert inner == outer == ["Ctrl-C"] and inner is not outer
+    with catch_interrupt() as later:
+        assert later == []
+
+
 # Bad input
 
 @pytest.fixture

@@ -39,6 +39,6 @@ def catch_interrupt() -> Iterator[list[str]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        OPEN.remove(notes)
+        OPEN.pop()
         if OPEN:
             OPEN[-1].extend(notes)
