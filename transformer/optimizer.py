@@ -337,7 +337,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # tests = {"warm-up": runs["warm-up"], "no rise": runs["no rise"],
 #          "short steps": learn(short),
 #          "v first, full steps": learn(held + full),
-#          # held updates have used up the steps in which m is made up for: short ones
+#          # here m's start at 0 is no longer made up for, so the first steps are short
 #          "v first, short steps": learn(held + at_once)}
 # show(tests, "v formed first and a short rise replace the long one")
 # last |= {name: run[:, -10:].mean() for name, run in tests.items()}
