@@ -66,7 +66,7 @@ bench: .venv/.installed  ## speed and memory beside nn.Transformer, Marian and C
 faults: .venv/.installed  ## 10,000 malformed inputs, an hour or two: is each refused in a sentence?
 	.venv/bin/python tools/faults.py --jobs $(JOBS)
 
-mutants: .venv/.installed  ## break the package in some 130 places: do the tests notice?
+mutants: .venv/.installed  ## break the package in some 150 places: do the tests notice?
 	.venv/bin/python tools/mutants.py --jobs $(JOBS)
 
 test-oldest: .venv-oldest/.installed  ## unit tests, notebooks 03-08 and 90 with torch 2.3.1 and torchtext

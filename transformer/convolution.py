@@ -372,7 +372,7 @@ class ConvolutionalEncoder(nn.Module):
 # %% [markdown]
 # ## The decoder
 #
-# Each block of the decoder is causal and has attention of its own, so the source is consulted $N$ times for each word. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$. The score is its dot product with the key, which is large where both point the same way.
+# Each block of the decoder is causal and has attention of its own, so the source is consulted $N$ times for each word. Let $h$ be what the block's gate lets out, and $g$ the vector of the word just read. The query is $\sqrt{1/2}\,(Wh + g)$, with a learned matrix $W$. The score is its dot product with the key, which is large where both point the same way.
 #
 # **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer: our word vectors start larger than ConvS2S's. **Left out** are
 # ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its separate position vectors for source and target; our first weights are a little smaller.
@@ -395,7 +395,7 @@ class DotProductScore(nn.Module):
 
 
 # %% [markdown]
-# A layer adds the context to its $h$, and the sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
+# Notebook [01](01_recurrence.ipynb)'s `blend` turns the scores into weights by a softmax and sums the values with them: the *context*. A layer adds it to its $h$, and the sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
 
 # %%
 class ConvolutionalDecoderLayer(nn.Module):

@@ -189,7 +189,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #
 # Can attention do without the network? The task goes on from the two look-ups of [notebook 04](04_attention.ipynb): a query asks for two names among six pairs of a name and a number, but now the answer is the
 # *larger* of the two numbers. Two heads fetch the numbers. After them comes nothing, or a second attention to the same pairs, or
-# the network with about as many parameters as that. All are trained from five starts.
+# the network with about as many parameters as that. All are trained from five starts; errors are mean squares.
 
 # %% tags=["active-ipynb"]
 # class TheLarger(nn.Module):
@@ -230,7 +230,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
 
 # %% [markdown]
-# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum with fixed weights, and a constant, can only give the first part and the mean of the second, which leaves an error of $0.18$. Attention's weights may depend on the numbers, and a second attention gets below that (0.14 to 0.17). These are 600 steps at one rate; what more would bring is not shown. With the network most starts find the second part, an absolute value as above.
+# The larger of $a$ and $b$ is $(a + b)/2 + |a - b|/2$. A sum with fixed weights, and a constant, can only give the first part and the mean of the second, which leaves the variance of $|a - b|/2$, $0.18$. Attention's weights may depend on the numbers, and a second attention gets below that (0.14 to 0.17). These are 600 steps at one rate; what more would bring is not shown. With the network most starts find the second part, an absolute value as above.
 
 # %% [markdown]
 # ## What do the units of a trained model answer to?
@@ -384,7 +384,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # </details>
 #
 # **3.** Shape a function by hand: with `relu` alone (given as an argument), write the hat that is 0 up to $-1$, rises to 1 at
-# 0, falls to 0 at 1, and stays 0. It is a sum of three hidden units, each $x$ plus a bias. (The check also tries a smooth `relu`.)
+# 0, falls to 0 at 1, and stays 0. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. (The check also tries a smooth `relu`.)
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.feed_forward import check_hat

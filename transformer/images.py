@@ -334,7 +334,7 @@ class VisionTransformer(ImageModel):
 #
 # A convolutional network (CNN; convolutions over words are the matter of [02](02_convolution.ipynb)) has that knowledge built in. Each unit of a layer sees 3 x 3 neighbouring places of the layer below, and the same weights look at every place. Ours has three such layers; after two of them only the
 # largest of each 2 x 2 outputs is kept, so that small shifts matter less. It has about as many parameters as the ViT, and
-# `training_of` gives both the same training: 300 updates of 64 images (or of all, where there are fewer), at a rate that rises and then falls to 0.
+# `training_of` gives both the same training, with dropout and label smoothing: 300 updates of 64 images (or of all, where there are fewer), at a rate that rises and then falls to 0.
 
 # %%
 @dataclass(frozen=True)
@@ -406,8 +406,9 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # wrong = wrong[order[:20]]
 # titles = [f"{gold[i]} as {said[i]}" for i in wrong]
 # figures.grid(images[wrong], titles, "Read by the ViT: the right digit, and as what")
+# of_digits = enumerate(gold[said != gold].bincount())
 # print(f"{(said != gold).sum()} mistakes, by the right digit:",
-#       *(f"{digit}: {n}" for digit, n in enumerate(gold[said != gold].bincount())))
+#       ", ".join(f"{n} of {digit}" for digit, n in of_digits))
 
 # %% [markdown] tags=["question-29"]
 # ## Is an image worth 16x16 words?
@@ -432,7 +433,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # print("every digit fills all eight rows")
 
 # %% [markdown]
-# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates (of logistic regression, three strengths of its penalty on large weights, of which the weakest always won) was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. Two families were added later, for a reason given below: they learn from the shifts *up and down* and from those *to the sides* alone. [Written down first](../data/runs/images.md) was what was expected of them: the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
+# `python -m transformer.experiments.images` trained each family on 32, 128, 512 and all 1,029 images with five seeds. For each family and size, the best of three learning rates (of logistic regression, three strengths of its penalty on large weights, of which the weakest always won) was chosen on the validation images with the first seed. The networks stand beside logistic regression: one matrix from 64 pixels to 10 logits. Two families were added later, for a reason given below: they learn from the shifts *up and down* and from those *to the sides* alone. What was expected of the first four was [written down first](../data/runs/images.md): the CNN ahead at every size; shifts help the ViT, and not past the CNN; logistic regression ahead of the ViT with 32 images, and behind both networks with all; the ViT at least at 90% with all.
 
 # %% tags=["active-ipynb"]
 # recorded = read_rows("images")
@@ -484,10 +485,10 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # The CNN is ahead of the ViT at every size, most where there are few images. Even the single matrix of logistic regression beats the ViT with 32 and 128 images, and with all 1,029, where both networks were expected to be ahead of it, the ViT is not. The curves of ViT and CNN do not cross; our largest set has a thousand images and our models 27,000 parameters. The published crossing lies between a million and 300 million images, with models of 86 million parameters and more. So: yes, with enough images, or a training that replaces them, as that of Touvron et al. Ours are on the side where the CNN leads. More updates were not tried, a ViT of twice the size once (96.5% on validation; ours 93.8% to 96.1%, by seed).
 
 # %% [markdown]
-# Images shifted in all directions, against what was expected, did not help: from 512 images on the ViT is worse with them. But every digit here fills all eight rows, so shifts up and down cut a row off and leave a blank one, as no test image has. We saw that afterwards, and tried the two added families, which have equally many copies. Shifts *to the sides* gain 6.8 and 5.4 points with 32 and 128 images, and nothing with more; shifts *up and down* cost 2.4 with all. The two were expected to differ from 512 images on: with all they do, barely, with 512 they do not. The gains with fewer were not foreseen.
+# Images shifted in all directions, against what was expected, did not help: from 512 images on the ViT is worse with them. But every digit here fills all eight rows, so shifts up and down cut a row off and leave a blank one, as no test image has. We saw that afterwards, and tried the two added families, which have equally many copies. Shifts *to the sides* gain 6.8 and 5.4 points with 32 and 128 images, and nothing with more; shifts *up and down* cost 2.4 with all. The two were expected to differ from 512 images on: with all they do, barely, with 512 they do not.
 
 # %% [markdown]
-# So the direction is a part of it, and not all: from 512 images on, all eight directions cost more than up and down alone (last row; with 32 less). All images and their eight shifts are 9,261, of which 300 updates show each about twice, in place of 19 times; at three of the four sizes the largest rate tried was the best. More updates, larger rates and a CNN on shifts were not tried. The test images are from four forms.
+# So the direction is a part of it, and not all: from 512 images on, all eight directions cost more than up and down alone (last row; with 32 less). All images and their eight shifts are 9,261, of which 300 updates show each about twice, in place of 19 times; at three of the four sizes the largest rate tried was the best, and from 512 images on for the added families. More updates, larger rates and a CNN on shifts were not tried. The test images are from four forms.
 
 # %% [markdown]
 # ## Shuffled pixels
@@ -531,9 +532,10 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #     to_ink = (weights[:, :, 0, 1:] * ink[:, None]).sum(dim=-1)
 #     share = to_ink / weights[:, :, 0, 1:].sum(dim=-1) / ink.mean(dim=1, keepdim=True)
 #     heads = ", ".join(f"{head:.2f}" for head in share.mean(dim=0).tolist())
-#     own, others = weights[:, :, 0].split([1, 16], dim=-1)
-#     to_itself, to_one = (", ".join(f"{head:.0%}" for head in x.amax(-1).mean(0))
-#                          for x in (own, others))
+#     itself = weights[:, :, 0, 0].mean(dim=0)
+#     one = weights[:, :, 0, 1:].amax(dim=-1).mean(dim=0)
+#     to_itself = ", ".join(f"{head:.0%}" for head in itself)
+#     to_one = ", ".join(f"{head:.0%}" for head in one)
 #     print(f"layer {int(name.split('.')[2]) + 1}: ink where it looks {heads}; "
 #           f"to itself {to_itself}; to one patch {to_one}")
 
@@ -605,7 +607,8 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # artist = LanguageModel(DRAWING)
 # lessons = as_drawings(pictures, digits, c)
 # training = training_of(DRAWING, peak=0.003, seed=1, updates=300,
-#                        batch_tokens=32 * (1 + 64 + 1), epsilon_ls=0.0)
+#                        batch_tokens=32 * (1 + 64 + 1),
+#                        epsilon_ls=0.0)  # its probabilities will be drawn from
 # began = time.time()
 # log = train(artist, lessons, training)
 # print(f"{count_parameters(artist):,} parameters, {time.time() - began:.0f} seconds")
@@ -680,7 +683,7 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # The axes of the place come first, then the colour, then the pixel within the patch.
 # </details>
 #
-# **2.** A model may be helped by seeing an image several times, moved a little. Average the *probabilities* that `classify` (images (B, H, W) to logits (B, V)) gives for nine copies of an image, moved by -1, 0 or 1 pixels down and as many to the right; 0 moves in.
+# **2.** A model may be helped by seeing an image several times, moved a little. Average the *probabilities* that `classify` (images (B, H, W) to logits (B, V)) gives for nine copies of an image, moved by -1, 0 or 1 pixels down and, independently, by -1, 0 or 1 to the right; 0 moves in.
 
 # %% tags=["active-ipynb"]
 # from transformer.exercises.images import check_nine_looks
@@ -708,4 +711,4 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 #
 # ## Next
 #
-# A patch of 16 x 16 pixels shortens the sequence, but attention still compares every patch with every other. The next notebook, on state space models, is about layers that do not. [RESULTS.md](../RESULTS.md) has the long runs of this one.
+# A patch of 16 x 16 pixels shortens the sequence, but attention still compares every patch with every other. The next notebook, on state space models, is about layers that do not.

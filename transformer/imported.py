@@ -268,15 +268,15 @@ def interleaved(d_model: int) -> Tensor:
     return torch.arange(d_model).unflatten(0, (2, -1)).T.flatten()
 
 # %% tags=["active-ipynb"]
-# paper = sinusoids(60, 32)
-# halves = torch.cat([paper[:, 0::2], paper[:, 1::2]], dim=1)
+# table = sinusoids(60, 32)
+# halves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
 # places, positions = ([n if n % 8 == 0 else "" for n in range(size)]
 #                      for size in (32, 60))
 # panels = [("Marian: sines, then cosines", halves, places, positions),
-#           ("the paper: sine and cosine by turns", paper, places, positions)]
+#           ("the paper: sine and cosine by turns", table, places, positions)]
 # labels = ("place in the vector", "position", "value")
 # plotting.heatmaps(panels, labels=labels, largest=1.0, width=3.6, height=3.2)
-# assert torch.equal(halves[:, interleaved(32)], paper)
+# assert torch.equal(halves[:, interleaved(32)], table)
 # print("sorted into halves and back: the same table")
 
 # %% [markdown]
@@ -324,11 +324,12 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
     change(our names, tensor) -> ours. ValueError where one is missing, left over or of
     another shape.
     """
-    for name in sorted(table.keys() ^ tensors.keys()):
-        reason = (f"lacks the tensor {name}, which its config.json asks for: copy the "
-                  "folder again" if name in table else f"holds the tensor {name}, for "
-                  "which there is no place here: import another model")
-        raise ValueError(f"{where} {reason}")
+    if missing := table.keys() - tensors.keys():
+        raise ValueError(f"{where} lacks the tensor {min(missing)}, which its "
+                         "config.json asks for: copy the folder again")
+    if left := tensors.keys() - table.keys():
+        raise ValueError(f"{where} holds the tensor {min(left)}, for which there is "
+                         "no place here: import another model")
     found = {}
     for theirs, ours in table.items():
         try:
@@ -406,7 +407,7 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
 # %% [markdown]
 # ## What is refused
 #
-# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. Our model has none of these and would silently compute something else, so each that we know of is refused; the last three rows are of GPT-2's configuration. An entry that neither the tables nor the functions below name is not looked at, and is noticed only if it changes a tensor's name or shape.
+# A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. The model that our table fills has none of these (some are switches of [notebook 08](08_model.ipynb), not used here) and would silently compute something else, so each that we know of is refused; the last three rows are of GPT-2's configuration. An entry that neither the tables nor the functions below name is not looked at, and is noticed only if it changes a tensor's name or shape.
 
 
 # %%
@@ -428,12 +429,12 @@ PAIRS = {"encoder_layers": "decoder_layers", "encoder_ffn_dim": "decoder_ffn_dim
 
 # %%
 def check_said(said: dict) -> None:
-    """ValueError for a configuration of which this package has no model."""
+    """ValueError for a configuration that is not imported."""
     for name, (ours, others) in REFUSED.items():
         if said.get(name, ours) != ours:
             raise ValueError(f"it has {others} ({name}: {said[name]})")
     for name, other in PAIRS.items():
-        if (said.get(other) or said.get(name)) != said.get(name):
+        if said.get(other) not in (None, said.get(name)):
             raise ValueError(f"its stacks differ ({name}: {said.get(name)}, {other}: "
                              f"{said[other]})")
 
@@ -657,9 +658,9 @@ def import_folder(folder: Path | str) -> Imported:
     return Imported(model.eval(), tokenizer, len(tensors) - len(ignored), ignored)
 
 # %% tags=["active-ipynb"]
-# found = import_folder(folder)
-# print(f"{found.used} tensors used, {len(found.ignored)} ignored")
-# model, c = found.model, found.model.config
+# imported = import_folder(folder)
+# print(f"{imported.used} tensors used, {len(imported.ignored)} ignored")
+# model, c = imported.model, imported.model.config
 # print(f"{type(model).__name__}, {c.vocab_size} types, begin mark {c.bos_id}, "
 #       f"padding {c.pad_id}, end mark {c.eos_id}")
 
@@ -705,7 +706,7 @@ def import_folder(folder: Path | str) -> Imported:
 #     print(f"both write the same: {same}")
 #     assert same
 #
-# checked(compare_marian, model, found.tokenizer, folder)
+# checked(compare_marian, model, imported.tokenizer, folder)
 
 # %% [markdown]
 # The same for GPT-2. The folder needs a vocabulary; 256 bytes and one mark are enough.
@@ -760,14 +761,14 @@ def import_folder(folder: Path | str) -> Imported:
 # `transformer import FOLDER --output runs/opus` writes the three files that the other commands read (`config.json`, `model.safetensors`, `tokenizer.json`). In Python that is `import_folder`, as above, and `save`:
 
 # %% tags=["active-ipynb"]
-# save(found.model, folder.parent / "ours", found.tokenizer)
+# save(imported.model, folder.parent / "ours", imported.tokenizer)
 # model, tokenizer = load(folder.parent / "ours")
 # print("random weights translate it as:", translate(model, tokenizer, [pair[0]])[0][:60])
-# both = zip(model.parameters(), found.model.parameters())
+# both = zip(model.parameters(), imported.model.parameters())
 # assert all(torch.equal(read, written) for read, written in both)
 
 # %% [markdown]
-# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB (pages hold other forms, too, which the patterns leave out). GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
+# With a published model the commands are those below. On the web site Hugging Face the page of the English-German translator is called Helsinki-NLP/opus-mt-en-de; its weights have about 300 MB (where a page has `model.safetensors`, leave out `'*.bin'`). GPT-2's smallest model, with 124 million parameters, is openai-community/gpt2.
 #
 # ```
 # pip install huggingface_hub
@@ -895,4 +896,4 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # ## Next
 #
-# This is the last of the notebooks on what came after the paper. [RESULTS.md](../RESULTS.md) has the measurements of all of them.
+# This is the last of the notebooks on what came after the paper. [RESULTS.md](../RESULTS.md) has the measurements of the others; an appendix, [90](90_vocabulary.ipynb), is about torchtext.

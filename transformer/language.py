@@ -135,7 +135,7 @@ def language_mask(real: Tensor, T: int, prefix: bool = False) -> Tensor:
 #                   width=3.0, height=3.0);
 
 # %% [markdown]
-# The first two pictures show the batch's first row, the third a text of five tokens. Nobody sees padding. In the middle picture the tokens of the prompt see each other.
+# The first two pictures show the batch's first row, the third a text of five tokens. Nobody sees padding (what it sees itself does not matter: nobody reads it). In the middle picture the tokens of the prompt see each other.
 #
 # **Deviation: the language models here have the norms first and rotary positions**, as many later ones do; `norm_first` and `positions` change that. Positions
 # have to count from the first token, not from the first column. For rotary ones this changes nothing, because only
@@ -207,6 +207,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
     That is from a begin mark until the end mark after it.
     """
     places = torch.arange(tokens.shape[1], device=tokens.device)
+    # The place of the last begin or end mark so far, -1 before the first
     begun, ended = (torch.where(tokens == mark, places, -1).cummax(dim=1).values
                     for mark in (bos_id, eos_id))
     return begun > ended
@@ -279,7 +280,7 @@ class LanguageModel(CausalStack):
 # assert difference < 1e-5
 
 # %% [markdown]
-# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within $10^{-5}$ (BERT's but for a bias that ours lacks).
+# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within $10^{-5}$.
 #
 # ## A model of words
 #
@@ -479,11 +480,11 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 #     fixed, learning = (f"{row[name]:.2f}" if name in row else "   -"
 #                        for name in ("bits", "bits.learning"))
 #     print(f"{row['row']:20} {fixed} bits a character, learning {learning}", end="")
-#     print(f"; trained on {row['characters'] / 1e6:.0f} million bytes, its loss then "
+#     print(f"; read {row['characters'] / 1e6:.0f} million bytes to train, its loss then "
 #           f"{row['loss'] / math.log(2):.2f} bits a byte" if "characters" in row else "")
 
 # %% [markdown]
-# With fixed weights the Transformers are ahead of the 6-gram (the short one was expected behind it), and behind xz. Ten times as many updates bring the small one little on test, while its loss in training (last column; the last row's with dropout on) falls on: it learns by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
+# With fixed weights the Transformers are ahead of the 6-gram (the short one was expected behind it), and behind xz. Ten times as many updates, 15 rounds through the same 2.7 million bytes, bring the small one little on test, while its loss in training (last column; the last row's with dropout on) falls on: it learns by heart. The larger one does better; whether by dropout, size, window or a shorter training was not separated.
 #
 # **Learning while reading changes the order.** The 6-gram, for which nothing else was changed, gains nearly half a bit and passes xz. The larger Transformer gains a quarter of a bit and passes both. (One seed; the rate of the steps was chosen on validation.)
 
@@ -530,7 +531,7 @@ def bits_per_token(model: LanguageModel, ids: Tensor, window: int,
 # ## Must an answer be written token by token?
 #
 # The paper's last section names generation in fewer steps as a goal. A model reads many tokens in one pass and writes one, because each token waits for the one before. So let something cheap guess the next tokens, and let
-# the model read all guesses in one pass. Its outputs say what it would have written after each. Guesses are kept up to the first wrong one. In its place comes the model's own token, and the cache forgets the rest. The answer stays the same, and each pass gives at least one token (Stern, Shazeer and Uszkoreit, 2018; two are authors of our paper). Here a table guesses the next four tokens: what came most often after the last four tokens in 2,000 dialogues, or after fewer where these never came.
+# the model read all guesses in one pass. Its outputs say what it would have written after each. Guesses are kept up to the first wrong one. In its place comes the model's own token, and the cache forgets the rest. The answer stays the same, and each pass gives at least one token (Stern, Shazeer and Uszkoreit, 2018). Here a table guesses the next four tokens: what came most often after the last four tokens in 2,000 dialogues, or after fewer where these never came.
 
 
 # %%
@@ -595,13 +596,13 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformer goes on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there 71% to 77% of the passes are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
+# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformers go on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there 71% to 77% of the passes are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
 # ## How does this become a chat bot?
 #
 # **A chat bot has no separate input and output:** what both sides have said is one sequence, and the model goes on with it. Three things are needed besides the
-# model. The turns have marks, and the loss counts the model's own turns only, as above. Dialogues to learn from say how one answers. And the program keeps the turns: each answer
+# model. The turns have marks, and the loss counts the model's own turns only. Dialogues to learn from say how one answers. And the program keeps the turns: each answer
 # is written after all of them, so that a question can refer back.
 #
 # The marks are entries of the vocabulary that encoding a text never gives. Who writes `</s>` gets four ordinary characters, and so cannot speak in the model's place.
@@ -638,7 +639,7 @@ class Chat:
         return self.tokenizer.decode(answer)
 
 # %% [markdown]
-# The bundled bot has read dialogues about the bundled corpus: translations both ways, and questions about their words: which word translates one, and which noun a possessive refers to ("mean"). The next cell prints all forms, and the dialogues about one sentence.
+# The bundled bot has read dialogues about the bundled corpus: translations both ways, then questions about a word's translation, or about the noun that a possessive refers to ("mean"). The next cell prints all forms, and the dialogues about one sentence.
 
 # %% tags=["active-ipynb"]
 # print(f"{count_parameters(chat_model):,} parameters\n")
@@ -668,7 +669,7 @@ class Chat:
 # %% [markdown]
 # Earlier turns might mislead an answer; the last two lines agree.
 #
-# How often is the bot right? The card of the model has the figures for all 1,000 test sentences: answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 translations as a check.
+# How often is the bot right? The card of the model has the figures for all 1,000 test sentences (464 possessives): answers that equal the right one letter by letter. Questions about words come after the bot's own translation. Beside them stands the package's encoder-decoder, which has one direction to learn. The next cell repeats 20 translations as a check.
 
 # %% tags=["active-ipynb"]
 # card = read_rows(bundled_folder("chat") / "card.json")[0]
@@ -682,8 +683,8 @@ class Chat:
 #          "de.pronouns": "which word does ... mean? after German",
 #          "en.pronouns": "which word does ... mean? after English"}
 # for name, kind in kinds.items():
-#     print(f"{kind:38} {card['test.' + name]:.1%}")
-# print(f"{'the encoder-decoder, into German':38} {other['test.exact_match']:.1%}")
+#     print(f"{kind:40} {card['test.' + name]:.1%}")
+# print(f"{'the encoder-decoder, into German':40} {other['test.exact_match']:.1%}")
 # print(f"updates: {card['training.updates']:,}, of the encoder-decoder "
 #       f"{other['training.updates']:,}; its parameters: {count_parameters(load()[0]):,}")
 # right = 0
@@ -696,7 +697,7 @@ class Chat:
 # assert right >= least
 
 # %% [markdown]
-# The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Each share has a margin of about two points, and answers were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
+# The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Shares of translations have a margin of about two points, those of answers of one or less, and translations were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
 # The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes.
 #
@@ -705,7 +706,7 @@ class Chat:
 # %% [markdown]
 # ## Does a translator need two stacks?
 #
-# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, with about as many parameters, both with rotary positions; the one stack also with a prompt that sees itself, and other positions. Of three rates, tried with one seed, each has the best on validation, with three seeds; 1,500 updates are few. *Longer* are 300 sentences longer than any in training.
+# The bot translates with one stack. Does it do as well as the paper's two? `python -m transformer.experiments.decoders` trained both on the bundled corpus: two stacks of two layers, and one of five, with about as many parameters, both with rotary positions; the one stack also with a prompt that sees itself, and other positions. For each the best of three rates was chosen on validation with one seed, and then two more seeds were trained. *Longer* are 300 sentences longer than any in training.
 
 # %% tags=["active-ipynb"]
 # rows = read_rows("decoders")
@@ -723,7 +724,7 @@ class Chat:
 #       f"with a standard error of {error:.1f}")
 
 # %% [markdown]
-# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. All are far from where they could be, and for all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the package's encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test (67% in two stacks), sines and learned ones 53% each; learned ones had been expected to lose most.
+# **In 1,500 updates two stacks learn more.** We had [expected](../data/runs/decoders.md) them one to three BLEU ahead of the plain decoder, and level with the one whose prompt sees itself, which is behind both. Why, we do not know. For all the largest rate tried was the best, so this does not say which translates better in the end; the bot above, after ten times as many updates, is about where the package's encoder-decoder is. Rotary positions learn most in one stack. On longer sentences they keep 62% of their BLEU on test (67% in two stacks), sines and learned ones 53% each; in points rotary ones lose most (20, 19 and 18). Learned ones had been expected to.
 
 # %% [markdown]
 # ## Filling gaps
@@ -750,7 +751,7 @@ def hide(tokens: Tensor, config, share: float = 0.15) -> tuple[Tensor, Tensor]:
 # %% tags=["active-ipynb"]
 # torch.manual_seed(5)
 # ids = torch.tensor([tokenizer.encode(examples[0].source)])
-# read, gold = hide(ids, chat_model.config, share=0.3)
+# read, gold = hide(ids, chat_model.config, share=0.3)  # more than 15%, to show some
 # for name, row in (("was", ids), ("read", read), ("asked", gold)):
 #     mark = "[hidden]" if name == "read" else ""
 #     words = [tokenizer.decode([i]).strip() if i > 2 else mark for i in row[0].tolist()]
@@ -839,7 +840,7 @@ class MaskedModel(OneStack):
 # assert moved.min() > 1e-4
 
 # %% [markdown]
-# **It uses both sides.** Here such a model learns the words of above. Then each letter of the held-out words is hidden in turn, and the model says what it was: once with the rest of the
+# **It uses both sides.** Here such a model learns the German words from above. Then each letter of the held-out words is hidden in turn, and the model says what it was: once with the rest of the
 # word as it is, once with random letters before the gap, once with random letters after it. (Random letters also mislead, so this overstates what that side was worth.)
 
 # %% tags=["active-ipynb"]
@@ -908,7 +909,7 @@ class MaskedModel(OneStack):
 # ax.set_xticks(range(6, 42, 5));
 
 # %% [markdown]
-# Rotary positions lose the least here, and hold for a few tokens more. Why all lose, why learned ones are better at every fifth token, and why the sinusoids are right again at the last two, we do not know. This is one seed of one task; longer texts are usually reached by training on some of them (Press et al., 2022, measure how the kinds of positions differ).
+# Rotary positions lose the least here, and hold for a few tokens more. Learned ones meet rows that were never trained. Why the others lose, why learned ones are better at every fifth token, and why the sinusoids are right again at the last two, we do not know. This is one seed of one task; longer texts are usually reached by training on some of them.
 #
 # ## Exercises
 #
@@ -990,4 +991,4 @@ class MaskedModel(OneStack):
 #
 # ## Next
 #
-# Attention over all tokens costs $O(n^2)$ in training. One remedy for long documents is masks: [22 Sparse attention](22_sparse.ipynb). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
+# Attention over all tokens costs $O(n^2)$ in training. One remedy for long documents is masks: [22 Sparse attention](22_sparse.ipynb).

@@ -72,16 +72,18 @@ def about(model: Any) -> About:
 
 @dataclass(frozen=True)
 class Kind:
-    """The two classes of a kind of model, or where they are ("package.module:Name")."""
+    """What builds a kind of model from its configuration (a class, or a function), and the
+    configuration's class; or where they are ("package.module:Name").
+    """
 
-    model: type[nn.Module] | str
+    model: Callable[..., nn.Module] | str
     config: type | str
 
 
 KINDS: dict[str, Kind] = {}
 
 
-def register(kind: str, model: type[nn.Module] | str, config: type | str) -> None:
+def register(kind: str, model: Callable[..., nn.Module] | str, config: type | str) -> None:
     """Make a kind of model known by its name; a name that is taken gets the new classes.
 
     ValueError where the configuration's class, by which a kind is told, belongs to another.
@@ -113,8 +115,8 @@ TOKENIZERS: dict[str, type | str] = {
     "gpt2": "transformer.pieces:GPT2Pieces"}
 
 
-def found(name: type | str) -> type:
-    """A class itself, imported where only its place is known."""
+def found(name: Any) -> Any:
+    """A class or function itself, imported where only its place is known."""
     if not isinstance(name, str):
         return name
     module, _, attribute = name.partition(":")

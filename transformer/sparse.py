@@ -126,7 +126,7 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
 
 
 # %% [markdown]
-# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. All that comes later computes the same numbers with less work, and is tested against it.
+# The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. `sparse_attention` below computes the same numbers with less work, and is tested against it.
 
 # %%
 def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
@@ -395,7 +395,7 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 #
 # ## Must a window be slow without a kernel of its own?
 #
-# The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. That is the work that is needed and, but for the ends, no more. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
+# The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
 
 # %%
 def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
@@ -446,10 +446,10 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # print(f"loop and blocks differ by {(loop - blocks).abs().max():.0e}")
 
 # %% [markdown]
-# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Against the fused full table, blocks gain from somewhere between 512 and 1,024 on.
+# The times are those of whole layers, projections included. The loop is the slowest way until the full table becomes slower still. It reads all of $q$, $k$ and $v$ for each diagonal. Blocks compute three scores where two are needed, but as products of matrices, several times as fast. So on this processor a window is fast enough without a kernel of its own; on a GPU we have not measured it. Blocks overtake the fused full table at a few hundred positions, with gaps and a global token before 1,024; which of these two is faster changes from run to run.
 
 # %% [markdown]
-# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they hold fewer, probably because they are taken in groups, one group after the other. Random blocks hold most:
+# `python -m transformer.experiments.bands` measures wider layers ($d = 512$) up to $n = 8{,}192$. Forward, blocks are 5.6 times as fast there as the fused table, but hold 2.5 times its bytes, since each key is copied into three windows (in training 6.0 and 1.9 times). Where heads differ in their gaps, they hold fewer, probably because they are taken in groups. Random blocks hold most:
 
 # %% tags=["active-ipynb"]
 # # "full" was measured up to 4,096: beyond, scores and weights take 4 GB
@@ -483,7 +483,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # print(f"in blocks, and token by token with caches: they differ by {difference:.0e}")
 
 # %% [markdown]
-# Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. The next class adds these matrices to a layer with a pattern. With our weights, Hugging Face's `LongformerSelfAttention` gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`); the rest of this notebook does without it.
+# Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. The next class adds these matrices to a layer with a pattern. With our weights, Hugging Face's `LongformerSelfAttention` gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`).
 
 # %%
 class LongformerAttention(MultiHeadAttention):
@@ -510,7 +510,7 @@ class LongformerAttention(MultiHeadAttention):
 
 
 # %% [markdown]
-# **A task that windows alone cannot solve.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ reach 8 places far, so that with windows alone nothing of the mark arrives at the last token. The next cell trains [21](21_language.ipynb)'s masked model, which sees both ways, twice: with windows only, and with the first token global.
+# **A task that windows alone cannot solve.** A sequence has 128 tokens. The first is one of two marks, the others are noise, and at the last the model has to say which mark it was. Two layers with $r = 4$ reach 8 places, so that with windows alone nothing of the mark arrives at the last token. The next cell trains [21](21_language.ipynb)'s masked model, which sees both ways, twice: with windows only, and with the first token global.
 
 # %% tags=["active-ipynb"]
 # def marked(count, n=128):
@@ -707,23 +707,23 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #         difference = (crop(model)(tokens[:, :-1]) - logits).abs().max().item()
 #     right = (logits.argmax(dim=2) == tokens[:, 1:])[:, period:].float().mean()
 #     reach = spans_of(model)[0].reach()
-#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} of new tokens right; "
+#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} right after round one; "
 #           f"cropped, the logits differ by {difference:.0e}")
 #     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
 
 # %% [markdown]
-# After 300 updates both models see what they need and little more; the curves may not have come to their end. The place that is needed then lies on the ramp, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The falling rate makes the last steps small. Without a price nothing pulls a span down (on text, below, all stay at their longest). So a span can be learned where the task says clearly how far one has to look: this is one seed of two tasks, and how often it fails with other prices, ramps, rates or seeds we have not measured.
+# After 300 updates both models see what they need and little more; the curves may not have come to their end. The place that is needed then lies on the ramp, where its weight is multiplied by little. That leaves a span on an edge: a step too far and the place is out of sight, and with it the gradient that could bring it back. The price is what pulls spans down; what they do without one was not tried here. So a span can be learned where the task says clearly how far one has to look: this is one seed of two tasks, and how often it fails with other prices, ramps, rates or seeds we have not measured.
 
 # %% [markdown]
-# On text nobody knows the right span. `python -m transformer.experiments.learned_spans` trains small models of characters, of the articles of [21](21_language.ipynb), without a price and with three. What was expected was written down before ([learned-spans.md](../data/runs/learned-spans.md)).
+# On text nobody knows the right span. `python -m transformer.experiments.learned_spans` trains small models of characters on the articles of [21](21_language.ipynb), without a price and with three prices. What was expected was written down before ([learned-spans.md](../data/runs/learned-spans.md)).
 
 # %% tags=["active-ipynb"]
 # runs = read_rows("learned-spans")
 # for row in runs:
 #     spans = "; ".join(" ".join(f"{z:.0f}" for z in row[name]) for name in row
 #                       if name.startswith("spans."))
-#     print(f"price {row['price']:<5g}: bits a character {row['validation.bits']:.3f} on "
-#           f"validation, {row['test.bits']:.3f} on test; mean span {row['span']:3.0f}")
+#     print(f"price {row['price']:<5g}: bits a character {row['validation.bits']:.4f} on "
+#           f"validation, {row['test.bits']:.4f} on test; mean span {row['span']:3.0f}")
 #     print(f"             by layer {spans}")
 # for row in runs:
 #     full, cropped = (row[f"cost.{form}.seconds"] for form in ("full", "cropped"))
@@ -733,7 +733,7 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #           f"which has no spans, {row['cost.fused.seconds'] / full:.0%}")
 
 # %% [markdown]
-# Without a price all spans stay as long as they began. A price of 0.03 leaves a seventh of them, and 0.3 hardly more than the ramp of 32 places a layer, about a hundred bytes through three layers. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. So models as young as these get next to nothing from text farther back than that. A better trained one, which does use far text, might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
+# Without a price the spans could not move, as we saw afterwards: in windows of 512 bytes no place lies on the ramp of a span of 512, so its gradient is 0. A price of 0.03 leaves a seventh of them (still falling in the end), and 0.3 hardly more than the ramp of 32 places a layer, about a hundred bytes through three layers. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. Models as young as these get next to nothing from text farther back than that. A better trained one might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
 
 # %% [markdown]
 # Three expectations failed. The price of 0.3 was to cost under 0.02 bits, and costs 0.022. With a price of 0.03 the *first* layer keeps the longest spans, where the last one was expected to. And time falls more than FLOPs, where the opposite was expected; we do not know why. FLOPs fall less than spans, because a layer is cropped to its farthest head and the feed-forward networks cost the same. With 0.003 nothing is saved: two blocks of the farthest span would hold everything. Only where nearly all is cropped is that faster than the fused kernel on everything.
@@ -792,7 +792,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # assert curves["population 20"][-1] < curves["random search"][-1]
 
 # %% [markdown]
-# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that, drawing at random is ahead, by up to a quarter. Here every small step changes the price by little and shows a direction.
+# With a population of 10, evolution is ahead after some 60 trials, with 20 after some 80; before that its price is mostly higher, by up to 30%. (The curve of 10 ends where all 20 searches have found the place.)
 
 # %% [markdown]
 # `python -m transformer.experiments.evolution` lets each search try 40 small models of characters, with a population of 10: two layers with a radius each, heads, and a width of the feed-forward networks, 980 combinations. Their price is bits a character after a short training, plus half a bit times their FLOPs as a share of the largest model's. The winners are priced again with other seeds and on other text ([evolution.md](../data/runs/evolution.md) was written before).

@@ -191,7 +191,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # ## What does each lever give?
 #
 # The package pulls five *levers*: batches of **similar lengths** (here equal ones, without padding: the best that sorting can give, [10](10_data.ipynb)); the
-# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from 16 random bits an entry (on a CPU), where torch draws a longer number; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it gives to the whole. The last row adds bf16 (on a CPU, short sentences then leave torch's kernel for attention). `over_all` and `over_none` are the medians of the rounds' ratios to all levers and to none; differences below a tenth are noise with three rounds.
+# **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from 16 random bits an entry (on a CPU), where torch draws a longer number; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it gives on top of the others. The last row adds bf16 (on a CPU, short sentences then leave torch's kernel for attention). `over_all` and `over_none` are the medians of the rounds' ratios to all levers and to none; differences below a tenth are noise with three rounds.
 
 # %% tags=["active-ipynb"]
 # levers = measure_levers(small, 200, 20, 3, cpu, time.process_time)
@@ -203,7 +203,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # assert [row["lever"] for row in levers][:2] == ["none", "all"]
 
 # %% [markdown]
-# In the saved run one lever stands out of the noise: without the loss in chunks a quarter of the speed is lost, or more. What the other levers give is less than a tenth. (Why equal lengths give no more where 12% is padding, we have not measured.) The last bar lies below the second: bf16 makes a model this small slower, although large products are faster in it (a section
+# In the saved run one lever stands out of the noise: without the loss in chunks a quarter of the speed is lost, or more. What the other levers give is less than a tenth. The losses together make less than "none" loses: levers can stand in for one another, or it is noise. (Why equal lengths give no more where 12% is padding, we have not measured.) The last bar lies below the second: bf16 makes a model this small slower, although large products are faster in it (a section
 # below shows them); what takes the time we have not separated. All bars depend on sizes and machine: one expects more from the loss in chunks where there are more types, and from attention in longer sentences (figures at the end). So time a few updates yourself.
 
 # %% [markdown]
@@ -264,7 +264,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # print("fp32 is exact to six digits, bf16 to two or three")
 
 # %% [markdown]
-# The error of bf16 is some ten thousand times as large. "medium" is another fp32 on some CPUs and bf16 on others, and its error tells (on the machine of the record below it was fp32). The package never sets it for you, and so the comparisons below use "highest" on both sides where they say nothing else. The record below has 161 GFLOP/s for the best route that is fp32; its fast base model trains at 106 to 125, two thirds to four fifths of that (measured in other minutes, when "torch" had 112).
+# The error of bf16 is some ten thousand times as large. "medium" is another fp32 on some CPUs and bf16 on others, as its error tells (in the record below fp32). The package never sets it for you, and so the trainings below use "highest" on both sides where they say nothing else; the package's searches use "packed" whatever is set. In the record below "torch" has 112 GFLOP/s, and the fast base model, which takes this route, trains at 106 to 125: at its ceiling, as far as different minutes can tell. At "medium" (154) it trains at 126 to 154.
 #
 # ## Your model in CTranslate2
 #
@@ -331,7 +331,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # - At "medium", on that machine still fp32 (the second library), it trains faster still (the last line; torch's module at "highest").
 
 # %% [markdown]
-# - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's.
+# - **Greedy search** is 11 times as fast as with torch's module, which has no cache, and 1.2 times as fast as with Marian, which has one; **beam search** 1.8 times as fast as Marian's. (Our weights are "packed" there, in the second library. With Marian at "medium", which takes that library, too, it is 1.1, in one round 0.96, and 1.5.)
 # - **CTranslate2** is about as fast: the rounds lie on both sides of 1.
 #
 # On a GPU one part has been measured, with today's code: training the paper's base model, with 37,000 types, in bf16 at the paper's batch.

@@ -289,14 +289,14 @@ class Residual(nn.Module):
 #     start[way] = toys.up_and_down(twelve(way, runs=5), runs=5, d_model=32)
 
 # %% [markdown]
-# Each stack is trained by Adam ([12](12_optimizer.ipynb)) for 150 steps with five seeds at each of three learning rates. What counts is the mean error of the last 20 steps, at the rate where it is smallest (for pre-norm the largest tried, for five others the smallest). Always answering 0 has an error of 1. The
+# Each stack is trained by Adam ([12](12_optimizer.ipynb)) for 150 steps with five seeds at each of three learning rates. What counts is the mean error of the last 20 steps, at the rate where it is smallest (in the table below). Always answering 0 has an error of 1. The
 # number after ± is the standard deviation over the seeds.
 
 # %% tags=["active-ipynb"]
 # rates = (0.001, 0.003, 0.01)
 #
 # def learned(way, top_alone=False):
-#     """At the best rate: the error at each step, and at the end by seed."""
+#     """At the best rate: the error at each step, and at the end by seed. And by rate."""
 #     torch.manual_seed(0)
 #     layers = twelve(way, runs=15)
 #     for layer in layers:
@@ -306,20 +306,21 @@ class Residual(nn.Module):
 #     by_rate = losses.unflatten(1, (3, 5))  # (steps, rates, seeds)
 #     last = by_rate[-20:].mean(dim=0)  # of the last 20 steps
 #     best = last.mean(dim=1).argmin()
-#     return by_rate[:, best].mean(dim=1), last[best]
+#     return by_rate[:, best].mean(dim=1), last[best], last.mean(dim=1)
 #
-# curves, ends = {}, {}
+# curves, ends, by_rate = {}, {}, {}
 # for way in ways:
-#     curves[way], ends[way] = learned(way)
+#     curves[way], ends[way], by_rate[way] = learned(way)
 
 # %% tags=["active-ipynb"]
-# print(f"{'':26} vectors  gradient   read of    read of   error after")
-# print(f"{'':26}  at top    at foot   input  gradient     150 steps")
+# print(f"{'':26} vectors  gradient   read of    read of   error after    best")
+# print(f"{'':26}  at top    at foot   input  gradient     150 steps    rate")
 # for way, measured in start.items():
 #     size, of_input = (measured[name][-1].mean() for name in ("size", "input"))
 #     length, of_gradient = (measured[name][0].mean() for name in ("length", "message"))
 #     print(f"{way:26} {size:7.2g} {length:9.2g} {of_input:9.2f} {of_gradient:9.2f}"
-#           f"   {ends[way].mean():.2f} ± {ends[way].std():.2f}")
+#           f"   {ends[way].mean():.2f} ± {ends[way].std():.2f}"
+#           f"   {rates[by_rate[way].argmin()]}")
 
 # %% tags=["active-ipynb"]
 # smooth = {way: curve.unfold(0, 10, 10).mean(dim=1) for way, curve in curves.items()}
@@ -340,9 +341,11 @@ class Residual(nn.Module):
 # assert all(ends[way].min() > 0.9 for way in ways if way not in good)
 # print("learned, with all five seeds:", ", ".join(good))
 # way = "path for the signal only"
-# _, alone = learned(way, top_alone=True)
+# _, alone, alone_by_rate = learned(way, top_alone=True)
 # print(f"{way}: {ends[way].mean():.2f} ± {ends[way].std():.2f}; where only the top "
 #       f"learns {alone.mean():.2f} ± {alone.std():.2f}")
+# for rate, layers, top in zip(rates, by_rate[way], alone_by_rate):
+#     print(f"  at a rate of {rate}: {layers:.2f}, the top alone {top:.2f}")
 # assert alone.max() < ends[way].min()
 
 # %% [markdown]
@@ -567,7 +570,7 @@ class Stack(nn.Module):
 # `unbiased=False` divides by `d_model`; torch's default divides by `d_model - 1`.
 # </details>
 #
-# **2.** Send `x` through a whole stack. `sublayers` is a list of functions, each with its own path; LayerNorm is
+# **2.** Send `x` through a whole stack. `sublayers` is a list of functions, and you put a path around each; LayerNorm is
 # `F.layer_norm(x, x.shape[-1:])`, without gain and bias. With `norm_first` the order is pre-norm, and the stack ends with one more LayerNorm.
 
 # %% tags=["active-ipynb"]

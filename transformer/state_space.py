@@ -163,8 +163,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # %% [markdown]
 # ## Steps that depend on what is read
 #
-# A kernel that never changes treats a word and the noise around it alike. Mamba computes $\Delta$, $B$ and $C$ from the token itself; such a layer is called *selective*. A token can then be let in with a large step, or
-# passed over with one near 0 (a layer's are never quite 0, but for padding). Here eight of 40 inputs matter, and the others have steps of 0:
+# A kernel that never changes treats a word and the noise around it alike. Mamba computes $\Delta$, $B$ and $C$ from the token itself; such a layer is called *selective*. A token can then be let in with a large step, or passed over with one near 0. Here eight of 40 inputs matter, and the others have steps of 0:
 
 # %% tags=["active-ipynb"]
 # n, matter = 40, torch.tensor([3, 4, 11, 19, 20, 28, 33, 39])
@@ -283,7 +282,7 @@ def scan_chunks(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
 # %% [markdown]
 # ## A layer in attention's place
 #
-# Now a layer around it, with attention's arguments. Besides the recurrence it has three things from Mamba: the state's inputs pass a short convolution over four positions and a SiLU ($z\,\sigma(z)$); its output is multiplied by a gate, the SiLU of the other half of what `W_in` makes; and a direct path $D$ leads around the state. `StateCache` is what [notebook 15](15_decoding.ipynb)'s searches keep in place of keys and values.
+# Now a layer around it, with attention's arguments. It has three things from Mamba: the state's inputs pass a short convolution over four positions and a SiLU ($z\,\sigma(z)$); its output is multiplied by a gate, the SiLU of the other half of what `W_in` makes; and a direct path $D$ leads around the state. `StateCache` is what [notebook 15](15_decoding.ipynb)'s searches keep in place of keys and values.
 #
 # The first values of $\Delta$ and $A$ are like Mamba's. $\Delta$ is a softplus, $\log(1 + e^z)$, whose bias begins so that $\Delta$ lies between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens.
 
@@ -397,7 +396,7 @@ class StateLayer(GatedPath):
         return self.W_out(y * F.silu(gate) if gate.shape[-1] else y)
 
 # %% [markdown]
-# Two layers stand on `StateLayer`. The fixed one learns $\Delta$, $A$ and $C$ for each channel as plain numbers ($B$ would only scale $C$; S4's usual decays are complex). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba. Mamba's layers are twice as wide as $d_{model}$, and have no feed-forward networks between them.** Which decays serve better was not compared: all trainings below have one a head.
+# Two layers stand on `StateLayer`. The fixed one learns $\Delta$, $A$ and $C$ for each channel as plain numbers ($B$ would only scale $C$; S4's usual decays are complex). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba. Mamba's layers are twice as wide as $d_{model}$, and have no feed-forward networks between them.** Which decays serve better was not compared: all selective layers trained below have one a head, the fixed ones $N$ a channel.
 
 
 # %%
@@ -418,7 +417,8 @@ class FixedLayer(StateLayer):
                    cache: StateCache | None) -> Tensor:
         """x (b, n, width) -> what the states say (b, n, width)."""
         delta, A = F.softplus(self.delta), -self.A_log.exp()
-        B, x = torch.ones_like(self.C), x[..., None]
+        B = torch.ones_like(self.C)
+        x = x[..., None]
         if real is not None:
             x = x * real[..., None, None]
         if cache is None:
@@ -441,10 +441,11 @@ class SelectiveLayer(StateLayer):
                  d_v: int | None = None, *, one_decay: bool = True,
                  scan: Callable = scan_chunks, **switches):
         super().__init__(d_model, h, d_k, d_v, **switches)
-        self.scan, heads, rank = scan, h if one_decay else self.width, -(-d_model // 16)
-        self.sizes = [rank, self.N, self.N]
+        self.scan = scan
+        heads = h if one_decay else self.width
+        self.sizes = [-(-d_model // 16), self.N, self.N]  # of delta so few, as in Mamba
         self.W_step = nn.Linear(self.width, sum(self.sizes), bias=False)
-        self.W_delta = nn.Linear(rank, heads, bias=False)
+        self.W_delta = nn.Linear(self.sizes[0], heads, bias=False)
         self.delta_bias = nn.Parameter(first_deltas(heads))
         self.A_log = nn.Parameter(first_decays(heads, 1 if one_decay else self.N).log())
 
@@ -459,10 +460,9 @@ class SelectiveLayer(StateLayer):
     def remembered(self, x: Tensor, real: Tensor | None,
                    cache: StateCache | None) -> Tensor:
         """x (b, n, width) -> what the states say (b, n, width)."""
-        steps = self.steps(x, real)
         heads = x.unflatten(-1, (len(self.A_log), -1))
         cache = cache or StateCache()
-        y, cache.state = self.scan(heads, *steps, cache.state)
+        y, cache.state = self.scan(heads, *self.steps(x, real), cache.state)
         return y.flatten(2)
 
 # %% [markdown]
@@ -495,7 +495,7 @@ class SelectiveLayer(StateLayer):
 # %% [markdown] tags=["question-30"]
 # ## What is choosing worth?
 #
-# So sequences can be mixed by a state, too, without a table of weights. What it is worth that decays, $B$ and $C$ depend on what is read is measured on *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words are left, but not their order, is right once in 6, then once in 5, and so on: $(1/6 + 1/5 + \ldots + 1)/6 = 41\%$. Three models differ in the layer in attention's place, and in the peak of the learning rate, found in a few trials; one seed each:
+# How much is it worth that the steps, $B$ and $C$ depend on what is read? The task is *selective copying*: words stand anywhere among noise and have to be said again, in order. Here six of eight different words stand in 24 positions. Who knows which words are left, but not their order, is right once in 6, then once in 5, and so on: $(1/6 + 1/5 + \ldots + 1)/6 = 41\%$. Three models differ in the layer in attention's place (the fixed one has more decays, too), and in the peak of the learning rate, found in a few trials; one seed each:
 
 # %% tags=["active-ipynb"]
 # task = partial(copying, n=24, words=6, types=8)
@@ -557,12 +557,12 @@ class SelectiveLayer(StateLayer):
 #     panels.append((f"{name}, {trained[name][1]:.0%} right", shares[0, head, 24:],
 #                    names[:30], rows))
 # plotting.heatmaps(panels, across=1, width=7.5, height=2.6,
-#                   labels=("position read", "position", "share"));
+#                   labels=("position read", "read → to be said", "share"));
 
 # %% [markdown]
-# Spread evenly, 22% of the weight would be on words and 4% on the one to be said. Attention's head prefers both. The selective layer's prefers the places one *behind* words (one later), probably because its inputs have passed the short convolution. Its preference for the right word is weak; how it says nearly all words right, shares of absolute values do not show.
+# Spread evenly, 22% of the weight would be on words and 4% on the one to be said. Attention's head prefers both. The selective layer's prefers the places one *behind* words, probably because its inputs have passed the short convolution. Its preference for the right word is weak; how it says nearly all words right, shares of absolute values do not show.
 #
-# What does the selection: the steps, or $B$ and $C$? The next cell replaces one of them, in one layer, by its mean over all positions, so that it no longer depends on what is read. ($B$ and $C$ have signs, and a mean near 0 would silence the state; so its size is printed, too.)
+# What does the selection: the steps, or $B$ and $C$? The next cell replaces one of them, in one layer, by its mean over all positions of all examples, so that it no longer depends on what is read. ($B$ and $C$ have signs, and a mean near 0 would silence the state; so its size is printed, too.)
 
 # %% tags=["active-ipynb"]
 # def with_mean(layer, place, sizes):
@@ -632,7 +632,7 @@ class SelectiveLayer(StateLayer):
 #           f"beginning {spread_of(rows, 'unspread')}")
 
 # %% [markdown]
-# The selective layer copies everything with every seed. The fixed layer was expected below one half, with and without its gate. It has 67% to 85% with it and no less without, so it needs no gate to copy. How it copies, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate, the fixed ones 22% to 31%, and attention, trained briefly, 15%.
+# The selective layer copies everything with every seed. The fixed layer was expected below one half, with and without its gate. It has 67% to 85% with it and no less without, so it needs no gate to copy. How it copies, **we do not know**. Where all words stand at the beginning, which training hardly ever showed, the selective layer keeps 85% or more at this rate (19% at a lower one, with one seed), the fixed ones 22% to 31%, and attention, trained briefly, 15%.
 
 # %% [markdown]
 # ## What it costs to go on
@@ -662,11 +662,12 @@ class SelectiveLayer(StateLayer):
 #           f"{curves[name][-1]:9,} after 1,024; each token adds {more:,}")
 #     assert (more == 0) == (name != "attention")
 # a_token = held(LanguageModel(c, FAST), 1)
-# print(f"with N = 64, as much as {curves['a state, N = 64'][0] / a_token:.0f} tokens")
+# for name in list(curves)[1:]:
+#     print(f"{name}: as much as {curves[name][0] / a_token:.1f} tokens")
 # growth(lengths, curves, "bytes held", "A state has one size", markers=True);
 
 # %% [markdown]
-# With $N = 64$, the state is as large as 34 tokens' keys and values, with 16 as 10's.
+# With $N = 64$ the state is as large as the keys and values of 34 tokens, with $N = 16$ of nine or ten.
 #
 # ## What does a state hold?
 #
@@ -694,7 +695,7 @@ class SelectiveLayer(StateLayer):
 #       f"with a standard error of {error:.1%}")
 
 # %% [markdown]
-# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. With 64 numbers a channel nine tenths of 16 pairs are right, in the best training 98%. Against what was expected, 16 numbers are not ahead of 4: two of their three trainings, and one with 4, hardly beat the most frequent value (a trial before the plan had 75%). So these trainings do not tell what a state can hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least.
+# All were trained with 16 pairs ([state_space.md](../data/runs/state_space.md)). Attention answers all of 16 pairs, and so does the mixed model with a selective layer first and attention behind it. Who always says the most frequent value has 19%. With 64 numbers a channel nine tenths of 16 pairs are right, in the best training 98%. Against what was expected, 16 numbers are not ahead of 4: two of their three trainings, and one with 4, hardly beat the most frequent value. So these trainings do not tell what a state can hold. With 32 pairs, in rows twice as long as training's, all lose, the mixed model least.
 
 # %% [markdown]
 # ## How long does it take?
@@ -736,7 +737,7 @@ class SelectiveLayer(StateLayer):
 #     for name in curves if "fused" not in name) + " times fused, causal")
 
 # %% [markdown]
-# Causal attention is the fair rival. With one decay a head the layer trains about as fast at 256 positions, faster from 1,024 on, and in less than half the time at 4,096. With 16 decays a channel there are no large products, only many small steps, which take more than twice as long everywhere. The fixed layer needs no loop, and is slower than attention all the same; which of its parts takes the time, we have not recorded. In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, and those of 16 decays 12 times.
+# Causal attention is the fair rival. With one decay a head the layer trains about as fast at 256 positions (a little faster above, a little slower in this record), faster from 1,024 on, and in less than half the time at 4,096. With 16 decays a channel there are no large products, only many small steps, which take more than twice as long everywhere. The fixed layer needs no loop, and is slower than attention all the same (why, we have not recorded). In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, at 4,096 positions, and those of 16 decays 12 times.
 
 # %% [markdown]
 # ## A row for Table 1
@@ -788,7 +789,7 @@ class SelectiveLayer(StateLayer):
 #       f"bits, with a standard error of {error:.3f}")
 
 # %% [markdown]
-# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes its lead to its state or short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything (nor does it gain from the longer text), both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
+# At 256 positions the two are within a tenth of a bit, as expected. Whether the selective layer owes its lead to its state or short window of four inputs was not separated. In windows four times as long as those of training, attention with rotary positions fails and the selective layer loses hardly anything, both as expected. For both the largest rate was best, so a larger one might be better. Of large models this says nothing.
 
 # %% [markdown]
 # ## Exercises
@@ -871,4 +872,4 @@ class SelectiveLayer(StateLayer):
 #
 # ## Next
 #
-# Larger models mix both, such as Jamba (Lieber et al., 2024). [RESULTS.md](../RESULTS.md) has the long runs of this notebook.
+# Larger models mix attention and state layers, such as Jamba (Lieber et al., 2024). [25 Published weights](25_imported.ipynb) loads models that others have trained.

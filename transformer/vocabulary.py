@@ -329,8 +329,9 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 #     unknowns = ids.count(tokenizer.unk_id) if name in theirs else 0
 #     unknown[name] = 100 * unknowns / len(ids)
 # left, right = plotting.new_axes(3.8, 2.8, columns=2)
-# plotting.bars(lengths, "", "tokens in a sentence", ax=left)
-# plotting.bars(unknown, "", "unknown, % of the tokens", ax=right);
+# plotting.bars(lengths, "", "tokens in a sentence", "words: the shortest rows", left)
+# title = "and the most unknown"
+# plotting.bars(unknown, "", "unknown, % of the tokens", title, right);
 
 # %% [markdown]
 # Whole words have the shortest rows and by far the most unknown tokens; byte pairs have the longest rows, and nothing is unknown to them.
@@ -442,7 +443,8 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # fitted = {name: fit(tokenizer) for name, tokenizer in tokenizers.items()}
 # losses = {name: loss for name, (_, loss) in fitted.items()}
 # label = "validation loss, nats a sentence"
-# plotting.lines(range(30, 301, 30), losses, "update", label, markers=True);
+# title = "All three learn in the same loop"
+# plotting.lines(range(30, 301, 30), losses, "update", label, title, markers=True);
 
 # %% [markdown]
 # All of them learn in the same loop; the next cell asserts that from update 30 to 300 each loss has fallen by at least 30%.
@@ -470,7 +472,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #           f"{gaps} with an unknown token")
 
 # %% [markdown]
-# After so few updates, with one seed, whole words are ahead: a sentence has fewer tokens to get right, and `<unk>` stands for every rare one (which counts more, we have not separated). SentencePiece and byte pairs are too near for 132 sentences: the one has six or seven more right, the other the lower loss. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
+# After so few updates, with one seed, whole words are ahead, though no output with `<unk>` can count as right. Why, was not tested. SentencePiece and byte pairs are too near for 132 sentences: the one has six or seven more right, the other the lower loss. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
 #
 # ## Exercises
 #

@@ -29,4 +29,4 @@ check_swiglu = Exercise(
 check_hat = Exercise(
     lambda x, relu: relu(x + 1) - 2 * relu(x) + relu(x - 1),
     lambda: [(torch.linspace(-7, 3, 41), kink) for kink in (torch.relu, F.softplus)],  # no abs
-    "a sum of three units: each adds a kink; the slopes have to be 0, 1, -1 and 0 in turn")
+    "a weighted sum of three units: each adds a kink; the slopes have to be 0, 1, -1 and 0 in turn")
