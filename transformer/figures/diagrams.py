@@ -47,7 +47,7 @@ def encoder_and_decoder():
     arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
     arrows += [((x, i), (x, i + 2), 0.43 * (2 * x - 1))
                for x, i in boxes if i % 2 == 0 and (x, i + 2) in boxes]
-    frames = [(1.2 * x, 0.6, top, f"{half}: 6 such layers")
+    frames = [(1.2 * x, 0.6, top, f"{half}: 6 of these")
               for x, (half, top) in enumerate([("encoder", 6), ("decoder", 8.6)])]
     ax = flow(boxes, [*arrows, ((0, 4), (1, 3), 0)], frames)
     ax.text(0.6, 5.0, "memory", ha="center", fontsize=9)
