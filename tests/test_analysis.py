@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from transformer.experiments.analysis import (
+    COUNTED,
     agreement,
     agreement_with_interval,
     along,
@@ -13,6 +14,7 @@ from transformer.experiments.analysis import (
     compare,
     holm,
     learned,
+    limit_differences,
     minus,
     parser_scores,
     spread,
@@ -117,3 +119,22 @@ def test_a_parser_has_the_means_of_its_seeds_and_what_it_can_do():
     assert (whole["parser"], whole["seeds"], whole["beam 4"], whole["malformed"]) == ("all", 2, 71, 3)
     assert np.isnan(whole["only trees"]) and np.isnan(baseline["beam 4"])
     assert (baseline["only trees"], baseline["seeds"]) == (60, 1)
+
+
+def test_differences_within_limits_are_paired_by_seed():
+    """As scipy's paired t test has them, p after Holm's correction over the three."""
+    stats = pytest.importorskip("scipy.stats")
+    scores = {("recipe", ""): [40.1, 40.9, 39.8], ("recipe", "tight."): [40.4, 40.8, 40.1],
+              ("other", ""): [39.0, 41.0, 40.2], ("other", "tight."): [41.5, 41.4, 41.0]}
+    runs = pd.DataFrame([{"row": row, "seed": seed} | {f"{limit}{COUNTED}": scores[row, limit][seed]
+                                                       for limit in ("", "tight.")}
+                         for row in ("other", "recipe") for seed in range(3)])
+    found = limit_differences(runs)
+    pairs = {"other": (("other", "tight."), ("recipe", "tight.")),
+             "other, 10 - 50": (("other", "tight."), ("other", "")),
+             "recipe, 10 - 50": (("recipe", "tight."), ("recipe", ""))}
+    tests = [stats.ttest_rel(scores[one], scores[other]) for one, other in pairs.values()]
+    assert list(found.index) == list(pairs)
+    assert found["p"].to_numpy() == pytest.approx(holm(np.array([test.pvalue for test in tests])))
+    intervals = [test.confidence_interval(0.95) for test in tests]
+    assert found[["low", "high"]].to_numpy() == pytest.approx(np.array([(x.low, x.high) for x in intervals]))

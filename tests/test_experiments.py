@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy import stats
 
 import transformer.cli as command_line
 from transformer.corpora import read_corpus
@@ -107,24 +106,6 @@ def test_the_average_is_searched_with_both_limits_and_where_asked_the_last_weigh
     both = {"zero": False, "extra": 50, "tight": {"zero": False, "extra": 10}}
     assert multi30k.score(False, e, CPU) == both
     assert multi30k.score(True, e, CPU) == both | {"last": {"zero": True, "extra": 50}}
-
-
-def test_differences_are_paired_by_seed():
-    """As scipy's paired t test has them, p after Holm's correction over the three."""
-    scores = {("recipe", ""): [40.1, 40.9, 39.8], ("recipe", "tight."): [40.4, 40.8, 40.1],
-              ("other", ""): [39.0, 41.0, 40.2], ("other", "tight."): [41.5, 41.4, 41.0]}
-    runs = pd.DataFrame([{"row": row, "seed": seed} | {f"{limit}{multi30k.COUNTED}": scores[row, limit][seed]
-                                                       for limit in ("", "tight.")}
-                         for row in ("other", "recipe") for seed in range(3)])
-    found = multi30k.differences(runs)
-    pairs = {"other": (("other", "tight."), ("recipe", "tight.")),
-             "other, 10 - 50": (("other", "tight."), ("other", "")),
-             "recipe, 10 - 50": (("recipe", "tight."), ("recipe", ""))}
-    tests = [stats.ttest_rel(scores[one], scores[other]) for one, other in pairs.values()]
-    assert list(found.index) == list(pairs)
-    assert found["p"].to_numpy() == pytest.approx(multi30k.holm(np.array([test.pvalue for test in tests])))
-    intervals = [test.confidence_interval(0.95) for test in tests]
-    assert found[["low", "high"]].to_numpy() == pytest.approx(np.array([(x.low, x.high) for x in intervals]))
 
 
 @pytest.mark.parametrize("changes", multi30k.ROWS.values(), ids=multi30k.name_of)

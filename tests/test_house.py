@@ -164,7 +164,7 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 3_283, "library": 4_907, "runs": 4_108, "drawing": 785, "exercises": 800}
+BUDGETS = {"paired": 3_283, "library": 4_907, "runs": 4_113, "drawing": 785, "exercises": 800}
 FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
            "exercises": "exercises"}
 

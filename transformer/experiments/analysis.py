@@ -103,6 +103,47 @@ def holm(p: np.ndarray) -> np.ndarray:
     return corrected[np.argsort(order)]
 
 
+# Multi30k with outputs kept short (data/runs/multi30k.md)
+
+COUNTED = "test.bleu_tokenized_lowercased"  # as the literature counts
+
+
+def by_limit(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs of tight-multi30k.json with a line for each "limit", of 50 and of 10 tokens, and the
+    scores within it.
+    """
+    tight = runs.filter(regex="^(row$|seed$|tight[.])").rename(
+        columns=lambda name: name.removeprefix("tight."))
+    return pd.concat([runs.assign(limit="50"), tight.assign(limit="10")])
+
+
+def limit_means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Scores of tight-multi30k.json over seeds, a line for each row and limit; the mean as the
+    literature counts has an interval of 95%, by Student's t.
+    """
+    from scipy import stats
+
+    by, both = ["row", "limit"], by_limit(runs)
+    counted = both.groupby(by, sort=False)[COUNTED]
+    reach = stats.t.ppf(0.975, counted.size() - 1) * counted.sem()
+    scores = spread(both, by, ["validation.bleu", "test.bleu", COUNTED])
+    return scores.assign(low=counted.mean() - reach, high=counted.mean() + reach)
+
+
+def limit_differences(runs: pd.DataFrame) -> pd.DataFrame:
+    """The tests planned for the seeds of tight-multi30k.json, of BLEU as the literature counts: the
+    other row minus the recipe within 10 tokens, and 10 minus 50 in each row. Each is paired
+    by seed, with its interval of 95%, and p is after Holm's correction over the three.
+    """
+    both = by_limit(runs)
+    found = [beside(both[both["limit"] == "10"], COUNTED, "recipe")]
+    for row, own in both.groupby("row", sort=False):
+        shorter = beside(own.assign(row=own["limit"]), COUNTED, "50")
+        found.append(shorter.set_axis([f"{row}, 10 - 50"]))
+    together = pd.concat(found)
+    return together.assign(p=holm(together["p"].to_numpy()))
+
+
 # Beside the paper's Table 3
 
 def minus(runs: pd.DataFrame, figure: str, base: str = "base") -> pd.Series:

@@ -15,10 +15,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-
 from transformer.corpora import stream_corpus
-from transformer.experiments.analysis import beside, holm, spread
 from transformer.experiments.runner import (
     Job,
     devices_for,
@@ -40,7 +37,6 @@ ROTARY, FIRST, MORE = dict(positions="rotary"), dict(norm_first=True), dict(P_dr
 ALPHAS = (0.6, 1.2, 1.6, 2.0)  # of those that score alike the first is taken
 BEAM = 4
 TIGHT = 10  # tokens that an output may have more than its source
-COUNTED = "test.bleu_tokenized_lowercased"  # as the literature counts
 
 
 def name_of(changes: dict) -> str:
@@ -95,42 +91,6 @@ def job_of(row: str, seed: int, each: float | None, command: str = COMMAND) -> J
     do = partial(train_and_score, e, partial(score, row == "recipe"), command,
                  task=Task(validator=loss_validator))
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
-
-
-def by_limit(runs: pd.DataFrame) -> pd.DataFrame:
-    """Runs of tight-multi30k.json with a line for each "limit", of 50 tokens and of TIGHT, and the
-    scores within it.
-    """
-    tight = runs.filter(regex="^(row$|seed$|tight[.])").rename(
-        columns=lambda name: name.removeprefix("tight."))
-    return pd.concat([runs.assign(limit="50"), tight.assign(limit=str(TIGHT))])
-
-
-def means(runs: pd.DataFrame) -> pd.DataFrame:
-    """Scores of tight-multi30k.json over seeds, a line for each row and limit; the mean as the
-    literature counts has an interval of 95%, by Student's t.
-    """
-    from scipy import stats
-
-    by, both = ["row", "limit"], by_limit(runs)
-    counted = both.groupby(by, sort=False)[COUNTED]
-    reach = stats.t.ppf(0.975, counted.size() - 1) * counted.sem()
-    scores = spread(both, by, ["validation.bleu", "test.bleu", COUNTED])
-    return scores.assign(low=counted.mean() - reach, high=counted.mean() + reach)
-
-
-def differences(runs: pd.DataFrame) -> pd.DataFrame:
-    """The tests planned for the seeds of tight-multi30k.json, of BLEU as the literature counts: the
-    other row minus the recipe within TIGHT, and TIGHT minus 50 tokens in each row. Each is paired
-    by seed, with its interval of 95%, and p is after Holm's correction over the three.
-    """
-    both = by_limit(runs)
-    found = [beside(both[both["limit"] == str(TIGHT)], COUNTED, "recipe")]
-    for row, own in both.groupby("row", sort=False):
-        shorter = beside(own.assign(row=own["limit"]), COUNTED, "50")
-        found.append(shorter.set_axis([f"{row}, {TIGHT} - 50"]))
-    together = pd.concat(found)
-    return together.assign(p=holm(together["p"].to_numpy()))
 
 
 def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = tuple(ROWS),

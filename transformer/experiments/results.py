@@ -10,8 +10,15 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from transformer.experiments import multi30k
-from transformer.experiments.analysis import beside, compare, learned, parser_scores, spread
+from transformer.experiments.analysis import (
+    beside,
+    compare,
+    learned,
+    limit_differences,
+    limit_means,
+    parser_scores,
+    spread,
+)
 from transformer.experiments.images import chosen as chosen_settings
 from transformer.experiments.records import read_rows, table
 from transformer.experiments.runner import best_rates, run_command
@@ -128,12 +135,12 @@ def captions() -> pd.DataFrame:
 
 def within_limits() -> pd.DataFrame:
     """More seeds of Multi30k's recipe and of the best recipe, within each limit."""
-    return multi30k.means(table("tight-multi30k")).reset_index()
+    return limit_means(table("tight-multi30k")).reset_index()
 
 
 def limits_compared() -> pd.DataFrame:
     """The tests planned for them."""
-    return multi30k.differences(table("tight-multi30k")).rename_axis("difference of").reset_index()
+    return limit_differences(table("tight-multi30k")).rename_axis("difference of").reset_index()
 
 
 def variations() -> pd.DataFrame:
