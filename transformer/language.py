@@ -280,7 +280,7 @@ class LanguageModel(CausalStack):
 # assert difference < 1e-5
 
 # %% [markdown]
-# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within $10^{-5}$.
+# `tests/test_language.py` puts our weights into three classes of the library `transformers`, GPT-2, GPT-NeoX (which has rotary positions) and BERT, and finds the same logits to within $10^{-5}$ (BERT's without its last bias).
 #
 # ## A model of words
 #
@@ -394,7 +394,7 @@ def generate(model: LanguageModel, prompts: Tensor, count: int,
 #           f"{' '.join(dict.fromkeys(words))[:66]}")
 
 # %% [markdown]
-# `known` counts those of the twelve that the model has learned from (words that come twice are printed once, and lines are cut off).
+# `known` counts those of the twelve that the model has learned from (words that come twice are printed once; lines are cut off).
 #
 # **Counts fit probabilities.** Of 20,000 draws of a first letter, each letter's share should be its probability, up to chance. The statistic chi-square sums squared
 # differences over what was expected; with $n$ types it lies near $n - 1$ where only chance is at work.
@@ -596,7 +596,7 @@ def generate_ahead(model: LanguageModel, prompt: list[int], count: int,
 #               f"passes, {row['written.same']} texts the same")
 
 # %% [markdown]
-# In the dialogues few passes are saved, and as guesses and longer passes cost time, too, it takes longer. The last rows are those of `characters`, whose Transformers go on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there 71% to 77% of the passes are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
+# In the dialogues few passes are saved, and as guesses and longer passes cost time, it takes longer. The last rows are those of `characters`, whose Transformers go on greedily with pieces of test articles while a 6-gram guesses four bytes ahead: there 71% to 77% of the passes are saved. Leviathan et al. (2023) let a smaller language model guess; where tokens are drawn, they keep a guess with such a probability that the drawn texts are distributed as before.
 
 # %% [markdown] tags=["question-24"]
 # ## How does this become a chat bot?
@@ -697,7 +697,7 @@ class Chat:
 # assert right >= least
 
 # %% [markdown]
-# The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Shares of translations have a margin of about two points, those of answers of one or less, and translations were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
+# The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Shares of translations have a margin of about two points, those of answers of about one, and translations were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
 # The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes.
 #

@@ -263,7 +263,7 @@ def read_back(text: str, leaves) -> tuple:
 # print("transformer.evalb counts the same")
 
 # %% [markdown]
-# Over many sentences the counts are added up first, then divided. EVALB leaves out a sentence whose words differ from the gold tree's: a parser that fails on hard sentences would gain by it. Ours cannot: its tree always has exactly the gold tree's words (below).
+# Over many sentences the counts are added up first, then divided. EVALB leaves out a sentence whose words differ from the gold tree's: a parser that fails on hard sentences would gain by it. Ours cannot: its tree always has exactly the gold tree's words.
 
 # %% [markdown]
 # ## From sentences to trees
@@ -603,7 +603,7 @@ def closing_looks(model, tokenizer, pairs):
 # assert free["valid_trees"] == free["right_count"] and forced["valid_trees"] == 100
 
 # %% [markdown]
-# (One run.) No output is malformed by its brackets alone. Neither remedy finds the trees of the deeper sentences (F1 40 to 41; without, 43).
+# No output is malformed by its brackets alone. Neither remedy finds the trees of the deeper sentences (F1 40 to 41; without, 43).
 #
 # ## What they are worth on CRAFT
 #
@@ -625,7 +625,7 @@ def closing_looks(model, tokenizer, pairs):
 #
 # Told the innermost bracket it closes hardly one wrongly, but its F1 is no better (on test worse): now the tree often ends before the sentence does. Told how many are open, too, it seldom does either.
 #
-# F1 on test, greedy and with a beam of 4, free or of only trees ("as it was" cannot be held to them); of the free beam, the malformed and those with the right number of words. One seed a row (in full two, "spans" one), so these are hints:
+# The table has F1 on test, greedy and with a beam of 4, free or of only trees ("as it was" cannot be held to them), and of the free beam the malformed and those with the right number of words. One seed a row (in full two, "spans" one), so these are hints:
 
 # %% tags=["active-ipynb"]
 # trained = scores.drop(["right-branching", "grammar"]).drop(columns="seeds")
@@ -633,14 +633,14 @@ def closing_looks(model, tokenizer, pairs):
 # trained.rename(columns={name: f"{name}, %" for name in ("malformed", "right number")})
 
 # %% [markdown]
-# **Most of the gain is reading numbered words in place of pieces: 28.8 points over "vocabulary" (95%, over articles: 27.9 to 29.6);** joining or numbering was not separated. The count alone gives 4.4, and "all" gives 37.2. Told the innermost bracket as well, it loses 8.9, of which writing only trees takes back 8.4. Told both, 1.6% are malformed in place of 20.9% (in full 1.9 and 20.8), with 0.8 less F1.
+# **Most of the gain is reading numbered words in place of pieces: 28.8 points over "vocabulary" (95%: 27.9 to 29.6);** joining pieces and numbering words were not separated. The count alone gives 4.4, and "all" gives 37.2. Told the innermost bracket as well, it loses 8.9, of which writing only trees takes back 8.4. Told both, 1.6% are malformed in place of 20.9% (in full 1.9 and 20.8), F1 is 0.8 less.
 #
-# Writing only trees gives little where the number of words is mostly right. Three times the updates give these two about 1.2 less. Only trees, "all" beats the grammar by 2.3 (1.7 to 2.9). "Spans" (each span scored by the same encoder, the best tree by CKY) was expected on top, and is 2.5 below. Why, we do not know.
+# Writing only trees gives little where words are mostly counted right. Three times the updates give "all" and "all, bracket, depth" about 1.2 less. Only trees, "all" beats the grammar by 2.3 (1.7 to 2.9). "Spans" (each span scored by the same encoder, the best tree by CKY) was expected on top, and is 2.5 below. Why, we do not know.
 
 # %% [markdown]
 # ## The commands
 #
-# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores at most, and one of parsing. The last line trains fifteen more parsers (thirteen are in the record), half an hour to two hours of a core each, and goes on where it was stopped:
+# Train, go on with a lower rate, parse the test sentences with a beam of 21: two and a half hours of training on two cores, and one of parsing. The last line trains fifteen more parsers (thirteen are in the record), half an hour to two hours of a core each, and goes on where it was stopped:
 #
 # ```
 # transformer train --corpus treebank_craft

@@ -737,7 +737,7 @@ class SelectiveLayer(StateLayer):
 #     for name in curves if "fused" not in name) + " times fused, causal")
 
 # %% [markdown]
-# Causal attention is the fair rival. With one decay a head the layer trains about as fast at 256 positions (a little faster above, a little slower in this record), faster from 1,024 on, and in less than half the time at 4,096. With 16 decays a channel there are no large products, only many small steps, which take more than twice as long everywhere. The fixed layer needs no loop, and is slower than attention all the same (why, we have not recorded). In training, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, at 4,096 positions, and those of 16 decays 12 times.
+# Causal attention is the fair rival. With one decay a head the layer trains about as fast at 256 positions (a little faster above, 11% to 20% slower in this record), faster from 1,024 on, and in less than half the time at 4,096. With 16 decays a channel there are no large products, only many small steps, which take more than twice as long everywhere. The fixed layer needs no loop, and is slower than attention all the same (why, we have not recorded). In training at 4,096 positions, the states and tables of chunks take 2.0 to 2.4 times the bytes of fused attention, which writes no table, and those of 16 decays 12 times.
 
 # %% [markdown]
 # ## A row for Table 1

@@ -229,7 +229,7 @@ def with_translations(sentences: list[str]) -> Task:
 #       f"then {log[-1]['validation_loss']:.2f}")
 
 # %% [markdown]
-# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit. On a CPU, after about one round through the corpus, wrong words and endings are left.
+# The sentences show what a falling loss buys: words repeat less, the order of German words appears, more words fit, though not steadily. On a CPU, after about one round through the corpus, wrong words and endings are left.
 
 # %% [markdown]
 # ## Its score
@@ -267,7 +267,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 #         print(f"{name:26} {score}   {row['signature']}")
 
 # %% [markdown]
-# ± is the 95% margin of notebook 15's bootstrap. The authors' script splits German compounds, so of its scores `bleu_compounds_split` is probably nearest to Table 2's ([15](15_decoding.ipynb)).
+# ± is the 95% margin of notebook 15's bootstrap. The authors' script splits German compounds, so of the scores on `wmt14_eighth` `bleu_compounds_split` is probably nearest to Table 2's ([15](15_decoding.ipynb)).
 #
 # The grammar of `bundled` has one right translation for each sentence, so exact ones can be counted. Here are the four sentences by
 # the model that comes along: 57 minutes of one CPU thread, 98.0 on the whole test set, 92.9% of it exact.
@@ -287,7 +287,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # recorded.set_index("file")[list(columns)].rename(columns=columns).round(1)
 
 # %% [markdown]
-# These runs had a CPU and no limit (`data/runs`). **Multi30k**: six more (below) score 39.5 to 40.7 as the literature counts (tokenised, lower-cased). Wu et al.'s 41.0 is 0.7 above their mean, whose 95% interval is 39.8 to 40.7. **Tatoeba**: one run, half this page's updates.
+# These runs had a CPU and no limit (`data/runs`). **Multi30k**: six more (below; three on a GPU) score 39.5 to 40.7 as the literature counts (tokenised, lower-cased). Wu et al.'s 41.0 is 0.7 above their mean, whose 95% interval is 39.8 to 40.7 (of seeds alone; one run's margin is 1.7). **Tatoeba**: one run, half this page's updates.
 
 # %% [markdown]
 # ## Averaging
@@ -317,12 +317,12 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # print(f"all {len(tensors[0])} tensors of the model are means over {len(kept)} files")
 
 # %% [markdown]
-# On a CPU this page's mean of four is better than each. In six runs of Multi30k that do translate the mean of the last ten gained 0.6 to 1.9 BLEU over the last alone on test, on Tatoeba the mean of five 1.4.
+# In six runs of Multi30k that do translate the mean of the last ten gained 0.6 to 1.9 BLEU over the last alone on test, on Tatoeba the mean of five 1.4.
 
 # %% [markdown]
 # ## What is each choice worth?
 #
-# Fifteen runs shared an H100: Multi30k's recipe and four versions of it, three seeds each (± standard deviation). Each run chose its $\alpha$ on validation. The rules and [what we expected](https://github.com/OWNER/annotated-attention/blob/main/data/runs/multi30k.md) came first. Below, differences with 95% intervals, and p after Holm's correction for the four ([17](17_variations.ipynb)):
+# Fifteen runs shared an H100 (8,000 updates, with rotary positions about 7,600): Multi30k's recipe and four versions of it, three seeds each (± standard deviation). Each run chose its $\alpha$ on validation. The rules and [what we expected](https://github.com/OWNER/annotated-attention/blob/main/data/runs/multi30k.md) came first. Below, differences with 95% intervals, and p after Holm's correction for the four ([17](17_variations.ipynb)):
 
 # %% tags=["active-ipynb"]
 # rows = {"recipe": "recipe", "epsilon_ls=0.0": "no smoothing",
@@ -398,7 +398,7 @@ def evaluate(model, tokenizer, pairs: list[tuple[str, str]], beam: int | None = 
 # %% [markdown]
 # **At 1.6 a few outputs run on**, at most 50 tokens beyond their source's length. *Too long* are those with over 15 words more than the reference: without its twelve of a thousand, the top line's 39.9 would be 41.6. On validation fewer run on, and the others are shorter than the references, by 2 to 5%; BLEU takes points for that, and an $\alpha$ of 1.6 wins some back.
 #
-# Does a tighter limit help? Three more seeds of the recipe and of the best recipe, planned before they ran (the limit after looking at the first three), with at most 50 and at most 10 tokens more than the source:
+# Does a tighter limit help? We trained three more seeds of the recipe and of the best recipe (planned before, the limit after looking at the first three), and searched with at most 50 and at most 10 tokens more than the source:
 
 # %% tags=["active-ipynb"]
 # from transformer.experiments.analysis import limit_differences, limit_means
@@ -444,7 +444,7 @@ TABLE_2 = {
 # %% [markdown]
 # ### Table 2 in small
 #
-# The rows of Table 2 come from different people and machines. Here families learned the bundled corpus, and Multi30k, side by side: the RNN through one
+# Table 2's rows come from different people and machines. Here families learned the bundled corpus, and Multi30k, side by side: the RNN through one
 # vector, the RNN with attention (01), the convolutional model (02), and Transformers, with sines or rotary positions (07), their norms last, as in the paper, or first. They share vocabulary, batches, 4,000 updates and loss, and have as many
 # parameters within 10%. Peak rate, warm-up and $\alpha$ are each family's own, chosen on validation with the first seed. The harder set has new combinations of words and constructions, and *longer* sentences than training's. What was expected, and the test, were [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). ± is the standard deviation over seeds; p is corrected for all families of a record. The bundled corpus first:
 
@@ -509,7 +509,7 @@ TABLE_2 = {
 #
 # ## What did not work
 #
-# **One run of Multi30k's recipe with a warm-up of 500 updates instead of 2,000 did not translate.** This also doubles the peak of the rate. (It is in fp32, the run beside it in bf16; the recipe's three above, in fp32, translate.)
+# **One run of Multi30k's recipe with a warm-up of 500 updates instead of 2,000 did not translate.** This also doubles the peak of the rate. (The run beside it is in bf16; the recipe's six, in fp32 like it, translate.)
 
 # %% tags=["active-ipynb"]
 # pair = table("multi30k-en-de-1", "multi30k-short-warmup").set_index("file")
@@ -560,9 +560,8 @@ TABLE_2 = {
 # print("each row's weights sum to 1, also where the pieces of a word were joined")
 
 # %% [markdown]
-# A panel is a head of the decoder's last cross-attention; each row is a word being written, and its colours say where in the source the head looks. In
-# a model that translates, bright squares run along the diagonal. A picture does not say what a head is needed for:
-# [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` (`from transformer import view`) shows all.
+# A panel is a head of the decoder's last cross-attention; each row is a word being written, and its colours say where in the source the head looks. A picture does not say what a head is needed for:
+# [notebook 19](19_visualization.ipynb) changes heads and counts what breaks. `view(model, tokenizer, sentence)` shows all.
 
 # %% [markdown]
 # ## The paper's own run
