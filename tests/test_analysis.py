@@ -15,6 +15,7 @@ from transformer.experiments.analysis import (
     holm,
     learned,
     limit_differences,
+    limit_means,
     minus,
     parser_scores,
     spread,
@@ -121,14 +122,18 @@ def test_a_parser_has_the_means_of_its_seeds_and_what_it_can_do():
     assert (baseline["only trees"], baseline["seeds"]) == (60, 1)
 
 
-def test_differences_within_limits_are_paired_by_seed():
-    """As scipy's paired t test has them, p after Holm's correction over the three."""
+def test_differences_within_limits_are_paired_by_seed_and_means_have_students_interval():
+    """As scipy has both; p is after Holm's correction over the three."""
     stats = pytest.importorskip("scipy.stats")
     scores = {("recipe", ""): [40.1, 40.9, 39.8], ("recipe", "tight."): [40.4, 40.8, 40.1],
               ("other", ""): [39.0, 41.0, 40.2], ("other", "tight."): [41.5, 41.4, 41.0]}
-    runs = pd.DataFrame([{"row": row, "seed": seed} | {f"{limit}{COUNTED}": scores[row, limit][seed]
-                                                       for limit in ("", "tight.")}
-                         for row in ("other", "recipe") for seed in range(3)])
+    runs = pd.DataFrame([{"row": row, "seed": seed} | {
+        f"{limit}{name}": scores[row, limit][seed] for limit in ("", "tight.")
+        for name in (COUNTED, "validation.bleu", "test.bleu")} for row in ("other", "recipe") for seed in range(3)])
+    means = limit_means(runs)
+    for (row, limit), own in scores.items():
+        interval = stats.t.interval(0.95, 2, np.mean(own), stats.sem(own))
+        assert tuple(means.loc[(row, "10" if limit else "50"), ["low", "high"]]) == pytest.approx(interval)
     found = limit_differences(runs)
     pairs = {"other": (("other", "tight."), ("recipe", "tight.")),
              "other, 10 - 50": (("other", "tight."), ("other", "")),

@@ -359,7 +359,7 @@ def agreement_hits(maps, examples):
 # A *probe* is a small classifier that reads a property off a vector. If a linear one succeeds in sentences that
 # training never showed, the property is there, in a form that the next layer could read. Ours is linear discriminant analysis.
 #
-# A probe may also learn by heart (Hewitt and Liang, 2019). In the last column a probe learns from shuffled labels. In the rows "made-up gender" each noun has a
+# A probe may also learn by heart (Hewitt and Liang, 2019). In the last column a probe of layer 2 learns from shuffled labels. In the rows "made-up gender" each noun has a
 # gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others. In the rows "new noun" it learns from half of the nouns and is asked about the others, in "never owner" from those that "its" refers to in training. The first column always gives
 # the answer that is most common in what the probe learned from.
 
@@ -428,7 +428,7 @@ def linear_probe(x, labels, unseen):
 # the gender of its owner, and even which noun that is; after layer 2 "its" and "the" both hold the gender of the noun
 # behind them.
 #
-# What a probe reads need not be used. Nouns to which no "its" refers in training ("never owner") hold their gender; and yet, with head 1.3 turned to them, nearly half of those for *ihr* do not bring *ihr*. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, and yet with head 2.1 silent four articles in ten go wrong.
+# What a probe reads need not be used. Nouns to which no "its" refers in training ("never owner") hold their gender; yet, with head 1.3 turned to them, nearly half of those for *ihr* do not bring *ihr*. After layer 1 the gender of its noun can be read off "the" in nine of ten cases, yet with head 2.1 silent four articles in ten go wrong.
 
 # %% [markdown] tags=["question-17"]
 # ## What does it mean to give the encoder's output to the decoder?
