@@ -13,14 +13,18 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the tests that take minutes too")
+    parser.addoption(
+        "--slow", action="store_true", help="run the tests that take minutes too"
+    )
 
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--slow"):
         for item in items:
             if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="takes minutes: --slow runs it"))
+                item.add_marker(
+                    pytest.mark.skip(reason="takes minutes: --slow runs it")
+                )
 
 
 @pytest.fixture
@@ -65,8 +69,13 @@ def own_files(tmp_path_factory):
     """Sixty sentence pairs as two files, English and German."""
     from transformer.corpora import read_corpus
 
-    folder, pairs = tmp_path_factory.mktemp("files"), read_corpus("bundled", "validation")[:60]
+    folder, pairs = (
+        tmp_path_factory.mktemp("files"),
+        read_corpus("bundled", "validation")[:60],
+    )
     paths = folder / "own.en", folder / "own.de"
     for path, sentences in zip(paths, zip(*pairs)):
-        path.write_text("".join(sentence + "\n" for sentence in sentences), encoding="utf8")
+        path.write_text(
+            "".join(sentence + "\n" for sentence in sentences), encoding="utf8"
+        )
     return paths

@@ -11,7 +11,14 @@ from transformer.corpora import bundled
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no SIGKILL
 
-SENTENCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2], [5, 6, 2]]
+SENTENCES = [
+    [3, 5, 7, 8, 2],
+    [9, 2],
+    [4, 4, 6, 2],
+    [11, 10, 9, 8, 7, 6, 2],
+    [2],
+    [5, 6, 2],
+]
 
 
 def random(*shape):
@@ -44,5 +51,12 @@ def small_bundled(monkeypatch, read):
 def sgml(sentences):
     """A test set as WMT distributed it."""
     rows = [f'<seg id="{i}">{text}</seg>' for i, text in enumerate(sentences, 1)]
-    lines = ['<srcset setid="news">', '<doc docid="1">', *rows, "</doc>", "</srcset>", ""]
+    lines = [
+        '<srcset setid="news">',
+        '<doc docid="1">',
+        *rows,
+        "</doc>",
+        "</srcset>",
+        "",
+    ]
     return "\n".join(lines).encode()

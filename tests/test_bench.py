@@ -22,15 +22,19 @@ from transformer.bench.peers import (
 )
 from transformer.bench.run import run_bench
 from transformer.bench.settings import QUICK, Bench, EndlessConfig
-from transformer.experiments.records import read_rows
+from transformer.core.records import read_rows
 from transformer.fast.loss import ChunkedLoss
 from transformer.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
 
 CPU = torch.device("cpu")
 SIZES = dict(vocab_size=40, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0)
-marian = pytest.param("marian", marks=pytest.mark.skipif(
-    "marian" not in available(), reason="the extra [bench] is not installed"))
+marian = pytest.param(
+    "marian",
+    marks=pytest.mark.skipif(
+        "marian" not in available(), reason="the extra [bench] is not installed"
+    ),
+)
 PEERS = ["torch", "tuned", marian]
 
 
@@ -46,14 +50,34 @@ def copy_weights(model, name, peer):
             side.embed_positions.weight.copy_(model.positions.table)
     layers = [[*both.encoder.layers, *both.decoder.layers] for both in (model, theirs)]
     for ours, other in zip(*layers):
-        attentions = [attention for attention in (ours.self_attention, ours.cross_attention) if attention]
+        attentions = [
+            attention
+            for attention in (ours.self_attention, ours.cross_attention)
+            if attention
+        ]
         if of_torch:
-            names = ["self_attn", "multihead_attn"], ["linear1", "linear2"], ["norm1", "norm2", "norm3"]
+            names = (
+                ["self_attn", "multihead_attn"],
+                ["linear1", "linear2"],
+                ["norm1", "norm2", "norm3"],
+            )
         else:
-            norms = ["self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"]
-            names = ["self_attn", "encoder_attn"], ["fc1", "fc2"], norms if len(attentions) == 2 else norms[::2]
+            norms = [
+                "self_attn_layer_norm",
+                "encoder_attn_layer_norm",
+                "final_layer_norm",
+            ]
+            names = (
+                ["self_attn", "encoder_attn"],
+                ["fc1", "fc2"],
+                norms if len(attentions) == 2 else norms[::2],
+            )
         for attention, place in zip(attentions, names[0]):
-            matrices = [attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight]
+            matrices = [
+                attention.W_Q.weight,
+                attention.W_K.weight,
+                attention.W_V.weight,
+            ]
             place = getattr(other, place)
             for parameter_name, parameter in place.named_parameters():
                 if "bias" in parameter_name:
@@ -62,9 +86,13 @@ def copy_weights(model, name, peer):
             if of_torch:
                 place.in_proj_weight.copy_(torch.cat(matrices))
             else:
-                for matrix, projection in zip(matrices, (place.q_proj, place.k_proj, place.v_proj)):
+                for matrix, projection in zip(
+                    matrices, (place.q_proj, place.k_proj, place.v_proj)
+                ):
                     projection.weight.copy_(matrix)
-        for linear, place in zip((ours.feed_forward.W_1, ours.feed_forward.W_2), names[1]):
+        for linear, place in zip(
+            (ours.feed_forward.W_1, ours.feed_forward.W_2), names[1]
+        ):
             getattr(other, place).load_state_dict(linear.state_dict())
         for residual, place in zip(ours.residuals, names[2]):
             getattr(other, place).weight.copy_(residual.norm.gain)
@@ -91,7 +119,7 @@ def pair(name, factor=1):
 def test_all_systems_compute_the_same_loss(name):
     """Value, and gradient of the embedding, on a batch with padding; and an update makes the loss smaller."""
     plain, other = pair(name)
-    batch, = draw_batches(40, 200, 1, CPU)
+    (batch,) = draw_batches(40, 200, 1, CPU)
     real = batch.gold != 0
     assert (batch.source == 0).any() and not real.all()
     with torch.no_grad():
@@ -102,21 +130,30 @@ def test_all_systems_compute_the_same_loss(name):
     for system in (plain, other):
         system.prepare()
         assert system.update(batch) == pytest.approx(by_hand, rel=1e-5)
-        gradients.append(next(p for p in system.parameters() if p.shape == (40, 16)).grad.clone())
+        gradients.append(
+            next(p for p in system.parameters() if p.shape == (40, 16)).grad.clone()
+        )
         assert system.update(batch) < by_hand
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["fast", "torch", marian])
 def test_all_systems_find_the_same_tokens(name):
-    plain, other = pair(name, factor=30)  # otherwise a random model repeats its last token
+    plain, other = pair(
+        name, factor=30
+    )  # otherwise a random model repeats its last token
     source = torch.randint(3, 40, (5, 6), generator=torch.Generator().manual_seed(0))
     found = plain.search(source)
-    assert other.search(source) == found and [len(tokens) for tokens in found] == [6 + EXTRA] * 5
+    assert (
+        other.search(source) == found
+        and [len(tokens) for tokens in found] == [6 + EXTRA] * 5
+    )
     assert any(len(set(tokens)) > 3 for tokens in found)
     if name == "fast":
         assert other.search(source, 4) == plain.search(source, 4)
-    if name == "marian":  # scores probabilities among real tokens only, ours among all: a beam may choose otherwise
+    if (
+        name == "marian"
+    ):  # scores probabilities among real tokens only, ours among all: a beam may choose otherwise
         assert [len(tokens) for tokens in other.search(source, 4)] == [6 + EXTRA] * 5
 
 
@@ -144,10 +181,15 @@ def test_dropout_stands_in_the_papers_places_only(monkeypatch, name):
 
 def test_batches_have_the_tokens_and_padding_that_are_claimed():
     batches = draw_batches(8000, 2048, 12, CPU)
-    counts = [sum(sum(token != 0 for token in row) - 1 for row in batch.target.tolist()) for batch in batches]
+    counts = [
+        sum(sum(token != 0 for token in row) - 1 for row in batch.target.tolist())
+        for batch in batches
+    ]
     assert counts == [real_tokens(batch) for batch in batches]
     assert sum(counts) / len(counts) == pytest.approx(2048, rel=0.03)
-    assert 1 - sum(counts) / sum(batch.gold.numel() for batch in batches) == pytest.approx(0.15, abs=0.03)
+    assert 1 - sum(counts) / sum(
+        batch.gold.numel() for batch in batches
+    ) == pytest.approx(0.15, abs=0.03)
     assert len({tuple(batch.gold.shape) for batch in batches}) > 5
     for row in batches[0].target.tolist():
         assert row[0] == 1 and [token for token in row if token][-1] == 2
@@ -165,30 +207,43 @@ def test_systems_take_turns_and_the_first_round_does_not_count(exact_products):
             calls.append((name, number, torch.get_float32_matmul_precision()))
             now[0] += next(seconds)
             return 60
+
         return once
 
-    works = {("fast", "highest"): work("a", [99.0, 1.0, 2.0, 6.0]),
-             ("torch", "medium"): under("medium", CPU, work("b", [99.0, 3.0, 6.0, 5.0]))}
+    works = {
+        ("fast", "highest"): work("a", [99.0, 1.0, 2.0, 6.0]),
+        ("torch", "medium"): under("medium", CPU, work("b", [99.0, 3.0, 6.0, 5.0])),
+    }
     rates = in_turns(works, 3, CPU, lambda: now[0])
-    assert rates == {("fast", "highest"): [60.0, 30.0, 10.0], ("torch", "medium"): [20.0, 10.0, 12.0]}
+    assert rates == {
+        ("fast", "highest"): [60.0, 30.0, 10.0],
+        ("torch", "medium"): [20.0, 10.0, 12.0],
+    }
     a, b = ("a", "highest"), ("b", "medium")
-    assert calls == [(name, number, precision)
-                     for number, order in ((-1, (a, b)), (0, (b, a)), (1, (a, b)), (2, (b, a)))
-                     for name, precision in order]
+    assert calls == [
+        (name, number, precision)
+        for number, order in ((-1, (a, b)), (0, (b, a)), (1, (a, b)), (2, (b, a)))
+        for name, precision in order
+    ]
     assert torch.get_float32_matmul_precision() == "highest"
     ours, theirs = rows_of(rates)
     assert ours["tokens_per_second"] == 30.0 and theirs["tokens_per_second"] == 12.0
-    assert ours["over_torch_medium"] == 3.0  # of single rounds; the medians' own ratio is 2.5
+    assert (
+        ours["over_torch_medium"] == 3.0
+    )  # of single rounds; the medians' own ratio is 2.5
     assert not any(name.startswith("over") for name in theirs)
 
 
-def test_the_first_round_of_a_product_does_not_count_and_its_error_is_taken_in_double(monkeypatch):
+def test_the_first_round_of_a_product_does_not_count_and_its_error_is_taken_in_double(
+    monkeypatch,
+):
     seconds, now, kept = iter([1.0, 5.0, 2.0, 3.0, 0.0]), [0.0], []
 
     def one_route(x, weight):
         def way():
             now[0] += next(seconds)
             return x @ weight.T
+
         kept.extend((x, weight))
         return {"a": way}
 
@@ -205,12 +260,23 @@ def test_products_of_all_shapes_make_one_rate_and_the_largest_error(monkeypatch)
     errors = iter([1e-7, 2e-7, 2e-5, 1e-7, 1e-7])
 
     def timed(m, k, n, rounds, device, clock):
-        return {"torch": (m * k * n / 1e9, 2e-6), "other": (m * k * n / 4e9, next(errors))}
+        return {
+            "torch": (m * k * n / 1e9, 2e-6),
+            "other": (m * k * n / 4e9, next(errors)),
+        }
 
     monkeypatch.setattr(parts, "time_products", timed)
-    assert parts.measure_products(EndlessConfig(**SIZES), 100, CPU, time.perf_counter) == [
+    assert parts.measure_products(
+        EndlessConfig(**SIZES), 100, CPU, time.perf_counter
+    ) == [
         {"route": "torch", "gflops_per_second": 2.0, "error": 2e-6, "fp32_class": True},
-        {"route": "other", "gflops_per_second": 8.0, "error": 2e-5, "fp32_class": False}]
+        {
+            "route": "other",
+            "gflops_per_second": 8.0,
+            "error": 2e-5,
+            "fp32_class": False,
+        },
+    ]
 
 
 def test_a_process_of_its_own(capsys):
@@ -219,8 +285,12 @@ def test_a_process_of_its_own(capsys):
     figures = in_a_process(parts.attention_of, *arguments)
     assert figures["n"] == 32 and figures["seconds"] > 0 and filled.numel()
     assert 0 <= figures["above_start_gib"] < 0.5
-    memory = in_a_process(parts.memory_of, "plain", {**QUICK, "vocab_size": 30_000}, 2000, "cpu")
-    assert 0.3 < memory["above_start_gib"] < 3  # logits alone: 2,000 times 30,000 numbers of 4 bytes, and gradients
+    memory = in_a_process(
+        parts.memory_of, "plain", {**QUICK, "vocab_size": 30_000}, 2000, "cpu"
+    )
+    assert (
+        0.3 < memory["above_start_gib"] < 3
+    )  # logits alone: 2,000 times 30,000 numbers of 4 bytes, and gradients
     assert in_a_process(os._exit, 9) is None
     assert "terminated abruptly" in capsys.readouterr().err
 
@@ -238,7 +308,9 @@ def test_the_fast_way_learns_what_the_plain_way_learns():
             system.update(batch)
         systems.append(system)
     plain, fast = (dict(system.model.named_parameters()) for system in systems)
-    assert all(torch.allclose(plain[name], fast[name], rtol=0, atol=1e-7) for name in plain)
+    assert all(
+        torch.allclose(plain[name], fast[name], rtol=0, atol=1e-7) for name in plain
+    )
     torch.manual_seed(5)
     fresh = TRAINED["fast"](c).double().model.embedding.weight
     assert not torch.allclose(fast["embedding.weight"], fresh, atol=1e-3)
@@ -256,6 +328,7 @@ def test_all_ways_learn_from_the_same():
 
 def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, capsys):
     """And the parts after it are measured all the same."""
+
     def measure(b, part, device):
         if part == "T1":
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
@@ -265,7 +338,10 @@ def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, cap
     path = tmp_path / "bench.json"
     run_bench(Bench(("T1", "products"), quick=True, device="cpu", record=path))
     assert [row["part"] for row in read_rows(path)] == ["products"]
-    assert "T1 is left out: it does not fit into this GPU's memory" in capsys.readouterr().out
+    assert (
+        "T1 is left out: it does not fit into this GPU's memory"
+        in capsys.readouterr().out
+    )
 
 
 def test_what_is_written(tmp_path, monkeypatch):
@@ -274,13 +350,32 @@ def test_what_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(parts, "in_a_process", lambda function, *arguments: figures)
     path = tmp_path / "new" / "bench.json"
     asked = ("T1", "T3", "T4", "levers", "memory", "products")
-    run_bench(Bench(asked, quick=True, device="cpu", clock="cpu", record=path), "the command")
+    run_bench(
+        Bench(asked, quick=True, device="cpu", clock="cpu", record=path), "the command"
+    )
     rows = read_rows(path)
-    for name in ("command", "commit", "hardware", "threads", "torch", "clock", "seed", "rounds", "minutes"):
+    for name in (
+        "command",
+        "commit",
+        "hardware",
+        "threads",
+        "torch",
+        "clock",
+        "seed",
+        "rounds",
+        "minutes",
+    ):
         assert all(name in row for row in rows), name
-    assert tuple(dict.fromkeys(row["part"] for row in rows)) == asked and rows[0]["command"] == "the command"
+    assert (
+        tuple(dict.fromkeys(row["part"] for row in rows)) == asked
+        and rows[0]["command"] == "the command"
+    )
     for part in ("T1", "T3", "T4"):
-        rates = {row["system"]: row["tokens_per_second"] for row in rows if row["part"] == part}
+        rates = {
+            row["system"]: row["tokens_per_second"]
+            for row in rows
+            if row["part"] == part
+        }
         assert rates.keys() >= {"plain", "fast"}  # and the peers that are installed
         assert all(math.isfinite(rate) and rate > 0 for rate in rates.values())
     routes = {row["route"]: row for row in rows if row["part"] == "products"}
@@ -288,9 +383,14 @@ def test_what_is_written(tmp_path, monkeypatch):
     assert routes["torch"]["error"] < 1e-5 < 1e-4 < routes["bf16"]["error"]
 
 
-@pytest.mark.parametrize("wrong, message", [
-    (dict(parts=("T9",)), "no part T9: choose from T1"), (dict(clock="sun"), "clock is wall or cpu, not sun"),
-    (dict(rounds=0), "rounds must be 1 or more")])
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (dict(parts=("T9",)), "no part T9: choose from T1"),
+        (dict(clock="sun"), "clock is wall or cpu, not sun"),
+        (dict(rounds=0), "rounds must be 1 or more"),
+    ],
+)
 def test_what_cannot_be_measured_is_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         Bench(**wrong)
@@ -304,9 +404,13 @@ def test_a_lever_left_out_changes_no_loss(row, monkeypatch):
     plain, levered = make_systems(c, ["plain"], CPU)["plain"].prepare(), Ours(c, pulled)
     levered.prepare("bf16" if "bf16" in pulled else "fp32")
     levered.load_state_dict(plain.state_dict())
-    expected = pytest.approx(plain.update(batch), rel=1e-2 if "bf16" in pulled else 1e-5)
+    expected = pytest.approx(
+        plain.update(batch), rel=1e-2 if "bf16" in pulled else 1e-5
+    )
     assert levered.update(batch) == expected
-    assert isinstance(levered.objective.criterion, ChunkedLoss) == ("loss in chunks" in pulled)
+    assert isinstance(levered.objective.criterion, ChunkedLoss) == (
+        "loss in chunks" in pulled
+    )
     assert levered.objective.precision == ("bf16" if "bf16" in pulled else "fp32")
     attend = levered.model.encoder.layers[0].self_attention.attend
     assert (attend is scaled_dot_product_attention) == ("attention" not in pulled)
@@ -316,9 +420,19 @@ def test_a_lever_left_out_changes_no_loss(row, monkeypatch):
 
 def test_all_levers_do_the_same_work_but_for_similar_lengths(monkeypatch):
     batches = {}
-    monkeypatch.setattr(Ours, "update", lambda self, batch: batches.setdefault(self.pulled, []).append(batch))
+    monkeypatch.setattr(
+        Ours,
+        "update",
+        lambda self, batch: batches.setdefault(self.pulled, []).append(batch),
+    )
     rows = levers.measure_levers(QUICK, 100, 2, 1, CPU, time.perf_counter)
     assert [row["lever"] for row in rows] == list(levers.lever_sets())
-    with_padding = [pulled for pulled, seen in batches.items() if any((batch.gold == 0).any() for batch in seen)]
-    assert with_padding == [pulled for pulled in batches if "similar lengths" not in pulled]
+    with_padding = [
+        pulled
+        for pulled, seen in batches.items()
+        if any((batch.gold == 0).any() for batch in seen)
+    ]
+    assert with_padding == [
+        pulled for pulled in batches if "similar lengths" not in pulled
+    ]
     assert {len(seen) for seen in batches.values()} == {3}  # one to warm up

@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from transformer.core.records import flatten
+from transformer.corpora.trees import Tree, leaves_of
 from transformer.data import collate
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import parser
@@ -23,21 +25,24 @@ from transformer.experiments.charts import (
     restored,
     tree_of_spans,
 )
-from transformer.experiments.parser import Setting, difference, right_branching, share_of_rate
-from transformer.experiments.records import flatten
+from transformer.experiments.parser import (
+    Setting,
+    difference,
+    right_branching,
+    share_of_rate,
+)
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
 from transformer.model import TransformerConfig
-from transformer.parsing import linearize, read_back
-from transformer.training import TrainingConfig
-from transformer.tree_model import (
+from transformer.models.tree_model import (
     ParserConfig,
     ParserTokenizer,
     TreeTransformer,
     kinds,
     still_open,
 )
-from transformer.tree_search import OnlyTrees
-from transformer.trees import Tree, leaves_of
+from transformer.models.tree_search import OnlyTrees
+from transformer.parsing import linearize, read_back
+from transformer.training import TrainingConfig
 
 SYMBOLS = ["<pad>", "<s>", "</s>", "D", "S_", "X_", "_S", "_X"]
 
@@ -55,6 +60,7 @@ TREES = [random_tree(random.Random(seed)) for seed in range(60)]
 
 
 # Searches
+
 
 @dataclass
 class Prefixes:
@@ -89,7 +95,9 @@ class Whims(nn.Module):
         return 2 * torch.randn(len(SYMBOLS), generator=generator)
 
     def step(self, tokens, state):
-        state.rows = [(*row, token) for row, token in zip(state.rows, tokens[:, 0].tolist())]
+        state.rows = [
+            (*row, token) for row, token in zip(state.rows, tokens[:, 0].tolist())
+        ]
         return torch.stack([self.logits(row) for row in state.rows])
 
 
@@ -106,12 +114,24 @@ def all_trees(words, most):
     """Every output over so many words, of at most so many symbols, that needs no repair."""
     level, found = [[]], []
     for _ in range(most):
-        level = [[*row, symbol] for row in level for symbol in SYMBOLS[3:]
-                 if row or symbol.endswith("_")]
-        level = [row for row in level if row.count("D") <= words
-                 and sum(s.endswith("_") - s.startswith("_") for s in row) > -1]
-        found += [row for row in level if row.count("D") == words
-                  and read_back(" ".join(row), [("w", "D")] * words)[1] == 0]
+        level = [
+            [*row, symbol]
+            for row in level
+            for symbol in SYMBOLS[3:]
+            if row or symbol.endswith("_")
+        ]
+        level = [
+            row
+            for row in level
+            if row.count("D") <= words
+            and sum(s.endswith("_") - s.startswith("_") for s in row) > -1
+        ]
+        found += [
+            row
+            for row in level
+            if row.count("D") == words
+            and read_back(" ".join(row), [("w", "D")] * words)[1] == 0
+        ]
     return found
 
 
@@ -132,6 +152,7 @@ def test_the_best_tree_is_that_of_all_trees(seed):
 
 # The model
 
+
 @pytest.fixture(scope="module")
 def texts():
     return [(" ".join(tree.leaves()), linearize(tree)) for tree in TREES]
@@ -149,8 +170,12 @@ def model_of(tokenizer, kind=TreeTransformer, **changes):
     return kind(c, tokenizer).eval()
 
 
-CHANGES = [{"words": True, "count": False}, {"words": False, "count": True}, {"bracket": True},
-           {"bracket": True, "depth": True}]
+CHANGES = [
+    {"words": True, "count": False},
+    {"words": False, "count": True},
+    {"bracket": True},
+    {"bracket": True, "depth": True},
+]
 
 
 @pytest.mark.parametrize("changes", CHANGES)
@@ -161,7 +186,7 @@ def test_step_by_step_equals_all_at_once(tokenizer, texts, changes):
         expected = model(batch.source, batch.decoder_input)
         state = model.start(batch.source, KeyValueCache)
         for t in range(batch.decoder_input.shape[1]):
-            found = model.step(batch.decoder_input[:, t:t + 1], state)
+            found = model.step(batch.decoder_input[:, t : t + 1], state)
             torch.testing.assert_close(found, expected[:, t], rtol=0, atol=1e-5)
             order = torch.randperm(5)
             state.select(order)
@@ -193,7 +218,7 @@ def test_words_are_pooled(tokenizer):
     rows = [[*ids, 2] for ids in tokenizer.encode_all(sentences)]
     source = collate([(row, [1]) for row in rows]).source
     assert model.lengths(source).tolist() == [3, 2] and len(rows[0]) > 6
-    alone = model.encode(source[1:, :len(rows[1])])
+    alone = model.encode(source[1:, : len(rows[1])])
     torch.testing.assert_close(model.encode(source)[1:, :3], alone, rtol=0, atol=1e-5)
     assert model.mask(source)[:, 0, 0].tolist() == [[True] * 4, [True] * 3 + [False]]
 
@@ -204,11 +229,14 @@ def test_what_is_written_only_changes_with_what_was_written(tokenizer, texts):
     batch = collate(tokenizer.encode_pairs(texts[:1]))
     other = batch.decoder_input.clone()
     other[:, 4:] = other[:, 4:].flip(1)
-    before, after = (model(batch.source, target)[:, :4] for target in (batch.decoder_input, other))
+    before, after = (
+        model(batch.source, target)[:, :4] for target in (batch.decoder_input, other)
+    )
     torch.testing.assert_close(before, after, rtol=0, atol=1e-6)
 
 
 # Charts
+
 
 def splits(start, end):
     """Every tree of two parts over words start to end - 1, as nested (start, end, left, right)."""
@@ -229,23 +257,36 @@ def test_best_spans_equal_all_trees(n):
     scores = torch.randn(n, n)
     found = best_spans(scores)
     value = sum(scores[i, j - 1].item() for i, j in found)
-    every = [sum(scores[i, j - 1].item() for i, j in spans_of(tree)) for tree in splits(0, n)]
+    every = [
+        sum(scores[i, j - 1].item() for i, j in spans_of(tree)) for tree in splits(0, n)
+    ]
     assert value == pytest.approx(max(every), abs=1e-5) and len(found) == 2 * n - 1
 
 
 @pytest.mark.parametrize("n", range(1, 5))
 def test_chart_equals_all_derivations(n):
     N, rules = 3, torch.cartesian_prod(*[torch.arange(3)] * 3)
-    grammar = Grammar(list("ABC"), rules[:, 0], torch.arange(27) % 9, rules[:9, 1:].T.contiguous(),
-                      torch.randn(27), torch.zeros(3), None)
+    grammar = Grammar(
+        list("ABC"),
+        rules[:, 0],
+        torch.arange(27) % 9,
+        rules[:9, 1:].T.contiguous(),
+        torch.randn(27),
+        torch.zeros(3),
+        None,
+    )
     leaves = torch.randn(N, n)
 
     def best(tree, symbol):
         if len(tree) == 2:
             return leaves[symbol, tree[0]].item()
-        return max(best(tree[2], b) + best(tree[3], c)
-                   + grammar.log_p[9 * symbol + 3 * b + c].item()
-                   for b in range(N) for c in range(N))
+        return max(
+            best(tree[2], b)
+            + best(tree[3], c)
+            + grammar.log_p[9 * symbol + 3 * b + c].item()
+            for b in range(N)
+            for c in range(N)
+        )
 
     chart = fill(leaves, grammar)
     for symbol in range(N):
@@ -269,7 +310,9 @@ def test_a_grammar_read_off_trees(siblings, parent):
     for tree in TREES:
         assert restored(binarized(tree, siblings, parent)) == tree
     grammar = read_grammar(TREES, siblings, parent)
-    sums = torch.zeros(len(grammar.symbols)).scatter_add(0, grammar.parent, grammar.log_p.exp())
+    sums = torch.zeros(len(grammar.symbols)).scatter_add(
+        0, grammar.parent, grammar.log_p.exp()
+    )
     assert set(sums.round(decimals=4).tolist()) <= {0.0, 1.0}
     tree, score = likeliest(grammar, ["a", "b", "unseen"])
     assert tree.leaves() == ["a", "b", "unseen"] and score > -np.inf
@@ -284,10 +327,14 @@ def test_spans_and_back():
 def test_a_span_parser_learns_its_trees(tokenizer, texts):
     """Spans that score the gold labels highest give the gold trees; the loss asks for these."""
     labels = Labels(TREES)
-    model = model_of(tokenizer, lambda c, t: SpanParser(c, t, labels), count=False, P_drop=0.0)
+    model = model_of(
+        tokenizer, lambda c, t: SpanParser(c, t, labels), count=False, P_drop=0.0
+    )
     rows = tokenizer.encode_all([sentence for sentence, _ in texts])
     targets = [labels.encode(tree) for tree in TREES]
-    for target, tree in zip(targets, TREES):  # a number a span: few enough for the positions
+    for target, tree in zip(
+        targets, TREES
+    ):  # a number a span: few enough for the positions
         assert len(target) == 1 + len(labelled_spans(collapsed(tree)))
     batch = collate([([*row, 2], target) for row, target in zip(rows, targets)])
     gold = model.gold(batch.target, model.lengths(batch.source))
@@ -302,10 +349,13 @@ def test_a_span_parser_learns_its_trees(tokenizer, texts):
 
 # The runs
 
+
 def test_right_branching():
     assert right_branching(["a", "b", "c", "."], "S", "X") == "S_ XX X_ XX XX _X XX _S"
     for n in range(1, 6):
-        assert read_back(right_branching(["a"] * n, "S", "X"), [("a", "XX")] * n)[1] == 0
+        assert (
+            read_back(right_branching(["a"] * n, "S", "X"), [("a", "XX")] * n)[1] == 0
+        )
     assert right_branching(["."], "S", "X") == "S_ XX _S"
 
 
@@ -328,24 +378,38 @@ def test_a_difference_of_articles():
 
 
 def test_what_is_compared_has_a_row():
-    rows = {row for row, _, _ in parser.ROWS} | {"grammar", "all, bracket"}  # the last given up
+    rows = {row for row, _, _ in parser.ROWS} | {
+        "grammar",
+        "all, bracket",
+    }  # the last given up
     assert {row for pair in parser.SINGLE for row in pair} <= rows
     assert {row for pair in parser.FINAL for row, _ in pair} <= rows
 
 
-@pytest.mark.parametrize("s, ways", [
-    (Setting(4, bracket=True, depth=True), 4), (Setting(4, count=False, spans=True), 1),
-    (replace(parser.AS_IT_WAS, updates=4), 2)])
+@pytest.mark.parametrize(
+    "s, ways",
+    [
+        (Setting(4, bracket=True, depth=True), 4),
+        (Setting(4, count=False, spans=True), 1),
+        (replace(parser.AS_IT_WAS, updates=4), 2),
+    ],
+)
 def test_a_row_is_trained_and_scored(s, ways, texts, monkeypatch, tmp_path, one_thread):
     pairs = [(sentence, tree) for (sentence, _), tree in zip(texts, TREES)][:30]
     c = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=400)
     training = TrainingConfig(batch_tokens=400, warmup=4, keep=2)
-    for name, value in {"gold_trees": lambda split: pairs, "VALIDATIONS": 2, "EXTRA": 30}.items():
+    for name, value in {
+        "gold_trees": lambda split: pairs,
+        "VALIDATIONS": 2,
+        "EXTRA": 30,
+    }.items():
         monkeypatch.setattr(parser, name, value)
     monkeypatch.setattr(parser, "RECIPE", {"model": c, "training": training})
     row = flatten(parser.run(s, 1, tmp_path / "row", "cpu"))
     found = [name for name in row if name.startswith("test.") and name.endswith(".f1")]
-    assert sum("by_length" not in name for name in found) == ways and row["updates"] == 4
+    assert (
+        sum("by_length" not in name for name in found) == ways and row["updates"] == 4
+    )
     assert s.spans or not s.vocabulary or row["test.greedy, only trees.malformed"] == 0
     assert len(row["log.f1"]) == len(row["log.malformed"]) == 2
     again = flatten(parser.run(s, 1, tmp_path / "row", "cpu"))

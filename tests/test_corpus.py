@@ -35,7 +35,9 @@ def words(text):
 def test_grammar_writes_the_same_bytes(tmp_path):
     write_corpus(tmp_path, seed=2017)
     for name in SIZES:
-        assert (tmp_path / f"{name}.tsv").read_bytes() == (BUNDLED / f"{name}.tsv").read_bytes(), name
+        assert (tmp_path / f"{name}.tsv").read_bytes() == (
+            BUNDLED / f"{name}.tsv"
+        ).read_bytes(), name
 
 
 def test_sizes_and_lengths(corpus):
@@ -45,20 +47,38 @@ def test_sizes_and_lengths(corpus):
     assert min(lengths) == 4 and max(lengths) == LONGEST
     assert sum(lengths) / len(lengths) >= 9
     assert sum(n > 15 for n in lengths) >= 0.15 * len(lengths)
-    assert max(len(words(p.source)) for name in ("validation", "test") for p in corpus[name]) <= LONGEST
+    assert (
+        max(
+            len(words(p.source))
+            for name in ("validation", "test")
+            for p in corpus[name]
+        )
+        <= LONGEST
+    )
 
 
 def test_no_sentence_twice(corpus):
     for side in ("source", "target"):
-        sentences = Counter(getattr(p, side) for pairs in corpus.values() for p in pairs)
+        sentences = Counter(
+            getattr(p, side) for pairs in corpus.values() for p in pairs
+        )
         assert max(sentences.values()) == 1
 
 
 def test_lemmas_and_constructions(lexicon, corpus):
     counts = lemma_counts(lexicon, corpus["train"])
-    german = {(kind, entry.german) for kind, entries in lexicon.entries.items() for entry in entries}
+    german = {
+        (kind, entry.german)
+        for kind, entries in lexicon.entries.items()
+        for entry in entries
+    }
     assert len(counts) >= 450 and len(german) >= 450
-    numbers = [entry.number for entries in lexicon.entries.values() for entry in entries if entry.number]
+    numbers = [
+        entry.number
+        for entries in lexicon.entries.values()
+        for entry in entries
+        if entry.number
+    ]
     assert len(set(numbers)) == len(numbers) >= 450
     assert min(counts.values()) >= 30
     names = Counter(name for p in corpus["train"] for name in p.constructions)
@@ -80,17 +100,29 @@ def test_alignments(corpus):
 
 
 def test_antecedents(corpus, lexicon):
-    nouns = {form for n in lexicon["noun"] + lexicon["name"] + lexicon["city"] for form in n.english}
+    nouns = {
+        form
+        for n in lexicon["noun"] + lexicon["name"] + lexicon["city"]
+        for form in n.english
+    }
     for pairs in corpus.values():
         for p in pairs:
             english, german = words(p.source), words(p.target)
             for ours, theirs in p.pronouns:
                 assert english[ours.index].lower() in ("his", "her", "its", "their")
                 assert german[theirs.index].lower().startswith(("sein", "ihr"))
-                assert ours.antecedent in ours.candidates and theirs.antecedent in theirs.candidates
+                assert (
+                    ours.antecedent in ours.candidates
+                    and theirs.antecedent in theirs.candidates
+                )
                 assert len(ours.candidates) == len(theirs.candidates)
-                assert {(ours.index, theirs.index), (ours.antecedent, theirs.antecedent)} <= p.alignment
-                assert set(ours.candidates) <= {i for i, w in enumerate(english) if w in nouns}
+                assert {
+                    (ours.index, theirs.index),
+                    (ours.antecedent, theirs.antecedent),
+                } <= p.alignment
+                assert set(ours.candidates) <= {
+                    i for i, w in enumerate(english) if w in nouns
+                }
 
 
 def test_pronouns_need_their_antecedent(corpus, lexicon):
@@ -98,7 +130,9 @@ def test_pronouns_need_their_antecedent(corpus, lexicon):
     pronouns = [(p, both) for p in corpus["train"] for both in p.pronouns]
     assert sum(bool(p.pronouns) for p in corpus["train"]) >= 0.15 * len(corpus["train"])
     assert sum(len(e.candidates) > 1 for _, (e, _) in pronouns) >= 0.9 * len(pronouns)
-    assert sum(nearest(e) == e.antecedent for _, (e, _) in pronouns) < 0.5 * len(pronouns)
+    assert sum(nearest(e) == e.antecedent for _, (e, _) in pronouns) < 0.5 * len(
+        pronouns
+    )
     stems = Counter()
     for p, (e, g) in pronouns:
         if words(p.source)[e.index] == "its":
@@ -110,7 +144,10 @@ def test_pronouns_need_their_antecedent(corpus, lexicon):
 
 def test_hard_set_is_new(corpus):
     kinds = Counter(
-        kind for p in corpus["hard"] for kind in ("unseen-combination", "longer") if kind in p.constructions
+        kind
+        for p in corpus["hard"]
+        for kind in ("unseen-combination", "longer")
+        if kind in p.constructions
     )
     assert kinds == {"unseen-combination": 700, "longer": 300}
     for p in corpus["hard"]:
@@ -131,7 +168,9 @@ def test_held_out_pairs_are_not_in_train(corpus, lexicon):
 
     def is_noun(p, place):
         """German nouns have a capital: "tired answer their question" is no adjective and noun."""
-        return any(words(p.target)[j][0].isupper() for i, j in p.alignment if i == place)
+        return any(
+            words(p.target)[j][0].isupper() for i, j in p.alignment if i == place
+        )
 
     def held_out(pairs):
         seen = [
@@ -163,7 +202,12 @@ def test_held_out_pairs_are_not_in_train(corpus, lexicon):
 )
 def test_noun_phrases(lexicon, english, german):
     gender, case, determiner = english
-    head = {"feminine": "woman", "masculine": "boy", "neuter": "house", "plural": "house"}[gender]
+    head = {
+        "feminine": "woman",
+        "masculine": "boy",
+        "neuter": "house",
+        "plural": "house",
+    }[gender]
     phrase = Phrase(
         lexicon.find("noun", head),
         gender == "plural",

@@ -35,15 +35,51 @@ def tokenizer(pairs):
 
 # Byte-pair encoding
 
+
 def random_text(chance):
     """Characters of every kind: letters, marks, white space, emoji, the marks typed as text."""
-    kinds = ["abcdefgh", " ", "  ", "\n", "\t", "äöüß", "…“”'-_.,", "0123456789²", "日本語", "🙂👩‍🚀", "e\u0301",
-             "\u2028\x00\x1c", "مرحبا", ["</s>", "<s>", "<pad>"]]
-    return "".join(chance.choice(chance.choice(kinds)) for _ in range(chance.randrange(12)))
+    kinds = [
+        "abcdefgh",
+        " ",
+        "  ",
+        "\n",
+        "\t",
+        "äöüß",
+        "…“”'-_.,",
+        "0123456789²",
+        "日本語",
+        "🙂👩‍🚀",
+        "e\u0301",
+        "\u2028\x00\x1c",
+        "مرحبا",
+        ["</s>", "<s>", "<pad>"],
+    ]
+    return "".join(
+        chance.choice(chance.choice(kinds)) for _ in range(chance.randrange(12))
+    )
 
 
-NASTY = ["", " ", "   ", "\n", " a", "a ", "a  b", "</s>", "<pad><s></s>", "🙂", "日本語", "e\u0301", "\u2028",
-         "\r\n", "\x00", "don't ... stop_it _", "²x", "\ufeffa", "\U00010d4a\u200d"]
+NASTY = [
+    "",
+    " ",
+    "   ",
+    "\n",
+    " a",
+    "a ",
+    "a  b",
+    "</s>",
+    "<pad><s></s>",
+    "🙂",
+    "日本語",
+    "e\u0301",
+    "\u2028",
+    "\r\n",
+    "\x00",
+    "don't ... stop_it _",
+    "²x",
+    "\ufeffa",
+    "\U00010d4a\u200d",
+]
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -56,67 +92,104 @@ def test_round_trip_of_random_texts(tokenizer):
     encoded = tokenizer.encode_all(texts)
     assert [tokenizer.decode(ids) for ids in encoded] == texts
     assert encoded == [tokenizer.encode(text) for text in texts]
-    assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & {i for ids in encoded for i in ids}
+    assert not {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id} & {
+        i for ids in encoded for i in ids
+    }
 
 
 def test_a_copy_takes_marks_in_a_text_for_text(tokenizer):
     text = "a </s> b"
     for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
-        assert copied.encode(text) == tokenizer.encode(text) and copied.decode(copied.encode(text)) == text
+        assert (
+            copied.encode(text) == tokenizer.encode(text)
+            and copied.decode(copied.encode(text)) == text
+        )
 
 
 def test_marks_are_left_out(tokenizer):
     ids = tokenizer.encode("A cat.")
-    assert tokenizer.decode([tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id]) == "A cat."
+    assert (
+        tokenizer.decode([tokenizer.bos_id, *ids, tokenizer.eos_id, tokenizer.pad_id])
+        == "A cat."
+    )
     assert tokenizer.decode(torch.tensor(ids)) == "A cat."
-    assert tokenizer.decode([]) == "" and (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id) == (0, 1, 2)
+    assert tokenizer.decode([]) == "" and (
+        tokenizer.pad_id,
+        tokenizer.bos_id,
+        tokenizer.eos_id,
+    ) == (0, 1, 2)
 
 
 def test_decoding_takes_away_nothing_but_the_first_space(tokenizer):
-    without_space = tokenizer.encode("a. b")[1:]                # a model may begin with any token
+    without_space = tokenizer.encode("a. b")[1:]  # a model may begin with any token
     assert tokenizer.decode(without_space) == ". b"
 
 
 def by_hand(tokenizer, text):
     """Token ids by applying the merges, in the order they were learned, to bytes, without the library."""
     model = json.loads(tokenizer.bpe.to_str())["model"]
-    merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in model["merges"]]
+    merges = [
+        tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
+        for merge in model["merges"]
+    ]
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    letter = {byte: chr(byte) for byte in printable}            # bytes without a sign of their own get one from 256 on
-    letter.update({byte: chr(256 + n) for n, byte in enumerate(b for b in range(256) if b not in letter)})
+    letter = {
+        byte: chr(byte) for byte in printable
+    }  # bytes without a sign of their own get one from 256 on
+    letter.update(
+        {
+            byte: chr(256 + n)
+            for n, byte in enumerate(b for b in range(256) if b not in letter)
+        }
+    )
     ids = []
     for word in WORD.findall(text):
         symbols = [letter[byte] for byte in (" " + word).encode()]
         for left, right in merges:
             for i in range(len(symbols) - 2, -1, -1):
-                if symbols[i:i + 2] == [left, right]:
-                    symbols[i:i + 2] = [left + right]
+                if symbols[i : i + 2] == [left, right]:
+                    symbols[i : i + 2] = [left + right]
         ids += [model["vocab"][symbol] for symbol in symbols]
     return ids
 
 
 def test_encoding_equals_merging_by_hand(tokenizer):
-    for text in ("The gardener opened the bottle", "Der Gärtner öffnete die Flasche", "unbelievably größer 2024 naïve"):
+    for text in (
+        "The gardener opened the bottle",
+        "Der Gärtner öffnete die Flasche",
+        "unbelievably größer 2024 naïve",
+    ):
         assert tokenizer.encode(text) == by_hand(tokenizer, text)
 
 
 def test_small_and_exhausted_vocabularies():
-    with pytest.raises(ValueError, match=r"vocab_size must be at least 259 \(256 bytes and the marks\), not 258"):
+    with pytest.raises(
+        ValueError,
+        match=r"vocab_size must be at least 259 \(256 bytes and the marks\), not 258",
+    ):
         Tokenizer.train(["a"], 258)
-    assert Tokenizer.train(["a b"], 5000).vocab_size == 261      # " a" and " b", then nothing is left to merge
+    assert (
+        Tokenizer.train(["a b"], 5000).vocab_size == 261
+    )  # " a" and " b", then nothing is left to merge
 
 
-@pytest.mark.parametrize("text, groups", [
-    ("Größe!", ["Größe", "!"]),
-    ("日本", ["日本"]),                                           # three bytes a character
-    ("a  🙂\n", ["a", "🙂"]),                                    # white space of its own, at the end too
-    ("don't...", ["don", "'", "t", ".", ".", "."]),
-])
+@pytest.mark.parametrize(
+    "text, groups",
+    [
+        ("Größe!", ["Größe", "!"]),
+        ("日本", ["日本"]),  # three bytes a character
+        ("a  🙂\n", ["a", "🙂"]),  # white space of its own, at the end too
+        ("don't...", ["don", "'", "t", ".", ".", "."]),
+    ],
+)
 def test_word_of_each_piece(tokenizer, text, groups):
     words, ids = tokenizer.word_of_each_piece(text), tokenizer.encode(text)
     assert len(words) == len(ids) and words == sorted(words)
     for index, word in enumerate(groups):
-        assert tokenizer.decode([i for i, w in zip(ids, words) if w == index]).strip() == word
+        assert (
+            tokenizer.decode([i for i, w in zip(ids, words) if w == index]).strip()
+            == word
+        )
 
 
 def test_every_word_has_a_piece(tokenizer):
@@ -128,15 +201,22 @@ def test_every_word_has_a_piece(tokenizer):
 def test_save_and_load(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
     loaded = Tokenizer.load(tmp_path / "tokenizer.json")
-    assert all(loaded.encode(text) == tokenizer.encode(text) for text in NASTY)     # "</s>" stays text
+    assert all(
+        loaded.encode(text) == tokenizer.encode(text) for text in NASTY
+    )  # "</s>" stays text
 
 
 def test_damaged_tokenizer(tmp_path):
     path = tmp_path / "tokenizer.json"
-    with pytest.raises(FileNotFoundError, match="no file .*tokenizer.json: a model's folder needs the tokenizer"):
+    with pytest.raises(
+        FileNotFoundError,
+        match="no file .*tokenizer.json: a model's folder needs the tokenizer",
+    ):
         Tokenizer.load(path)
     path.write_text('{"version": "1.0"')
-    with pytest.raises(ValueError, match=r"tokenizer.json is not a tokenizer .*: copy it again"):
+    with pytest.raises(
+        ValueError, match=r"tokenizer.json is not a tokenizer .*: copy it again"
+    ):
         Tokenizer.load(path)
 
 
@@ -151,22 +231,37 @@ def test_tokenizer_without_marks(tmp_path):
 
 # Marks and batches
 
+
 def test_encoded_pairs_have_their_marks(tokenizer):
-    (source, target), = encode_pairs(tokenizer, [("A cat.", "")])
-    assert source == [*tokenizer.encode("A cat."), 2] and target == [1, *tokenizer.encode(""), 2]
+    ((source, target),) = encode_pairs(tokenizer, [("A cat.", "")])
+    assert source == [*tokenizer.encode("A cat."), 2] and target == [
+        1,
+        *tokenizer.encode(""),
+        2,
+    ]
 
 
 def test_gold_is_the_input_one_later():
     batch = Batch(torch.tensor([[5, 2]]), torch.tensor([[1, 7, 8, 2]]))
-    assert batch.decoder_input.tolist() == [[1, 7, 8]] and batch.gold.tolist() == [[7, 8, 2]]
+    assert batch.decoder_input.tolist() == [[1, 7, 8]] and batch.gold.tolist() == [
+        [7, 8, 2]
+    ]
     moved = batch.to("cpu")
-    assert torch.equal(moved.target, batch.target) and torch.equal(moved.source, batch.source)
+    assert torch.equal(moved.target, batch.target) and torch.equal(
+        moved.source, batch.source
+    )
 
 
 def test_padding():
     batch = collate([([5, 2], [1, 9, 9, 2]), ([5, 6, 2], [1, 2])], pad_id=0)
-    assert batch.source.tolist() == [[5, 2, 0], [5, 6, 2]] and batch.target.tolist() == [[1, 9, 9, 2], [1, 2, 0, 0]]
-    assert pad([[], []], 0).shape == (2, 0) and pad([(3,)], 0).dtype == pad([[]], 0).dtype == torch.int64
+    assert batch.source.tolist() == [
+        [5, 2, 0],
+        [5, 6, 2],
+    ] and batch.target.tolist() == [[1, 9, 9, 2], [1, 2, 0, 0]]
+    assert (
+        pad([[], []], 0).shape == (2, 0)
+        and pad([(3,)], 0).dtype == pad([[]], 0).dtype == torch.int64
+    )
 
 
 def test_empty_batches():
@@ -179,27 +274,41 @@ def test_empty_batches():
 
 @pytest.mark.parametrize("batch_tokens, start", [(0, 0), (100, -1)])
 def test_batches_out_of_range(batch_tokens, start):
-    with pytest.raises(ValueError, match=f"batch_tokens must be .* and start .*, not {batch_tokens} and {start}"):
+    with pytest.raises(
+        ValueError,
+        match=f"batch_tokens must be .* and start .*, not {batch_tokens} and {start}",
+    ):
         list(epoch_batches([([3, 2], [1, 3, 2])], batch_tokens, start=start))
 
 
 def test_one_string_is_no_list_of_sentences(tokenizer):
     for read in (tokenizer.encode_all, lambda texts: Tokenizer.train(texts, 300)):
-        with pytest.raises(ValueError, match="sentences must be a list of strings, not one string: put it in brackets"):
+        with pytest.raises(
+            ValueError,
+            match="sentences must be a list of strings, not one string: put it in brackets",
+        ):
             read("The cat sleeps.")
-    with pytest.raises(ValueError, match="sentences must be strings; number 2 is a int"):
+    with pytest.raises(
+        ValueError, match="sentences must be strings; number 2 is a int"
+    ):
         tokenizer.encode_all(["The cat sleeps.", 3])
 
 
 def random_pairs(n=400, longest=30, seed=0):
     chance = random.Random(seed)
-    return [([3] * chance.randint(1, longest), [3] * chance.randint(2, longest)) for _ in range(n)]
+    return [
+        ([3] * chance.randint(1, longest), [3] * chance.randint(2, longest))
+        for _ in range(n)
+    ]
 
 
 def test_batches_are_full():
     """Pairs of one length: as many as fit, and only the last batch may be smaller."""
     sizes = sorted(map(len, token_batches([([3] * 10, [3] * 16)] * 100, 160)))
-    assert sizes == [10] * 10 and len(token_batches([([3] * 10, [3] * 16)] * 100, 159)) == 12
+    assert (
+        sizes == [10] * 10
+        and len(token_batches([([3] * 10, [3] * 16)] * 100, 159)) == 12
+    )
 
 
 def test_a_pair_longer_than_a_batch_stands_alone():
@@ -214,7 +323,9 @@ def test_batches_follow_from_the_seed():
     state = random.getstate(), torch.get_rng_state()
     assert token_batches(encoded, 200, seed=3) == token_batches(encoded, 200, seed=3)
     assert token_batches(encoded, 200, seed=3) != token_batches(encoded, 200, seed=4)
-    assert random.getstate() == state[0] and torch.equal(torch.get_rng_state(), state[1]), "it used others' chance"
+    assert random.getstate() == state[0] and torch.equal(
+        torch.get_rng_state(), state[1]
+    ), "it used others' chance"
 
 
 @pytest.mark.parametrize("batch_tokens", [30, 500, 25_000])
@@ -222,15 +333,24 @@ def test_a_batch_never_exceeds_its_tokens_whatever_the_lengths(batch_tokens):
     for seed in range(30):
         chance = random.Random(seed)
         longest = chance.choice((1, 3, 40, 900, 60_000))
-        lengths = [(chance.randint(1, longest), chance.randint(2, longest + 1)) for _ in range(chance.randint(1, 300))]
+        lengths = [
+            (chance.randint(1, longest), chance.randint(2, longest + 1))
+            for _ in range(chance.randint(1, 300))
+        ]
         encoded = [(range(a), range(b)) for a, b in lengths]
         batches = token_batches(encoded, batch_tokens, seed)
-        assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+        assert sorted(i for batch in batches for i in batch) == list(
+            range(len(lengths))
+        )
         for batch in batches:
-            assert len(batch) == 1 or len(batch) * max(max(lengths[i]) for i in batch) <= batch_tokens
+            assert (
+                len(batch) == 1
+                or len(batch) * max(max(lengths[i]) for i in batch) <= batch_tokens
+            )
 
 
 # Epochs
+
 
 @pytest.fixture
 def small_windows(monkeypatch):
@@ -243,8 +363,11 @@ def test_windows_hold_every_pair_once(small_windows):
         parts = list(windows.windows(n, np.random.RandomState(n)))
         assert sorted(np.concatenate(parts).tolist()) == list(range(n))
         assert max(map(len, parts)) <= 104 and len(parts) == max(1, -(-n // 100))
-        for part in parts:      # whole blocks of neighbours
-            assert all(set(range(i - i % 8, min(n, i - i % 8 + 8))) <= set(part.tolist()) for i in part.tolist())
+        for part in parts:  # whole blocks of neighbours
+            assert all(
+                set(range(i - i % 8, min(n, i - i % 8 + 8))) <= set(part.tolist())
+                for i in part.tolist()
+            )
 
 
 @pytest.mark.parametrize("n", [90, 1003])
@@ -252,16 +375,31 @@ def test_an_epoch_holds_every_pair_once_and_keeps_the_limit(small_windows, n):
     encoded = random_pairs(n)
     batches = list(epoch_batches(encoded, 200, seed=5))
     assert sorted(i for batch in batches for i in batch) == list(range(n))
-    assert max(len(batch) * max(len(side) for i in batch for side in encoded[i]) for batch in batches) <= 200
+    assert (
+        max(
+            len(batch) * max(len(side) for i in batch for side in encoded[i])
+            for batch in batches
+        )
+        <= 200
+    )
     assert all(type(i) is int for batch in batches for i in batch)
-    assert token_batches(encoded, 200, seed=5) == batches != list(epoch_batches(encoded, 200, seed=6))
+    assert (
+        token_batches(encoded, 200, seed=5)
+        == batches
+        != list(epoch_batches(encoded, 200, seed=6))
+    )
 
 
 @pytest.mark.parametrize("n", [90, 1003])
 def test_an_epoch_goes_on_from_any_batch(small_windows, n):
     encoded = random_pairs(n)
     batches = list(epoch_batches(encoded, 200, seed=5))
-    for start in [*range(0, len(batches), 9), len(batches) - 1, len(batches), len(batches) + 1]:
+    for start in [
+        *range(0, len(batches), 9),
+        len(batches) - 1,
+        len(batches),
+        len(batches) + 1,
+    ]:
         assert list(epoch_batches(encoded, 200, seed=5, start=start)) == batches[start:]
 
 
@@ -269,7 +407,9 @@ def test_large_corpora_are_mixed_in_windows(small_windows):
     encoded = random_pairs(1000)
     firsts = [sorted(next(epoch_batches(encoded, 10**6, seed=seed))) for seed in (0, 1)]
     assert firsts[0] != firsts[1] and all(len(first) <= 104 for first in firsts)
-    assert all(first[-1] - first[0] > 500 for first in firsts), "a window should reach all over the corpus"
+    assert all(first[-1] - first[0] > 500 for first in firsts), (
+        "a window should reach all over the corpus"
+    )
 
 
 def test_a_corpus_of_one_window_is_mixed_as_a_whole():
@@ -283,20 +423,28 @@ def test_a_corpus_of_one_window_is_mixed_as_a_whole():
 def test_batches_are_the_same_on_every_machine():
     """Python's, torch's and numpy's own chance change between versions; the legacy generator used here does not."""
     encoded = [([3] * (1 + i % 3), [3] * (2 + i % 2)) for i in range(12)]
-    assert token_batches(encoded, 16, seed=1) == [[8, 2], [3, 1, 7, 11, 5], [10, 4, 0, 6, 9]]
+    assert token_batches(encoded, 16, seed=1) == [
+        [8, 2],
+        [3, 1, 7, 11, 5],
+        [10, 4, 0, 6, 9],
+    ]
 
 
 def test_padding_share_equals_counting():
     encoded = random_pairs()
     batches = token_batches(encoded, 300)
     built = [collate([encoded[i] for i in batch]) for batch in batches]
-    places = torch.cat([side.flatten() for batch in built for side in (batch.source, batch.target)])
-    assert padding_share(encoded, batches) == pytest.approx((places == 0).double().mean().item(), abs=1e-12)
+    places = torch.cat(
+        [side.flatten() for batch in built for side in (batch.source, batch.target)]
+    )
+    assert padding_share(encoded, batches) == pytest.approx(
+        (places == 0).double().mean().item(), abs=1e-12
+    )
 
 
 def test_similar_lengths_save_padding(tokenizer, pairs):
     encoded = encode_pairs(tokenizer, pairs)
     batches = token_batches(encoded, 1000)
     order = random.Random(0).sample(range(len(encoded)), len(encoded))
-    mixed = [order[i:i + 30] for i in range(0, len(order), 30)]
+    mixed = [order[i : i + 30] for i in range(0, len(order), 30)]
     assert padding_share(encoded, batches) < 0.15 < 0.3 < padding_share(encoded, mixed)

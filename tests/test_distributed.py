@@ -12,13 +12,13 @@ import pytest
 import torch
 from helpers import KILL
 
-from transformer import distributed
-from transformer.distributed import check_share
-from transformer.weights import load_weights
+from transformer.core import distributed
+from transformer.core.distributed import check_share
+from transformer.core.weights import load_weights
 
 PROGRAM = """
     import json, os, sys, time, torch
-    from transformer.distributed import processes
+    from transformer.core.distributed import processes
     from transformer.model import Transformer, TransformerConfig
     from transformer.training import TrainingConfig, train
 
@@ -48,11 +48,31 @@ def start(tmp_path, folder, updates, count=1, resume=False, pause=0.0):
     """The program above in one process, or in several by torchrun."""
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM), encoding="utf8")
-    runner = [] if count == 1 else ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    arguments = [str(tmp_path / folder), str(updates), "resume" if resume else "new", str(pause)]
+    runner = (
+        []
+        if count == 1
+        else [
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={count}",
+        ]
+    )
+    arguments = [
+        str(tmp_path / folder),
+        str(updates),
+        "resume" if resume else "new",
+        str(pause),
+    ]
     command = [sys.executable, *runner, str(program), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
 
 
 def finish(process):
@@ -74,7 +94,9 @@ def assert_same(one, other, exactly=False):
     (a, progress_a), (b, progress_b) = one, other
     assert a.keys() == b.keys() and place_of(progress_a) == place_of(progress_b)
     for name in a:
-        torch.testing.assert_close(a[name], b[name], rtol=0, atol=0 if exactly else 1e-9)
+        torch.testing.assert_close(
+            a[name], b[name], rtol=0, atol=0 if exactly else 1e-9
+        )
     for row_a, row_b in zip(progress_a["log"], progress_b["log"], strict=True):
         for figure in ("loss", "norm"):
             assert row_a[figure] == pytest.approx(row_b[figure], abs=1e-9)
@@ -103,7 +125,9 @@ def test_two_processes_give_the_weights_of_one(tmp_path, alone):
 def test_copies_stay_equal_where_the_clock_decides_the_rate(tmp_path):
     """Each process has a clock of its own; the rate falls by the first one's."""
     finish(start(tmp_path, "timed", 10**6, count=2))
-    one, other = ((tmp_path / "timed" / f"copy-{number}").read_text() for number in (0, 1))
+    one, other = (
+        (tmp_path / "timed" / f"copy-{number}").read_text() for number in (0, 1)
+    )
     assert one == other
 
 
@@ -122,5 +146,7 @@ def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, h
 
 def test_every_process_needs_its_share(monkeypatch):
     monkeypatch.setattr(distributed, "process_count", lambda: 3)
-    with pytest.raises(ValueError, match="accumulate is 4: 3 processes need a multiple of 3"):
+    with pytest.raises(
+        ValueError, match="accumulate is 4: 3 processes need a multiple of 3"
+    ):
         check_share(4)

@@ -7,7 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.embeddings import Embedding, Projection, one_hot_product, softmax, three_uses
+from transformer.embeddings import (
+    Embedding,
+    Projection,
+    one_hot_product,
+    softmax,
+    three_uses,
+)
 
 V, D = 50, 16
 
@@ -21,12 +27,15 @@ def embedding():
 def test_equals_torch_in_values_and_gradient(embedding):
     table, linear = nn.Embedding(V, D).double(), nn.Linear(D, V, bias=False).double()
     table.weight = linear.weight = nn.Parameter(embedding.weight.detach().clone())
-    tokens, direction = torch.randint(0, V, (2, 3)), torch.randn(2, 3, V, dtype=torch.float64)
+    tokens, direction = (
+        torch.randint(0, V, (2, 3)),
+        torch.randn(2, 3, V, dtype=torch.float64),
+    )
     ours = Projection(embedding)(embedding(tokens).tanh())
     theirs = linear((math.sqrt(D) * table(tokens)).tanh())
     assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
-    expected, = torch.autograd.grad((theirs * direction).sum(), table.weight)
-    gradient, = torch.autograd.grad((ours * direction).sum(), embedding.weight)
+    (expected,) = torch.autograd.grad((theirs * direction).sum(), table.weight)
+    (gradient,) = torch.autograd.grad((ours * direction).sum(), embedding.weight)
     assert torch.allclose(gradient, expected, rtol=0, atol=1e-9)
 
 
@@ -43,7 +52,9 @@ def test_sizes_at_the_start(d_model):
     embedding = Embedding(2000, d_model)
     assert embedding.weight.var().item() == pytest.approx(1 / d_model, rel=0.05)
     assert embedding(torch.arange(2000)).var().item() == pytest.approx(1, rel=0.05)
-    assert Projection(embedding)(torch.randn(100, d_model)).var().item() == pytest.approx(1, rel=0.1)
+    assert Projection(embedding)(
+        torch.randn(100, d_model)
+    ).var().item() == pytest.approx(1, rel=0.1)
 
 
 def test_tied_gradient_is_the_sum_of_three_uses():
@@ -52,7 +63,7 @@ def test_tied_gradient_is_the_sum_of_three_uses():
     E = torch.randn(V, D, dtype=torch.float64, requires_grad=True)
     copies = [E.detach().clone().requires_grad_() for _ in range(3)]
     parts = torch.autograd.grad(three_uses(source, target, gold, *copies), copies)
-    tied, = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
+    (tied,) = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
     assert torch.allclose(tied, sum(parts), rtol=0, atol=1e-9)
     for part, tokens in zip(parts, (source, target)):
         assert part.norm(dim=1).nonzero().flatten().tolist() == tokens.unique().tolist()
@@ -71,7 +82,9 @@ def test_softmax_equals_torch(shift):
     torch.manual_seed(0)
     logits = torch.randn(2, 3, V, dtype=torch.float64) + shift
     assert torch.allclose(softmax(logits), F.softmax(logits, dim=-1), rtol=0, atol=1e-9)
-    assert torch.allclose(softmax(logits).sum(dim=-1), torch.ones(2, 3, dtype=torch.float64))
+    assert torch.allclose(
+        softmax(logits).sum(dim=-1), torch.ones(2, 3, dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("token", [10, -1])

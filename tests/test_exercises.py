@@ -11,13 +11,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.exercises import Exercise
-from transformer.exercises.attention import check_window_mask, window
-from transformer.exercises.feed_forward import check_hat
-from transformer.exercises.parsing import check_bracket_f1
-from transformer.exercises.stacks import check_layer_norm
-from transformer.exercises.translation import check_averaged, check_rank, ranking
-from transformer.exercises.variations import check_holm, holm
+from transformer.teaching.exercises import Exercise
+from transformer.teaching.exercises.attention import check_window_mask, window
+from transformer.teaching.exercises.feed_forward import check_hat
+from transformer.teaching.exercises.parsing import check_bracket_f1
+from transformer.teaching.exercises.stacks import check_layer_norm
+from transformer.teaching.exercises.translation import (
+    check_averaged,
+    check_rank,
+    ranking,
+)
+from transformer.teaching.exercises.variations import check_holm, holm
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
@@ -29,8 +33,10 @@ MISTAKES = {
     "attend": (" / math.sqrt(q.shape[-1])", ""),
     "safe_softmax": ("scores - largest", "scores"),
     "window_mask": ("back < r", "back <= r"),
-    "several_heads": ("(x @ W).chunk(h, dim=-1)",
-                      "(x @ W).reshape(*x.shape[:2], -1, h).unbind(-1)"),
+    "several_heads": (
+        "(x @ W).chunk(h, dim=-1)",
+        "(x @ W).reshape(*x.shape[:2], -1, h).unbind(-1)",
+    ),
     "look_up": (" / math.sqrt(len(q))", ""),
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
@@ -38,11 +44,15 @@ MISTAKES = {
     "between": ("k**2", "k"),
     "drop": ("kept / (1 - P_drop)", "kept"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
-    "perplexity": ("        total += losses[real].sum()\n        tokens += real.sum()",
-                   "        total += losses[real].mean()\n        tokens += 1"),
+    "perplexity": (
+        "        total += losses[real].sum()\n        tokens += real.sum()",
+        "        total += losses[real].mean()\n        tokens += 1",
+    ),
     "halves": ("(hands - 1)", "hands"),
-    "back": ("torch.stack([cos, sin]), torch.stack([-sin, cos])",
-             "torch.stack([cos, -sin]), torch.stack([sin, cos])"),
+    "back": (
+        "torch.stack([cos, sin]), torch.stack([-sin, cos])",
+        "torch.stack([cos, -sin]), torch.stack([sin, cos])",
+    ),
     "rotate": ("len(x))[:, None]", "1, len(x) + 1)[:, None]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "gradient": (" / len(gold)", ""),
@@ -84,21 +94,27 @@ MISTAKES = {
     "may_follow": (" and (depth > 1 or left == 0)", ""),
     "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
     "nucleus": ("before < p", "before + ordered <= p"),
-    "as_sequence": ("(len(question) + 2) + [True] * (len(answer) + 1)",
-                    "(len(question) + 1) + [True] * (len(answer) + 2)"),
+    "as_sequence": (
+        "(len(question) + 2) + [True] * (len(answer) + 1)",
+        "(len(question) + 1) + [True] * (len(answer) + 2)",
+    ),
     "bits_a_character": (" / math.log(2)", ""),
     "gap_mask": (" & (distance % gap == 0)", ""),
     "field": ("2 * far + 1", "2 * far"),
     "joined": ("a.logsumexp(dim=0) - b.logsumexp(dim=0)", "a.max() - b.max()"),
     "colour_patches": ("permute(1, 3, 0, 2, 4)", "permute(1, 3, 2, 4, 0)"),
-    "nine_looks": ("classify(torch.stack(looks)).softmax(dim=-1)\n    return p.mean(dim=0)",
-                   "classify(torch.stack(looks))\n    return p.mean(dim=0).softmax(dim=-1)"),
+    "nine_looks": (
+        "classify(torch.stack(looks)).softmax(dim=-1)\n    return p.mean(dim=0)",
+        "classify(torch.stack(looks))\n    return p.mean(dim=0).softmax(dim=-1)",
+    ),
     "exact_step": ("(kept - 1) / A", "delta * torch.ones_like(A)"),
     "both_steps": ("b * u + v", "u + v"),
-    "linear_attention": ("        state = state + torch.outer(k[t], v[t])\n"
-                         "        outputs.append(q[t] @ state)\n",
-                         "        outputs.append(q[t] @ state)\n"
-                         "        state = state + torch.outer(k[t], v[t])\n"),
+    "linear_attention": (
+        "        state = state + torch.outer(k[t], v[t])\n"
+        "        outputs.append(q[t] @ state)\n",
+        "        outputs.append(q[t] @ state)\n"
+        "        state = state + torch.outer(k[t], v[t])\n",
+    ),
     "rank": ("reverse=True", "reverse=False"),
     "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
@@ -108,7 +124,9 @@ MISTAKES = {
     "most_frequent": ("[:size - len(marks)]", "[:size]"),
     "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }
-ASKED = re.compile(r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE)
+ASKED = re.compile(
+    r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE
+)
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)
 
 
@@ -123,8 +141,15 @@ def exercises() -> list:
                 checker = getattr(importlib.import_module(asked[1]), asked[2])
                 called = re.search(rf"^{asked[2]}\((\w+)\)$", cell.source, re.MULTILINE)
                 solution = SOLUTION.search(after.source)
-                found.append(pytest.param(cell.source, called[1], checker, solution and solution[1],
-                                          id=f"{path.stem[:2]}-{called[1]}"))
+                found.append(
+                    pytest.param(
+                        cell.source,
+                        called[1],
+                        checker,
+                        solution and solution[1],
+                        id=f"{path.stem[:2]}-{called[1]}",
+                    )
+                )
     return found
 
 
@@ -146,26 +171,60 @@ def test_solution_is_right_and_a_mistake_is_not(cell, name, checker, solution):
     assert verdict.startswith("not yet: ") and checker.hint in verdict
 
 
-@pytest.mark.parametrize("checker, answer", [
-    (check_layer_norm, lambda x, gain, bias: F.layer_norm(x, x.shape[-1:], gain, bias)),
-    (check_layer_norm, lambda x, gain, bias: F.layer_norm(x.double(), x.shape[-1:], gain.double(),
-                                                          bias.double()).float()),
-    (check_holm, lambda p: np.array(holm(p))), (check_holm, lambda p: torch.tensor(holm(p)))])
+@pytest.mark.parametrize(
+    "checker, answer",
+    [
+        (
+            check_layer_norm,
+            lambda x, gain, bias: F.layer_norm(x, x.shape[-1:], gain, bias),
+        ),
+        (
+            check_layer_norm,
+            lambda x, gain, bias: F.layer_norm(
+                x.double(), x.shape[-1:], gain.double(), bias.double()
+            ).float(),
+        ),
+        (check_holm, lambda p: np.array(holm(p))),
+        (check_holm, lambda p: torch.tensor(holm(p))),
+    ],
+)
 def test_other_right_answers(checker, answer):
     assert checker.verdict(answer) == "right"
 
 
-@pytest.mark.parametrize("checker, answer", [
-    (check_bracket_f1,
-     lambda gold, found: 200 * len({*gold} & {*found}) / (len(gold) + len(found))),
-    (check_rank, lambda found, alpha: np.argsort(ranking(found, alpha)).tolist()),
-    (check_rank, lambda found, alpha: ranking([(tokens + 1, p) for tokens, p in found], alpha)),
-    (check_averaged, lambda kept, k: [sum(tensors[1:], start=tensors[0].add_(0)) / k for tensors in
-                                      zip(*(kept[update] for update in sorted(kept)[-k:]))]),
-    (check_holm, lambda p: np.maximum.accumulate(np.sort(p) * np.arange(len(p), 0, -1))[
-        np.argsort(np.argsort(p))].tolist()),
-    (check_hat, lambda x, relu: relu(1 - x.abs())),
-    (check_window_mask, lambda tokens, r, pad_id: window(tokens, r, 0))])
+@pytest.mark.parametrize(
+    "checker, answer",
+    [
+        (
+            check_bracket_f1,
+            lambda gold, found: (
+                200 * len({*gold} & {*found}) / (len(gold) + len(found))
+            ),
+        ),
+        (check_rank, lambda found, alpha: np.argsort(ranking(found, alpha)).tolist()),
+        (
+            check_rank,
+            lambda found, alpha: ranking(
+                [(tokens + 1, p) for tokens, p in found], alpha
+            ),
+        ),
+        (
+            check_averaged,
+            lambda kept, k: [
+                sum(tensors[1:], start=tensors[0].add_(0)) / k
+                for tensors in zip(*(kept[update] for update in sorted(kept)[-k:]))
+            ],
+        ),
+        (
+            check_holm,
+            lambda p: np.maximum.accumulate(np.sort(p) * np.arange(len(p), 0, -1))[
+                np.argsort(np.argsort(p))
+            ].tolist(),
+        ),
+        (check_hat, lambda x, relu: relu(1 - x.abs())),
+        (check_window_mask, lambda tokens, r, pad_id: window(tokens, r, 0)),
+    ],
+)
 def test_other_mistakes(checker, answer):
     """Each bracket once, however often it stands there; p above 1; |x| by torch; padding is 0."""
     assert checker.verdict(answer).startswith("not yet")
@@ -175,10 +234,16 @@ def test_mistakes_are_of_exercises_that_are_there():
     assert {case.values[1] for case in exercises()} == set(MISTAKES)
 
 
-@pytest.mark.parametrize("answer, said", [
-    (lambda x: ..., "not tried yet"), (lambda x: str(x) and None, "it returns nothing"),
-    (lambda x: x / 0, "it stops with ZeroDivisionError"),
-    (lambda x: x + 1, "it is 3, and should be 4"), (lambda x: 2 * x, "right")])
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        (lambda x: ..., "not tried yet"),
+        (lambda x: str(x) and None, "it returns nothing"),
+        (lambda x: x / 0, "it stops with ZeroDivisionError"),
+        (lambda x: x + 1, "it is 3, and should be 4"),
+        (lambda x: 2 * x, "right"),
+    ],
+)
 def test_verdicts_say_what_is_wrong(answer, said):
     double = Exercise(lambda x: 2 * x, lambda: [(2.0,), (5.0,)], "twice as much")
     assert said in double.verdict(answer)
@@ -186,5 +251,7 @@ def test_verdicts_say_what_is_wrong(answer, said):
 
 def test_whole_numbers_must_be_exact():
     many = Exercise(lambda: 400_000, lambda: [()], "one less is wrong")
-    assert many.verdict(lambda: 399_999).startswith("not yet: it is 399999, and should be 400000")
+    assert many.verdict(lambda: 399_999).startswith(
+        "not yet: it is 399999, and should be 400000"
+    )
     assert many.verdict(lambda: 400_000.0) == "right"

@@ -23,7 +23,7 @@ from transformer import (
 )
 from transformer.corpora import CORPORA
 from transformer.data import Tokenizer, collate
-from transformer.pretrained import save
+from transformer.models.pretrained import save
 from transformer.regularization import SmoothedLoss
 
 PAIRS = read_corpus("bundled", "train")[:40]
@@ -31,17 +31,20 @@ PAIRS = read_corpus("bundled", "train")[:40]
 
 # The extensions: each function's body is what somebody would write
 
+
 def grouped_query_attention():
     from transformer.attention import MultiHeadAttention
+    from transformer.core.protocol import register
     from transformer.model import Parts, Transformer, TransformerConfig
-    from transformer.protocol import register
 
     class GroupedConfig(TransformerConfig):
         """All heads of queries share one head of keys and values."""
 
     class Grouped(Transformer):
         def __init__(self, config):
-            super().__init__(config, Parts(attention=partial(MultiHeadAttention, h_kv=1)))
+            super().__init__(
+                config, Parts(attention=partial(MultiHeadAttention, h_kv=1))
+            )
 
     register("grouped", Grouped, GroupedConfig)
     return GroupedConfig
@@ -55,8 +58,8 @@ def rotary_positions():
 
 def another_attention():
     from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
+    from transformer.core.protocol import register
     from transformer.model import Parts, Transformer, TransformerConfig
-    from transformer.protocol import register
 
     def cosine_attention(q, k, v, mask=None):
         q, k = (10 * torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
@@ -72,7 +75,7 @@ def another_attention():
 
 def decoder_only_model():
     from transformer import model as m
-    from transformer.protocol import register
+    from transformer.core.protocol import register
 
     class DecoderOnlyConfig(m.TransformerConfig):
         """A decoder that continues what it has written, and reads no source."""
@@ -97,8 +100,8 @@ def decoder_only_model():
 
 
 def encoder_only_model():
+    from transformer.core.protocol import register
     from transformer.model import Transformer, TransformerConfig
-    from transformer.protocol import register
 
     class EncoderOnlyConfig(TransformerConfig):
         """An encoder that guesses hidden words."""
@@ -114,7 +117,9 @@ def encoder_only_model():
             hidden = torch.rand_like(batch.source, dtype=torch.float) < 0.15
             hidden &= batch.source != self.config.pad_id
             x = self.encode(batch.source.masked_fill(hidden, self.config.bos_id))
-            return criterion(self.output, x, batch.source.masked_fill(~hidden, self.config.pad_id))
+            return criterion(
+                self.output, x, batch.source.masked_fill(~hidden, self.config.pad_id)
+            )
 
     register("encoder_only", EncoderOnly, EncoderOnlyConfig)
     return EncoderOnlyConfig
@@ -124,15 +129,23 @@ def french_corpus(folder):
     from transformer.corpora import register_corpus
 
     english, french = folder / "train.en", folder / "train.fr"
-    register_corpus("french", languages=("en", "fr"), train=(english, french),
-                    validation=(english, french), test=(english, french))
+    register_corpus(
+        "french",
+        languages=("en", "fr"),
+        train=(english, french),
+        validation=(english, french),
+        test=(english, french),
+    )
 
 
 def another_score():
-    from transformer.scores import SCORES, Score
+    from transformer.core.scores import SCORES, Score
 
     def length_ratio(translations, references, language, resamples):
-        words = [sum(len(text.split()) for text in side) for side in (translations, references)]
+        words = [
+            sum(len(text.split()) for text in side)
+            for side in (translations, references)
+        ]
         return Score(100 * words[0] / words[1], "words between spaces")
 
     SCORES["length_ratio"] = length_ratio
@@ -144,7 +157,12 @@ def another_optimizer(model):
 
 # That they work
 
-GENERATING = [grouped_query_attention, rotary_positions, another_attention, decoder_only_model]
+GENERATING = [
+    grouped_query_attention,
+    rotary_positions,
+    another_attention,
+    decoder_only_model,
+]
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +172,20 @@ def tokenizer():
 
 def trained(config_class, tokenizer, folder, **options):
     """A small model of a configuration after two updates, saved and loaded again."""
-    from transformer.protocol import build
+    from transformer.core.protocol import build
 
     torch.manual_seed(1)
-    marks = {name: getattr(tokenizer, name)
-             for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
+    marks = {
+        name: getattr(tokenizer, name)
+        for name in ("vocab_size", "pad_id", "bos_id", "eos_id")
+    }
     model = build(config_class(**marks, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0))
-    settings = TrainingConfig(updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32")
-    log = train(model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options)
+    settings = TrainingConfig(
+        updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32"
+    )
+    log = train(
+        model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options
+    )
     assert log[-1]["update"] == 2 and torch.tensor(log[-1]["loss"]).isfinite()
     save(model, folder / "model", tokenizer)
     again, _ = load(folder / "model")
@@ -171,7 +195,9 @@ def trained(config_class, tokenizer, folder, **options):
     return again
 
 
-@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__
+)
 def test_another_model(extension, tokenizer, tmp_path):
     model = trained(extension(), tokenizer, tmp_path)
     if extension in GENERATING:
@@ -181,9 +207,11 @@ def test_another_model(extension, tokenizer, tmp_path):
         assert greedy == best.tokens and 0 < len(greedy) <= source.shape[1] + 5
 
 
-@pytest.mark.parametrize("extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__
+)
 def test_tensors_are_made_where_the_batch_is(extension):
-    from transformer.protocol import build
+    from transformer.core.protocol import build
 
     model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
     batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
@@ -191,7 +219,7 @@ def test_tensors_are_made_where_the_batch_is(extension):
 
 
 def test_gaps_are_never_in_the_padding():
-    from transformer.protocol import build
+    from transformer.core.protocol import build
 
     model = build(encoder_only_model()(50, d_model=16, d_ff=16, N=1, h=2))
     seen = []
@@ -213,19 +241,21 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     """From the command's own run to scores: the model knows its languages, the report the new
     score."""
     from transformer import evaluate
+    from transformer.core.scores import SCORES
     from transformer.model import TransformerConfig
-    from transformer.runs import Experiment, read_log, run_experiment
-    from transformer.scores import SCORES
+    from transformer.runs.run import Experiment, read_log, run_experiment
 
     for side, language in enumerate(("en", "fr")):
         text = "".join(pair[side] + "\n" for pair in PAIRS)
         (tmp_path / f"train.{language}").write_text(text, encoding="utf8")
-    monkeypatch.setattr("transformer.scores.SCORES", dict(SCORES))
+    monkeypatch.setattr("transformer.core.scores.SCORES", dict(SCORES))
     monkeypatch.setattr("transformer.corpora.registry.CORPORA", dict(CORPORA))
     french_corpus(tmp_path)
     another_score()
     config = TransformerConfig(300, d_model=32, d_ff=64, N=1, h=2)
-    settings = TrainingConfig(updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32")
+    settings = TrainingConfig(
+        updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32"
+    )
     e = Experiment("french", folder=tmp_path / "run", model=config, training=settings)
     run_experiment(e, "transformer train --corpus french", count=2)
     model, tokenizer = load(tmp_path / "run")
@@ -233,17 +263,28 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     report = evaluate(model, tokenizer, iter(read_corpus("french", "test")[:4]))
     assert report["length_ratio"]["score"] > 0 and report["bleu"]["signature"]
     e = replace(e, folder=tmp_path / "gaps", model=encoder_only_model()(**vars(config)))
-    run_experiment(e, "transformer train --family encoder_only", count=2)  # it writes nothing
-    assert read_log(e.folder)[-1].keys() & {"bleu", "validation_loss"} == {"validation_loss"}
-    with pytest.raises(ValueError, match="EncoderOnly has no search: it writes nothing"):
+    run_experiment(
+        e, "transformer train --family encoder_only", count=2
+    )  # it writes nothing
+    assert read_log(e.folder)[-1].keys() & {"bleu", "validation_loss"} == {
+        "validation_loss"
+    }
+    with pytest.raises(
+        ValueError, match="EncoderOnly has no search: it writes nothing"
+    ):
         evaluate(*load(e.folder), read_corpus("french", "test")[:4])
 
 
 @pytest.mark.parametrize(
-    "extension", [*GENERATING, encoder_only_model, french_corpus, another_score, another_optimizer],
-    ids=lambda f: f.__name__)
+    "extension",
+    [*GENERATING, encoder_only_model, french_corpus, another_score, another_optimizer],
+    ids=lambda f: f.__name__,
+)
 def test_fifteen_lines_are_enough(extension):
     body = inspect.getsource(extension).splitlines()[1:]
-    code = [line for line in body
-            if line.strip() and not line.strip().startswith(('"""', "from ", "return "))]
+    code = [
+        line
+        for line in body
+        if line.strip() and not line.strip().startswith(('"""', "from ", "return "))
+    ]
     assert len(code) <= 15

@@ -35,12 +35,15 @@ def tokens(B, n, padding=True):
     generator = torch.Generator().manual_seed(7)
     ids = torch.randint(3, 30, (B, n), generator=generator)
     if padding:
-        for row, keep in enumerate(torch.randint(1, n + 1, (B,), generator=generator).tolist()):
+        for row, keep in enumerate(
+            torch.randint(1, n + 1, (B,), generator=generator).tolist()
+        ):
             ids[row, keep:] = 0
     return ids
 
 
 # Dropout from few bits
+
 
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_bit_dropout_loses_a_share_and_keeps_the_mean(p):
@@ -50,7 +53,7 @@ def test_bit_dropout_loses_a_share_and_keeps_the_mean(p):
     x = torch.ones(401, 503, requires_grad=True)
     dropped = BitDropout(p)(x)
     lost = (dropped == 0).float().mean().item()
-    assert abs(lost - p) < 5 * (p * (1 - p) / x.numel())**0.5
+    assert abs(lost - p) < 5 * (p * (1 - p) / x.numel()) ** 0.5
     assert dropped[dropped != 0].allclose(torch.tensor(1 / (1 - p)))
     assert torch.autograd.grad(dropped.sum(), x)[0].equal(dropped)
     assert not BitDropout(p)(x).equal(dropped)
@@ -60,15 +63,22 @@ def test_bit_dropout_loses_a_share_and_keeps_the_mean(p):
 
 # The chunked loss
 
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("space", [1, 1000, 10**9])
 def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
     """Value and gradients at float64, in chunks of one row, some rows, and all rows."""
     monkeypatch.setattr(chunks, "chunk_rows", lambda E: max(1, space // (4 * len(E))))
     torch.manual_seed(0)
-    x, E = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((5, 9, 16), (30, 16)))
+    x, E = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+        for shape in ((5, 9, 16), (30, 16))
+    )
     gold, results = tokens(5, 9), []
-    for loss in (projected_loss(x, E, gold, epsilon), label_smoothing_loss(x @ E.T, gold, epsilon, 0, "sum")):
+    for loss in (
+        projected_loss(x, E, gold, epsilon),
+        label_smoothing_loss(x @ E.T, gold, epsilon, 0, "sum"),
+    ):
         results.append((loss, *torch.autograd.grad(3 * loss, (x, E))))
     for a, b in zip(*results):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
@@ -84,12 +94,19 @@ def test_chunked_loss_has_no_second_derivative():
 
 @pytest.mark.parametrize("epsilon", [-0.1, 2.0])
 def test_chunked_loss_refuses_a_smoothing_out_of_range(epsilon):
-    with pytest.raises(ValueError, match=f"epsilon must be between 0 and 1, not {epsilon}"):
-        projected_loss(torch.ones(1, 1, 4), torch.eye(5, 4), torch.tensor([[4]]), epsilon)
+    with pytest.raises(
+        ValueError, match=f"epsilon must be between 0 and 1, not {epsilon}"
+    ):
+        projected_loss(
+            torch.ones(1, 1, 4), torch.eye(5, 4), torch.tensor([[4]]), epsilon
+        )
 
 
 def test_chunked_loss_with_logits_that_overflow():
-    x, E = torch.full((1, 1, 4), 100.0, requires_grad=True), (torch.eye(5, 4) * 50).requires_grad_()
+    x, E = (
+        torch.full((1, 1, 4), 100.0, requires_grad=True),
+        (torch.eye(5, 4) * 50).requires_grad_(),
+    )
     loss = projected_loss(x, E, torch.tensor([[4]]), 0.1)
     expected = label_smoothing_loss(x @ E.T, torch.tensor([[4]]), 0.1, 0, "sum")
     torch.testing.assert_close(loss, expected)
@@ -99,14 +116,23 @@ def test_chunked_loss_with_logits_that_overflow():
 @pytest.mark.parametrize("precision, tolerance", [("bf16", 0.02), ("fp16", 0.003)])
 def test_chunked_loss_in_short_numbers(precision, tolerance):
     torch.manual_seed(0)
-    x, E, gold = torch.randn(5, 9, 16, requires_grad=True), torch.randn(30, 16, requires_grad=True), tokens(5, 9)
+    x, E, gold = (
+        torch.randn(5, 9, 16, requires_grad=True),
+        torch.randn(30, 16, requires_grad=True),
+        tokens(5, 9),
+    )
     exact = projected_loss(x, E, gold)
     with autocast(CPU, precision):
         short = projected_loss(x, E, gold)
     assert short.dtype == torch.float32
     assert short.item() == pytest.approx(exact.item(), rel=tolerance)
-    for a, b in zip(torch.autograd.grad(short, (x, E)), torch.autograd.grad(exact, (x, E))):
-        assert a.dtype == torch.float32 and (a - b).abs().max() < tolerance * b.abs().max() * 2
+    for a, b in zip(
+        torch.autograd.grad(short, (x, E)), torch.autograd.grad(exact, (x, E))
+    ):
+        assert (
+            a.dtype == torch.float32
+            and (a - b).abs().max() < tolerance * b.abs().max() * 2
+        )
 
 
 def test_chunked_loss_takes_no_memory_for_logits():
@@ -120,7 +146,12 @@ def test_chunked_loss_takes_no_memory_for_logits():
         projected_loss(x, E, torch.ones(4, 2500, dtype=torch.long)).backward()
         print(peak_memory(torch.device("cpu")) - before)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert float(done.stdout) < 0.2
 
 
@@ -128,8 +159,12 @@ def test_the_projection_learns_even_where_its_input_does_not():
     x, E = torch.randn(2, 3, 4), torch.randn(9, 4, requires_grad=True)
     gold = torch.tensor([[3, 4, 0], [5, 6, 7]])
     logits = (x @ E.T).flatten(0, 1)
-    plain = F.cross_entropy(logits, gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum")
-    (ours,), (expected,) = (torch.autograd.grad(loss, [E]) for loss in (projected_loss(x, E, gold), plain))
+    plain = F.cross_entropy(
+        logits, gold.flatten(), label_smoothing=0.1, ignore_index=0, reduction="sum"
+    )
+    (ours,), (expected,) = (
+        torch.autograd.grad(loss, [E]) for loss in (projected_loss(x, E, gold), plain)
+    )
     torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -142,9 +177,16 @@ def test_without_gradients_only_the_loss_is_computed(monkeypatch):
 
 # Attention by torch's kernel (that it equals the formula: test_attention.py, test_model.py)
 
-@pytest.mark.parametrize("n, calls", [(8, 6), (257, 12)])  # few keys take the formula where the precision is another
-@pytest.mark.parametrize("precision, dtype", [("bf16", torch.bfloat16), ("medium", torch.float32)])
-def test_a_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, calls, precision, dtype):
+
+@pytest.mark.parametrize(
+    "n, calls", [(8, 6), (257, 12)]
+)  # few keys take the formula where the precision is another
+@pytest.mark.parametrize(
+    "precision, dtype", [("bf16", torch.bfloat16), ("medium", torch.float32)]
+)
+def test_a_model_in_another_precision_on_a_cpu(
+    exact_products, monkeypatch, n, calls, precision, dtype
+):
     """Loss and gradients near those of fp32; torch's kernel gets fp32, and only where there are many keys."""
     kinds, kernel = [], F.scaled_dot_product_attention
 
@@ -154,11 +196,18 @@ def test_a_model_in_another_precision_on_a_cpu(exact_products, monkeypatch, n, c
 
     kernels.empty_rows_are_zero()  # asks once, before the spy listens
     monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
-    fast, source, target, results = model_of(max_positions=300), tokens(5, n), tokens(5, n - 1), []
+    fast, source, target, results = (
+        model_of(max_positions=300),
+        tokens(5, n),
+        tokens(5, n - 1),
+        [],
+    )
     for name in ("fp32", precision):
         with autocast(CPU, name), matmul_precision(name):
             logits = fast(source, target)
-            gradients = torch.autograd.grad(logits.float().square().sum(), list(fast.parameters()))
+            gradients = torch.autograd.grad(
+                logits.float().square().sum(), list(fast.parameters())
+            )
         results.append((logits.float(), *gradients))
     assert kinds == [{torch.float32}] * calls and logits.dtype == dtype
     for a, b in zip(*results):
@@ -175,7 +224,9 @@ def test_a_mask_of_numbers_is_refused():
 
 # Packed weights
 
-needs_onednn = pytest.mark.skipif(not can_pack(torch.nn.Linear(1, 1)), reason="this torch has no oneDNN")
+needs_onednn = pytest.mark.skipif(
+    not can_pack(torch.nn.Linear(1, 1)), reason="this torch has no oneDNN"
+)
 
 
 @needs_onednn
@@ -192,25 +243,36 @@ def test_packed_map_equals_the_plain_one(shape, bias):
         with torch.autocast("cpu", torch.bfloat16):  # short inputs are left to torch
             short = laid_out(x.bfloat16())
             assert torch.equal(short, linear(x.bfloat16()))
-    gradient, = torch.autograd.grad(laid_out(x).sum(), linear.weight)
+    (gradient,) = torch.autograd.grad(laid_out(x).sum(), linear.weight)
     assert gradient.abs().sum() > 0
 
 
 @needs_onednn
-@pytest.mark.parametrize("changes", [{}, {"tie_embeddings": False}, {"norm_first": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"tie_embeddings": False}, {"norm_first": True}]
+)
 def test_packed_copy_equals_the_model(monkeypatch, changes):
     """No product of the copy reads the unpacked weight; the model itself stays as it was."""
     monkeypatch.setattr(packing, "SMALLEST", 1)
-    model, source, target = model_of(**changes).eval(), tokens(5, 8), tokens(5, 7, padding=False)
+    model, source, target = (
+        model_of(**changes).eval(),
+        tokens(5, 8),
+        tokens(5, 7, padding=False),
+    )
     quick = packed(model)
     with torch.no_grad():
         expected = quick(source, target)
         torch.testing.assert_close(expected, model(source, target), rtol=0, atol=1e-5)
-        assert all(a is b for a, b in zip(model.parameters(), quick.parameters()))  # shared
+        assert all(
+            a is b for a, b in zip(model.parameters(), quick.parameters())
+        )  # shared
         for module in model.modules():
             if isinstance(module, torch.nn.Linear):
                 module.weight.fill_(float("nan"))
-        assert quick(source, target).equal(expected) and model(source, target).isnan().any()
+        assert (
+            quick(source, target).equal(expected)
+            and model(source, target).isnan().any()
+        )
     assert not any(isinstance(module, PackedLinear) for module in model.modules())
 
 
@@ -220,22 +282,35 @@ def test_packed_copy_of_a_model_with_hooks_and_memories(monkeypatch):
     monkeypatch.setattr(packing, "SMALLEST", 1)
     model, source, target = model_of().eval(), tokens(5, 8), tokens(5, 7, padding=False)
     calls, model.kept = [], model.encode(source)
-    torch.nn.utils.parametrizations.weight_norm(model.encoder.layers[1].feed_forward.W_1)
-    model.encoder.layers[0].feed_forward.W_1.register_forward_hook(lambda *_: calls.append(1))
+    torch.nn.utils.parametrizations.weight_norm(
+        model.encoder.layers[1].feed_forward.W_1
+    )
+    model.encoder.layers[0].feed_forward.W_1.register_forward_hook(
+        lambda *_: calls.append(1)
+    )
     quick = packed(model)
     with torch.no_grad():
-        torch.testing.assert_close(quick(source, target), model(source, target), rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            quick(source, target), model(source, target), rtol=0, atol=1e-5
+        )
     assert len(calls) == 2
     for mine, theirs in zip(model.modules(), quick.modules()):
         if isinstance(mine, torch.nn.Linear):  # packed or not
-            assert (mine.in_features, mine.out_features) == (theirs.in_features, theirs.out_features)
+            assert (mine.in_features, mine.out_features) == (
+                theirs.in_features,
+                theirs.out_features,
+            )
 
 
 def test_what_is_not_packed(monkeypatch):
     def kinds(model):
         return [type(module) for module in packed(model).children()]
 
-    large, small, plain = torch.nn.Linear(512, 256, False), torch.nn.Linear(512, 255, False), torch.nn.Linear
+    large, small, plain = (
+        torch.nn.Linear(512, 256, False),
+        torch.nn.Linear(512, 255, False),
+        torch.nn.Linear,
+    )
     both = torch.nn.ModuleList([large, small])
     assert kinds(both) == ([PackedLinear, plain] if can_pack(both) else [plain, plain])
     assert kinds(both.double()) == kinds(both.bfloat16()) == [plain, plain]
@@ -243,7 +318,9 @@ def test_what_is_not_packed(monkeypatch):
     compiled[0].compile()
     assert packed(compiled) is compiled
     around = torch.compile(both, backend="eager")
-    assert packed(around) is around and kinds(both) == kinds(torch.nn.ModuleList([large, small]))
+    assert packed(around) is around and kinds(both) == kinds(
+        torch.nn.ModuleList([large, small])
+    )
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert kinds(both.float()) == [plain, plain]
 
@@ -254,11 +331,15 @@ def test_what_is_not_packed(monkeypatch):
 def test_no_tensor_is_made_on_another_device(parts, positions, norm_first):
     """A model made on the CPU and moved to torch's meta device, as it would be to a GPU: loss, its
     gradients and steps of a search. A tensor on the CPU would not mix with its own."""
-    config = TransformerConfig(50, 16, 32, 2, 2, positions=positions, norm_first=norm_first)
+    config = TransformerConfig(
+        50, 16, 32, 2, 2, positions=positions, norm_first=norm_first
+    )
     model = Transformer(config, parts).to("meta")
     source, target = (torch.ones(2, n, dtype=torch.long, device="meta") for n in (5, 4))
     model.loss(Batch(source, target), SmoothedLoss(0.1, 0)).backward()
-    assert all(p.grad.device.type == "meta" for p in model.parameters() if p.grad is not None)
+    assert all(
+        p.grad.device.type == "meta" for p in model.parameters() if p.grad is not None
+    )
     assert model.embedding.weight.grad is not None
     state = model.eval().start(source, KeyValueCache)
     for column in target.T:

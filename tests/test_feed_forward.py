@@ -19,7 +19,10 @@ def test_equals_a_loop_over_positions_and_units(network):
         for t in range(3):
             expected = network.W_2.bias.clone()
             for j in range(10):
-                unit = sum(x[b, t, i] * network.W_1.weight[j, i] for i in range(6)) + network.W_1.bias[j]
+                unit = (
+                    sum(x[b, t, i] * network.W_1.weight[j, i] for i in range(6))
+                    + network.W_1.bias[j]
+                )
                 expected = expected + max(unit.item(), 0.0) * network.W_2.weight[:, j]
             assert torch.allclose(y[b, t], expected, rtol=0, atol=1e-9)
 
@@ -27,15 +30,20 @@ def test_equals_a_loop_over_positions_and_units(network):
 def test_equals_two_convolutions_of_kernel_size_1(network):
     x = torch.randn(2, 3, 6, dtype=torch.float64)
     convolutions = as_convolutions(network)
-    assert [c.kernel_size for c in convolutions if hasattr(c, "kernel_size")] == [(1,), (1,)]
-    assert torch.allclose(convolutions(x.transpose(1, 2)).transpose(1, 2), network(x), rtol=0, atol=1e-9)
+    assert [c.kernel_size for c in convolutions if hasattr(c, "kernel_size")] == [
+        (1,),
+        (1,),
+    ]
+    assert torch.allclose(
+        convolutions(x.transpose(1, 2)).transpose(1, 2), network(x), rtol=0, atol=1e-9
+    )
     convolutions[0].weight.data.zero_()
     assert network.W_1.weight.abs().min() > 0, "the weights were copied"
 
 
 def test_no_position_sees_another(network):
     x = torch.randn(1, 4, 6, dtype=torch.float64, requires_grad=True)
-    gradient, = torch.autograd.grad(network(x)[0, 2].sum(), x)
+    (gradient,) = torch.autograd.grad(network(x)[0, 2].sum(), x)
     assert gradient[0].norm(dim=-1).gt(0).tolist() == [False, False, True, False]
 
 
@@ -43,4 +51,8 @@ def test_two_units_compute_the_absolute_value():
     network = FeedForward(1, 2)
     numbers = ([[1.0], [-1.0]], [0.0, 0.0], [[1.0, 1.0]], [0.0])
     network.load_state_dict(dict(zip(network.state_dict(), map(torch.tensor, numbers))))
-    assert network(torch.tensor([[-3.0], [0.0], [2.0]])).flatten().tolist() == [3.0, 0.0, 2.0]
+    assert network(torch.tensor([[-3.0], [0.0], [2.0]])).flatten().tolist() == [
+        3.0,
+        0.0,
+        2.0,
+    ]

@@ -15,7 +15,9 @@ def both():
     weights = {}
     for name, tensor in theirs.state_dict().items():
         name = name.replace(".layers", "").replace("residuals", "norms")
-        weights[name.replace("norm.gain", "weight").replace("norm.bias", "bias")] = tensor
+        weights[name.replace("norm.gain", "weight").replace("norm.bias", "bias")] = (
+            tensor
+        )
     ours.load_state_dict({name: weights[name] for name in ours.state_dict()})
     return ours, theirs
 
@@ -23,7 +25,9 @@ def both():
 def test_equals_the_packages_transformer(both):
     ours, theirs = both
     source, target = first_transformer.examples(5)
-    assert torch.allclose(ours(source, target), theirs(source, target), rtol=0, atol=1e-6)
+    assert torch.allclose(
+        ours(source, target), theirs(source, target), rtol=0, atol=1e-6
+    )
 
 
 def test_does_not_look_ahead(both):

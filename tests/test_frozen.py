@@ -73,7 +73,13 @@ TRANSFORMERS = {
     "learned": replace(BASE, positions="learned"),
     "d_k": replace(BASE, d_k=3, d_v=5),
     "all": replace(
-        BASE, norm_first=True, tie_embeddings=False, positions="learned", d_k=6, d_v=2, N=1
+        BASE,
+        norm_first=True,
+        tie_embeddings=False,
+        positions="learned",
+        d_k=6,
+        d_v=2,
+        N=1,
     ),
 }
 
@@ -92,9 +98,13 @@ def models():
     """{name: model} of every family and switch."""
     found = {name: Transformer(c) for name, c in TRANSFORMERS.items()}
     found["fast"] = fast(BASE)
-    found["fast, pre-norm, untied"] = fast(replace(BASE, norm_first=True, tie_embeddings=False))
+    found["fast, pre-norm, untied"] = fast(
+        replace(BASE, norm_first=True, tie_embeddings=False)
+    )
     found["gru"] = RecurrentEncoderDecoder(RecurrenceConfig(d_model=12, N=2, **SIZES))
-    found["lstm"] = RecurrentEncoderDecoder(RecurrenceConfig(d_model=12, N=1, cell="lstm", **SIZES))
+    found["lstm"] = RecurrentEncoderDecoder(
+        RecurrenceConfig(d_model=12, N=1, cell="lstm", **SIZES)
+    )
     found["no attention"] = RecurrentEncoderDecoder(
         RecurrenceConfig(d_model=12, N=1, attention=False, **SIZES)
     )
@@ -171,25 +181,34 @@ def attended():
     model = filled(Transformer(BASE))
     with torch.no_grad(), record_attention(model) as record:
         model(batch.source, batch.decoder_input)
-    return {name: [digest(weights) for weights in calls] for name, calls in record.items()}
+    return {
+        name: [digest(weights) for weights in calls] for name, calls in record.items()
+    }
 
 
 def bundled():
     """The bundled model: what is loaded, and what it says to sentences of the test set."""
     model, tokenizer = load()
     source = [text for text, _ in read_corpus("bundled", "test")[::50]]
-    ids = collate([([*row, tokenizer.eos_id], [1]) for row in tokenizer.encode_all(source)]).source
+    ids = collate(
+        [([*row, tokenizer.eos_id], [1]) for row in tokenizer.encode_all(source)]
+    ).source
     n_best = translate_n_best(model, tokenizer, source[:6])
     return {
         "config": asdict(model.config),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "sums": {name: p.double().sum().item() for name, p in sorted(model.named_parameters())},
+        "sums": {
+            name: p.double().sum().item()
+            for name, p in sorted(model.named_parameters())
+        },
         "greedy": translate(model, tokenizer, source, beam=1),
         "beam": translate(model, tokenizer, source),
         "alpha": translate(model, tokenizer, source[:8], beam=3, alpha=1.6),
         "greedy ids": greedy_search(model, ids),
         "beam ids": [best[0].tokens for best in beam_search(model, ids)],
-        "n-best, float32": [[[entry.text, entry.score] for entry in some] for some in n_best],
+        "n-best, float32": [
+            [[entry.text, entry.score] for entry in some] for some in n_best
+        ],
     }
 
 
@@ -215,7 +234,8 @@ def tokenized():
     }
     for split in ("train", "validation", "test", "hard"):
         pairs = [
-            list(map(list, pair)) for pair in encode_pairs(tokenizer, read_corpus("bundled", split))
+            list(map(list, pair))
+            for pair in encode_pairs(tokenizer, read_corpus("bundled", split))
         ]
         tokens = sum(len(ids) for pair in pairs for ids in pair)
         result[split] = [len(pairs), tokens, crc32(json.dumps(pairs).encode())]
@@ -344,7 +364,11 @@ def prepare(folder):
         (folder / name).write_bytes(content)
     assert call("train FILES TINY --folder run") == [0, ""]
     for name, file, damage in (
-        ("damaged-checkpoint", "checkpoint.safetensors", lambda content: content[:-100]),
+        (
+            "damaged-checkpoint",
+            "checkpoint.safetensors",
+            lambda content: content[:-100],
+        ),
         ("damaged-settings", "run.json", lambda content: b"{"),
         ("damaged-weights", "model.safetensors", lambda content: content[:-100]),
         ("no-weights", "model.safetensors", None),
@@ -375,7 +399,17 @@ def refused():
             os.chdir(before)
 
 
-SECTIONS = [computed, updated, searched, attended, bundled, tokenized, scheduled, smoothed, refused]
+SECTIONS = [
+    computed,
+    updated,
+    searched,
+    attended,
+    bundled,
+    tokenized,
+    scheduled,
+    smoothed,
+    refused,
+]
 
 
 def as_written(value):
@@ -394,9 +428,15 @@ def differences(expected, found, path="", within=1e-9):
         return [
             line
             for key in expected
-            for line in differences(expected[key], found.get(key), f"{path}/{key}", within[key])
+            for line in differences(
+                expected[key], found.get(key), f"{path}/{key}", within[key]
+            )
         ]
-    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+    if (
+        isinstance(expected, list)
+        and isinstance(found, list)
+        and len(expected) == len(found)
+    ):
         return [
             line
             for i, pair in enumerate(zip(expected, found))

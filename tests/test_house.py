@@ -19,22 +19,53 @@ NOTEBOOKS = pairs.notebooks()
 NUMBER = {path.stem[3:]: int(path.stem[:2]) for path in NOTEBOOKS}
 OUTER = {"__init__", "__main__", "cli"}  # may import everything; nothing imports them
 DRAWING = {"plotting", "figures"}  # imported by cells and by the outer modules
-FILE, PAIRED, FUNCTION, PARAMETERS = 400, 200, 30, 8  # code lines; parameters without self
-WIDTH, CELL, PROSE, HEAVIEST = 88, 30, 150, 2_000_000  # columns, lines, words, bytes of a notebook
-SWITCHES = {"enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp",
-            "set_default_device", "set_default_dtype", "use_deterministic_algorithms"}
+FILE, PAIRED, FUNCTION, PARAMETERS = (
+    400,
+    200,
+    30,
+    8,
+)  # code lines; parameters without self
+WIDTH, CELL, PROSE, HEAVIEST = (
+    88,
+    30,
+    150,
+    2_000_000,
+)  # columns, lines, words, bytes of a notebook
+SWITCHES = {
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "set_default_device",
+    "set_default_dtype",
+    "use_deterministic_algorithms",
+}
 FORWARD = ("forward", "__class__", "__call__")  # what makes a module compute
 MACHINE_PATH = re.compile(r"(?<![\w./:])/(?:home|root|Users|tmp|mnt|srv|work)/\w")
-QUESTIONS = {"01": {15, 21}, "02": {11}, "03": {10}, "04": {1, 3, 4, 5, 6}, "08": {16, 18},
-             "09": {2, 14, 26}, "14": {19}, "16": {12, 13}, "17": {7, 9, 20, 22, 23},
-             "19": {8, 17, 31, 32}, "21": {24}, "22": {25, 27, 28}, "23": {29, 33},
-             "24": {30}, "25": {35}}
+QUESTIONS = {
+    "01": {15, 21},
+    "02": {11},
+    "03": {10},
+    "04": {1, 3, 4, 5, 6},
+    "08": {16, 18},
+    "09": {2, 14, 26},
+    "14": {19},
+    "16": {12, 13},
+    "17": {7, 9, 20, 22, 23},
+    "19": {8, 17, 31, 32},
+    "21": {24},
+    "22": {25, 27, 28},
+    "23": {29, 33},
+    "24": {30},
+    "25": {35},
+}
 EXCUSED = {
     "long_cell": {"08_model.ipynb": "the class is Figure 1 in one piece"},
 }
 
 
 # What the rules look at
+
 
 def dotted(path):
     """transformer/corpora/lines.py -> corpora.lines, transformer/corpora/__init__.py -> corpora"""
@@ -56,13 +87,19 @@ def code_lines(path):
         if isinstance(node, documented) and ast.get_docstring(node):
             strings.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
     lines = enumerate(path.read_text(encoding="utf8").splitlines(), 1)
-    return {number: line for number, line in lines
-            if line.strip() and not line.lstrip().startswith("#") and number not in strings}
+    return {
+        number: line
+        for number, line in lines
+        if line.strip() and not line.lstrip().startswith("#") and number not in strings
+    }
 
 
 MODULES = {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-PYTHON = [path for folder in ("transformer", "tools", "data")
-          for path in sorted((ROOT / folder).rglob("*.py"))]
+PYTHON = [
+    path
+    for folder in ("transformer", "tools", "data")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
 
 
 @cache
@@ -71,12 +108,18 @@ def cells(notebook):
 
 
 def code_cells(notebook):
-    return [cell for cell in cells(notebook) if cell.cell_type == "code" and cell.source.strip()]
+    return [
+        cell
+        for cell in cells(notebook)
+        if cell.cell_type == "code" and cell.source.strip()
+    ]
 
 
 def tree_of(cell):
     """The syntax tree of a cell, its magics (%pip, !ls) left out."""
-    return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE))
+    return ast.parse(
+        re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE)
+    )
 
 
 def base_of(node, package):
@@ -85,7 +128,7 @@ def base_of(node, package):
     if node.level == 0:
         return ".".join(named[1:]) if named[0] == "transformer" else None
     parents = package.split(".") if package else []
-    return ".".join(filter(None, [*parents[:len(parents) + 1 - node.level], *named]))
+    return ".".join(filter(None, [*parents[: len(parents) + 1 - node.level], *named]))
 
 
 def imports(tree, where=""):
@@ -117,11 +160,14 @@ def level(name):
         if found in MODULES and found not in seen:
             seen.add(found)
             if found not in NUMBER:
-                waiting += [target for _, target in imports(parsed(MODULES[found]), found)]
+                waiting += [
+                    target for _, target in imports(parsed(MODULES[found]), found)
+                ]
     return max((NUMBER[found] for found in seen if found in NUMBER), default=0)
 
 
 # The rules
+
 
 def front_door():
     """Nothing imports the package's front door or the command line."""
@@ -153,7 +199,10 @@ def direction():
             for _, target in imports(tree_of(cell)):
                 free = outermost(target) in DRAWING or target == ""
                 if not free and level(target) > int(notebook.name[:2]):
-                    yield notebook.name, f"a cell imports {target}, which needs {level(target)}"
+                    yield (
+                        notebook.name,
+                        f"a cell imports {target}, which needs {level(target)}",
+                    )
 
 
 def long_file():
@@ -164,9 +213,20 @@ def long_file():
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
 
 
-BUDGETS = {"paired": 3_283, "library": 4_907, "runs": 4_113, "drawing": 785, "exercises": 800}
-FOLDERS = {"experiments": "runs", "bench": "runs", "plotting": "drawing", "figures": "drawing",
-           "exercises": "exercises"}
+BUDGETS = {
+    "paired": 3_283,
+    "library": 4_907,
+    "runs": 4_113,
+    "drawing": 785,
+    "exercises": 800,
+}
+FOLDERS = {
+    "experiments": "runs",
+    "bench": "runs",
+    "plotting": "drawing",
+    "figures": "drawing",
+    "exercises": "exercises",
+}
 
 
 def long_altogether():
@@ -216,20 +276,33 @@ def names_forward(node):
         return "__dict__" in ast.unparse(node.value)
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func).split(".")[-1]
-        named = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+        named = [
+            argument.value
+            for argument in node.args
+            if isinstance(argument, ast.Constant)
+        ]
         sets = name in ("setattr", "__setattr__", "object", "patch")
-        return name == "MethodType" or sets and any(str(value).endswith(FORWARD) for value in named)
+        return (
+            name == "MethodType"
+            or sets
+            and any(str(value).endswith(FORWARD) for value in named)
+        )
     return False
 
 
 def patch():
     """No forward is replaced, whether by assignment, setattr, __class__, __dict__ or MethodType."""
     trees = [(str(path.relative_to(ROOT)), parsed(path)) for path in PYTHON]
-    trees += [(notebook.name, tree_of(cell))
-              for notebook in NOTEBOOKS for cell in code_cells(notebook)]
+    trees += [
+        (notebook.name, tree_of(cell))
+        for notebook in NOTEBOOKS
+        for cell in code_cells(notebook)
+    ]
     for place, tree in trees:
         for node in ast.walk(tree):
-            targets = [node] if isinstance(node, ast.Call) else getattr(node, "targets", [])
+            targets = (
+                [node] if isinstance(node, ast.Call) else getattr(node, "targets", [])
+            )
             for target in targets:
                 if names_forward(target):
                     yield place, f"line {node.lineno}: {ast.unparse(target)}"
@@ -246,9 +319,17 @@ def is_switch(node):
 
 def runs_unasked(tree):
     """The parts of a module that run when it is imported, or when something is constructed."""
-    yield from (node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef))
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
-                and node.name in ("__init__", "__post_init__"))
+    yield from (
+        node
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef)
+    )
+    yield from (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name in ("__init__", "__post_init__")
+    )
 
 
 def switch():
@@ -259,21 +340,41 @@ def switch():
             for node in filter(is_switch, ast.walk(part)):
                 yield name, f"line {node.lineno}: {ast.unparse(node)}"
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.Attribute) and node.attr in SWITCHES and name not in OUTER:
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr in SWITCHES
+                and name not in OUTER
+            ):
                 yield name, f"line {node.lineno}: {node.attr}"
 
 
 def at_import(body):
     """Statements that do something when a module is imported, besides importing and defining."""
-    defines = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
-               ast.Assign, ast.AnnAssign, ast.Pass, ast.Raise)
+    defines = (
+        ast.Import,
+        ast.ImportFrom,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.Assign,
+        ast.AnnAssign,
+        ast.Pass,
+        ast.Raise,
+    )
     for node in body:
         if isinstance(node, ast.If | ast.Try):
-            handlers = [line for handler in getattr(node, "handlers", []) for line in handler.body]
-            yield from at_import([*node.body, *node.orelse, *handlers,
-                                  *getattr(node, "finalbody", [])])
+            handlers = [
+                line
+                for handler in getattr(node, "handlers", [])
+                for line in handler.body
+            ]
+            yield from at_import(
+                [*node.body, *node.orelse, *handlers, *getattr(node, "finalbody", [])]
+            )
         elif not isinstance(node, defines):
-            if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            if not (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            ):
                 yield node
 
 
@@ -287,8 +388,12 @@ def top_level():
 def wide_cell():
     """Lines of code in a notebook have at most 88 columns: the site shows no more."""
     for notebook in NOTEBOOKS:
-        wide = [line for cell in code_cells(notebook) for line in cell.source.splitlines()
-                if len(line) > WIDTH]
+        wide = [
+            line
+            for cell in code_cells(notebook)
+            for line in cell.source.splitlines()
+            if len(line) > WIDTH
+        ]
         if wide:
             yield notebook.name, f"{len(wide)} lines, the first: {wide[0]}"
 
@@ -335,7 +440,9 @@ def questions():
             for tag in cell.metadata.get("tags", []):
                 if tag.startswith("question"):
                     found.add(int(tag[-2:]))
-                    if cell.cell_type != "markdown" or not re.fullmatch(r"question-\d\d", tag):
+                    if cell.cell_type != "markdown" or not re.fullmatch(
+                        r"question-\d\d", tag
+                    ):
                         yield notebook.name, tag
         for number in QUESTIONS.get(notebook.name[:2], set()) - found:
             yield notebook.name, f"no answer to question {number}"
@@ -346,17 +453,28 @@ def texts():
     suffixes = {".py", ".md", ".toml", ".txt", ".yml", ".cff", ".json", ""}
     folders = ("transformer", "tests", "tools", "data", ".ci", ".github")
     files = [path for path in ROOT.iterdir() if path.is_file()]
-    files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    files += [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    ]
     for path in files:
         skipped = "__pycache__" in path.parts or path.name == ".git"
         if path.suffix in suffixes and not skipped and path.stat().st_size < HEAVIEST:
-            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf8", errors="replace")
+            yield (
+                str(path.relative_to(ROOT)),
+                path.read_text(encoding="utf8", errors="replace"),
+            )
     for notebook in NOTEBOOKS:
         for cell in cells(notebook):
             parts = [cell.source]
             for output in cell.get("outputs", []):
                 data = output.get("data", {})
-                parts += [output.get("text", ""), *(str(data[k]) for k in data if k != "image/png")]
+                parts += [
+                    output.get("text", ""),
+                    *(str(data[k]) for k in data if k != "image/png"),
+                ]
             yield notebook.name, "\n".join(parts)
 
 
@@ -364,11 +482,27 @@ def machine_path():
     """No file names a folder of somebody's machine."""
     for place, text in texts():
         for found in MACHINE_PATH.finditer(text):
-            yield place, text[found.start():found.start() + 60]
+            yield place, text[found.start() : found.start() + 60]
 
 
-RULES = (front_door, drawing, direction, long_file, long_altogether, long_function, parameters,
-         patch, switch, top_level, wide_cell, long_cell, no_check, not_run, questions, machine_path)
+RULES = (
+    front_door,
+    drawing,
+    direction,
+    long_file,
+    long_altogether,
+    long_function,
+    parameters,
+    patch,
+    switch,
+    top_level,
+    wide_cell,
+    long_cell,
+    no_check,
+    not_run,
+    questions,
+    machine_path,
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -377,10 +511,16 @@ def test_rule(rule):
     for place, what in rule():
         found.setdefault(place, []).append(what)
     excused = EXCUSED.get(rule.__name__, {})
-    broken = [f"{place}: {' '.join(what)}" for place, what in found.items() if place not in excused]
+    broken = [
+        f"{place}: {' '.join(what)}"
+        for place, what in found.items()
+        if place not in excused
+    ]
     assert not broken, "\n".join([f"{rule.__name__}: {rule.__doc__}", *broken])
     kept = set(excused) - set(found)
-    assert not kept, f"these places keep the rule {rule.__name__} now: they leave EXCUSED"
+    assert not kept, (
+        f"these places keep the rule {rule.__name__} now: they leave EXCUSED"
+    )
 
 
 def test_modules_have_notebooks():
@@ -391,25 +531,42 @@ def test_modules_have_notebooks():
     assert set(NUMBER) <= set(MODULES)
 
 
-@pytest.mark.parametrize("code, wrong", [
-    ("module.forward = other", True), ("setattr(module, 'forward', other)", True),
-    ("object.__setattr__(module, 'forward', other)", True), ("module.__class__ = Other", True),
-    ("module.__dict__['forward'] = other", True), ("types.MethodType(other, module)", True),
-    ("mock.patch.object(module, 'forward', other)", True), ("patch('a.b.forward', other)", True),
-    ("patch('transformer.attention.scaled_dot_product', other)", False),
-    ("module.cache = other", False), ("setattr(config, 'N', 6)", False),
-    ("values['forward'] = other", False)])
+@pytest.mark.parametrize(
+    "code, wrong",
+    [
+        ("module.forward = other", True),
+        ("setattr(module, 'forward', other)", True),
+        ("object.__setattr__(module, 'forward', other)", True),
+        ("module.__class__ = Other", True),
+        ("module.__dict__['forward'] = other", True),
+        ("types.MethodType(other, module)", True),
+        ("mock.patch.object(module, 'forward', other)", True),
+        ("patch('a.b.forward', other)", True),
+        ("patch('transformer.attention.scaled_dot_product', other)", False),
+        ("module.cache = other", False),
+        ("setattr(config, 'N', 6)", False),
+        ("values['forward'] = other", False),
+    ],
+)
 def test_a_patch_is_seen_whatever_its_means(code, wrong):
     node = ast.parse(code).body[0]
-    assert names_forward(node.value if isinstance(node, ast.Expr) else node.targets[0]) == wrong
+    assert (
+        names_forward(node.value if isinstance(node, ast.Expr) else node.targets[0])
+        == wrong
+    )
 
 
-@pytest.mark.parametrize("code, where, target", [
-    ("from transformer import load", "cli", ""), ("import transformer.data", "", "data"),
-    ("from transformer.corpora import registry", "", "corpora.registry"),
-    ("from transformer.corpora.registry import x", "", "corpora.registry"),
-    ("from . import registry", "corpora", "corpora.registry"),
-    ("from .registry import x", "corpora.download", "corpora.registry"),
-    ("from ..data import x", "corpora.download", "data")])
+@pytest.mark.parametrize(
+    "code, where, target",
+    [
+        ("from transformer import load", "cli", ""),
+        ("import transformer.data", "", "data"),
+        ("from transformer.corpora import registry", "", "corpora.registry"),
+        ("from transformer.corpora.registry import x", "", "corpora.registry"),
+        ("from . import registry", "corpora", "corpora.registry"),
+        ("from .registry import x", "corpora.download", "corpora.registry"),
+        ("from ..data import x", "corpora.download", "data"),
+    ],
+)
 def test_imports_are_seen_whatever_their_form(code, where, target):
     assert [name for _, name in imports(ast.parse(code), where)] == [target]

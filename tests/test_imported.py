@@ -11,20 +11,28 @@ import pytest
 import torch
 
 from transformer.cli import main
+from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_corpus
 from transformer.data import Batch, encode_pairs
 from transformer.decoding import greedy_search
 from transformer.fast.loss import ChunkedLoss
-from transformer.imported import NEVER, import_folder, interleaved, marian_table, renamed
+from transformer.imported import (
+    NEVER,
+    import_folder,
+    interleaved,
+    marian_table,
+    renamed,
+)
 from transformer.language import Sampler, generate
-from transformer.pieces import BEGIN, SentencePieces
-from transformer.pretrained import load, save
+from transformer.models.pieces import BEGIN, SentencePieces
+from transformer.models.pretrained import load, save
 from transformer.regularization import SmoothedLoss
-from transformer.weights import load_weights, save_weights
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 library = pytest.importorskip("transformers", reason="transformers is not installed")
-sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+sentencepiece = pytest.importorskip(
+    "sentencepiece", reason="sentencepiece is not installed"
+)
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 
 
@@ -46,8 +54,13 @@ def pairs():
 
 def train_pieces(sentences, path):
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences), model_prefix=str(path.with_suffix("")), vocab_size=190,
-        hard_vocab_limit=False, character_coverage=1.0, minloglevel=2)
+        sentence_iterator=iter(sentences),
+        model_prefix=str(path.with_suffix("")),
+        vocab_size=190,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        minloglevel=2,
+    )
     path.with_suffix(".model").rename(path)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return [processor.id_to_piece(i) for i in range(3, processor.get_piece_size())]
@@ -57,9 +70,13 @@ def train_pieces(sentences, path):
 def pieces(tmp_path_factory, pairs):
     """source.spm, target.spm and vocab.json, as a Marian folder has them."""
     folder = tmp_path_factory.mktemp("pieces")
-    sides = [train_pieces(texts, folder / f"{side}.spm")
-             for side, texts in zip(("source", "target"), zip(*pairs))]
-    types = dict.fromkeys(["</s>", "<unk>", ">>de<<", *sides[1], *sides[0][:-9], "<pad>"])
+    sides = [
+        train_pieces(texts, folder / f"{side}.spm")
+        for side, texts in zip(("source", "target"), zip(*pairs))
+    ]
+    types = dict.fromkeys(
+        ["</s>", "<unk>", ">>de<<", *sides[1], *sides[0][:-9], "<pad>"]
+    )
     vocabulary = {name: i for i, name in enumerate(types)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf8")
     return folder
@@ -67,18 +84,33 @@ def pieces(tmp_path_factory, pairs):
 
 def write_marian(folder, pieces, changes):
     V = len(json.loads((pieces / "vocab.json").read_text()))
-    sizes = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-             "decoder_attention_heads": 4, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
-    config = library.MarianConfig(**{
-        **sizes, "vocab_size": V, "d_model": 16, "max_position_embeddings": 80,
-        "activation_function": "swish", "scale_embedding": True, "pad_token_id": V - 1,
-        "decoder_start_token_id": V - 1, "eos_token_id": 0, "forced_eos_token_id": None,
-        **changes})
+    sizes = {
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+    }
+    config = library.MarianConfig(
+        **{
+            **sizes,
+            "vocab_size": V,
+            "d_model": 16,
+            "max_position_embeddings": 80,
+            "activation_function": "swish",
+            "scale_embedding": True,
+            "pad_token_id": V - 1,
+            "decoder_start_token_id": V - 1,
+            "eos_token_id": 0,
+            "forced_eos_token_id": None,
+            **changes,
+        }
+    )
     theirs = randomized(library.MarianMTModel(config))
     shutil.copytree(pieces, folder)
     theirs.save_pretrained(folder)
     return theirs
-
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +122,7 @@ def known(tmp_path_factory):
 @pytest.fixture
 def marian_folder(tmp_path, pieces, known, capsys):
     """A function that gives a random Marian folder: (folder, their model)."""
+
     def written(**changes):
         there, root = known
         key = json.dumps(changes)
@@ -99,6 +132,7 @@ def marian_folder(tmp_path, pieces, known, capsys):
         capsys.readouterr()  # transformers draws bars
         shutil.copytree(there[key][0], tmp_path / "marian")
         return tmp_path / "marian", there[key][1]
+
     return written
 
 
@@ -109,13 +143,29 @@ def gpt2_folder(folder, sentences, **changes):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=["<|endoftext|>"],
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     bpe.train_from_iterator(sentences, trainer)
     V = bpe.get_vocab_size()
-    theirs = randomized(library.GPT2LMHeadModel(library.GPT2Config(**{
-        "vocab_size": V, "n_positions": 40, "n_embd": 24, "n_layer": 2, "n_head": 4,
-        "bos_token_id": 0, "eos_token_id": 0, **changes})))
+    theirs = randomized(
+        library.GPT2LMHeadModel(
+            library.GPT2Config(
+                **{
+                    "vocab_size": V,
+                    "n_positions": 40,
+                    "n_embd": 24,
+                    "n_layer": 2,
+                    "n_head": 4,
+                    "bos_token_id": 0,
+                    "eos_token_id": 0,
+                    **changes,
+                }
+            )
+        )
+    )
     theirs.save_pretrained(folder)
     bpe.model.save(str(folder))
     return theirs, bpe
@@ -133,35 +183,67 @@ def again(found, folder):
 
 
 def ids(tokenizer, pairs, n=5):
-    return Batch(*(torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(row) for row in side], batch_first=True, padding_value=tokenizer.pad_id)
-        for side in zip(*encode_pairs(tokenizer, pairs[:n]))))
+    return Batch(
+        *(
+            torch.nn.utils.rnn.pad_sequence(
+                [torch.tensor(row) for row in side],
+                batch_first=True,
+                padding_value=tokenizer.pad_id,
+            )
+            for side in zip(*encode_pairs(tokenizer, pairs[:n]))
+        )
+    )
 
 
 # Marian
 
-@pytest.mark.parametrize("changes", [
-    {}, {"activation_function": "relu"}, {"activation_function": "gelu"},
-    {"scale_embedding": False}])
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation_function": "relu"},
+        {"activation_function": "gelu"},
+        {"scale_embedding": False},
+    ],
+)
 @torch.no_grad()
 def test_equals_marian(marian_folder, pairs, tmp_path, changes):
     folder, theirs = marian_folder(**changes)
     found = import_folder(folder)
     V, order = theirs.config.vocab_size, interleaved(16)
-    for model, tokenizer in ((found.model, found.tokenizer), again(found, tmp_path / "ours")):
+    for model, tokenizer in (
+        (found.model, found.tokenizer),
+        again(found, tmp_path / "ours"),
+    ):
         batch = ids(tokenizer, pairs)
         mask, start = (batch.source != V - 1).long(), torch.full((5, 1), V - 1)
-        there = theirs(input_ids=batch.source, attention_mask=mask,
-                       decoder_input_ids=torch.cat([start, batch.decoder_input[:, 1:]], dim=1))
+        there = theirs(
+            input_ids=batch.source,
+            attention_mask=mask,
+            decoder_input_ids=torch.cat([start, batch.decoder_input[:, 1:]], dim=1),
+        )
         memory, real = model.encode(batch.source), mask.bool()
         torch.testing.assert_close(
-            memory[real], there.encoder_last_hidden_state[..., order][real], rtol=0, atol=1e-5)
-        logits, inside = model(batch.source, batch.decoder_input), batch.decoder_input != V - 1
+            memory[real],
+            there.encoder_last_hidden_state[..., order][real],
+            rtol=0,
+            atol=1e-5,
+        )
+        logits, inside = (
+            model(batch.source, batch.decoder_input),
+            batch.decoder_input != V - 1,
+        )
         assert there.logits.std() > 1
-        torch.testing.assert_close(logits[..., :V][inside], there.logits[inside], rtol=1e-5,
-                                   atol=1e-5)
-        torch.testing.assert_close(logits.log_softmax(dim=-1)[..., :V][inside],
-                                   there.logits.log_softmax(dim=-1)[inside], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            logits[..., :V][inside], there.logits[inside], rtol=1e-5, atol=1e-5
+        )
+        torch.testing.assert_close(
+            logits.log_softmax(dim=-1)[..., :V][inside],
+            there.logits.log_softmax(dim=-1)[inside],
+            rtol=1e-5,
+            atol=1e-5,
+        )
         assert (logits[..., V] < NEVER / 2).all()
 
 
@@ -170,13 +252,21 @@ def test_greedy_writes_what_marian_writes(marian_folder, pairs, tmp_path):
     folder, theirs = marian_folder()
     found = import_folder(folder)
     V = theirs.config.vocab_size
-    for model, tokenizer in ((found.model, found.tokenizer), again(found, tmp_path / "ours")):
+    for model, tokenizer in (
+        (found.model, found.tokenizer),
+        again(found, tmp_path / "ours"),
+    ):
         source = ids(tokenizer, pairs).source
         lengths = (source != V - 1).sum(dim=1).tolist()
         for row, written in zip(source, greedy_search(model, source, extra=10)):
             n = lengths.pop(0)
-            there = theirs.generate(row[None, :n], num_beams=1, do_sample=False,
-                                    bad_words_ids=[[V - 1]], max_new_tokens=n + 10)
+            there = theirs.generate(
+                row[None, :n],
+                num_beams=1,
+                do_sample=False,
+                bad_words_ids=[[V - 1]],
+                max_new_tokens=n + 10,
+            )
             assert there[0, 1:].tolist() == written
 
 
@@ -187,8 +277,11 @@ def test_every_tensor_is_used_once_or_named(marian_folder):
     found = import_folder(folder)
     assert (found.used, found.ignored) == (len(tensors), [])
     E = tensors.pop("model.shared.weight")
-    more = {"model.decoder.embed_tokens.weight": E, "lm_head.weight": E.clone(),
-            "model.encoder.embed_positions.weight": torch.zeros(80, 16)}
+    more = {
+        "model.decoder.embed_tokens.weight": E,
+        "lm_head.weight": E.clone(),
+        "model.encoder.embed_positions.weight": torch.zeros(80, 16),
+    }
     save_weights({**tensors, **more}, path)
     found = import_folder(folder)
     assert found.used == len(tensors) + 1
@@ -204,14 +297,18 @@ def test_weights_in_half_precision(marian_folder):
     theirs = copy.deepcopy(theirs).half()
     theirs.save_pretrained(folder)
     own = import_folder(folder).model.output.bias[:-1]
-    assert own.dtype == torch.float32 and torch.equal(own, theirs.final_logits_bias[0].float())
+    assert own.dtype == torch.float32 and torch.equal(
+        own, theirs.final_logits_bias[0].float()
+    )
 
 
 def test_fast_loss_counts_the_bias(marian_folder, pairs):
     found = import_folder(marian_folder()[0])
     model, batch = found.model, ids(found.tokenizer, pairs)
-    losses = [model.loss(batch, loss(0.0, model.config.pad_id))
-              for loss in (SmoothedLoss, ChunkedLoss)]
+    losses = [
+        model.loss(batch, loss(0.0, model.config.pad_id))
+        for loss in (SmoothedLoss, ChunkedLoss)
+    ]
     torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-5)
     gradients = [torch.autograd.grad(loss, model.output.bias)[0] for loss in losses]
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
@@ -219,13 +316,28 @@ def test_fast_loss_counts_the_bias(marian_folder, pairs):
 
 # Its pieces
 
+
 def marian_tokenizer(folder):
-    return library.MarianTokenizer(*(str(folder / name) for name in (
-        "source.spm", "target.spm", "vocab.json")))
+    return library.MarianTokenizer(
+        *(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json"))
+    )
 
 
-STRANGE = ["", " ", "  two   spaces ", "ﬁne Ⅳ ①", "a\tb\u00a0c", "Käse, \"Größe\"…", "日本語 text",
-           "don't", "1,000.50", "e\u0301tude", "x" * 50, "🙂 ok", "\u200bzero"]
+STRANGE = [
+    "",
+    " ",
+    "  two   spaces ",
+    "ﬁne Ⅳ ①",
+    "a\tb\u00a0c",
+    'Käse, "Größe"…',
+    "日本語 text",
+    "don't",
+    "1,000.50",
+    "e\u0301tude",
+    "x" * 50,
+    "🙂 ok",
+    "\u200bzero",
+]
 
 
 def test_ids_are_those_of_marian_tokenizer(pieces, pairs, marian_folder, tmp_path):
@@ -233,9 +345,12 @@ def test_ids_are_those_of_marian_tokenizer(pieces, pairs, marian_folder, tmp_pat
     theirs = marian_tokenizer(pieces)
     for ours in (found.tokenizer, again(found, tmp_path / "ours")[1]):
         sources, targets = ([*side, *STRANGE] for side in zip(*pairs))
-        assert theirs(sources)["input_ids"] == [[*row, 0] for row in ours.encode_all(sources)]
+        assert theirs(sources)["input_ids"] == [
+            [*row, 0] for row in ours.encode_all(sources)
+        ]
         assert theirs(text_target=targets)["input_ids"] == [
-            [*row, 0] for row in ours.of_targets.encode_all(targets)]
+            [*row, 0] for row in ours.of_targets.encode_all(targets)
+        ]
         for row in theirs(text_target=targets[:50])["input_ids"]:
             assert ours.decode(row) == theirs.decode(row, skip_special_tokens=True)
 
@@ -249,7 +364,7 @@ def test_a_code_of_the_language_to_write(pieces):
 
 
 def import_tokenizer(folder):
-    from transformer.pieces import marian_pieces
+    from transformer.models.pieces import marian_pieces
 
     return marian_pieces(folder)
 
@@ -275,56 +390,87 @@ def test_words_of_pieces(pieces):
 
 # GPT-2
 
+
 @torch.no_grad()
 def test_equals_gpt2(tmp_path, pairs):
     texts = [source for source, _ in pairs]
     theirs, bpe = gpt2_folder(tmp_path / "gpt2", texts)
     found = import_folder(tmp_path / "gpt2")
     V = theirs.config.vocab_size
-    for model, tokenizer in ((found.model, found.tokenizer), again(found, tmp_path / "ours")):
+    for model, tokenizer in (
+        (found.model, found.tokenizer),
+        again(found, tmp_path / "ours"),
+    ):
         read = torch.randint(0, V, (3, 17))
         there, logits = theirs(read).logits, model(read)
         assert there.std() > 0.5
         torch.testing.assert_close(logits[..., :V], there, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(logits.log_softmax(dim=-1)[..., :V], there.log_softmax(dim=-1),
-                                   rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            logits.log_softmax(dim=-1)[..., :V],
+            there.log_softmax(dim=-1),
+            rtol=1e-5,
+            atol=1e-5,
+        )
         written = generate(model, read, 12, Sampler(0.0))
         for row, own in zip(read, written):
-            said = theirs.generate(row[None], do_sample=False, max_new_tokens=12, pad_token_id=0,
-                                   attention_mask=torch.ones(1, 17))
+            said = theirs.generate(
+                row[None],
+                do_sample=False,
+                max_new_tokens=12,
+                pad_token_id=0,
+                attention_mask=torch.ones(1, 17),
+            )
             assert said[0, 17:].tolist() == own
         assert tokenizer.encode_all([*texts, *STRANGE]) == [
-            bpe.encode(text).ids for text in [*texts, *STRANGE]]
-        assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in [*texts, *STRANGE])
+            bpe.encode(text).ids for text in [*texts, *STRANGE]
+        ]
+        assert all(
+            tokenizer.decode(tokenizer.encode(text)) == text
+            for text in [*texts, *STRANGE]
+        )
 
 
 def test_gpt2_names_without_a_prefix_and_with_masks(tmp_path, pairs):
     folder = tmp_path / "gpt2"
     theirs, bpe = gpt2_folder(folder, [source for source, _ in pairs])
     first = import_folder(folder)
-    tensors = {name.removeprefix("transformer."): t
-               for name, t in load_weights(folder / "model.safetensors")[0].items()}
+    tensors = {
+        name.removeprefix("transformer."): t
+        for name, t in load_weights(folder / "model.safetensors")[0].items()
+    }
     masks = {f"h.{n}.attn.bias": torch.ones(1, 1, 40, 40) for n in range(2)}
-    save_weights({**tensors, **masks, "lm_head.weight": tensors["wte.weight"].clone()},
-                 folder / "model.safetensors")
+    save_weights(
+        {**tensors, **masks, "lm_head.weight": tensors["wte.weight"].clone()},
+        folder / "model.safetensors",
+    )
     for name in ("vocab.json", "merges.txt"):
         (folder / name).unlink()
     bpe.save(str(folder / "tokenizer.json"))
     second = import_folder(folder)
     assert second.ignored == ["h.0.attn.bias", "h.1.attn.bias", "lm_head.weight"]
     assert second.used == first.used and second.tokenizer.said == {
-        **first.tokenizer.said, "merges": second.tokenizer.said["merges"]}
-    assert all(torch.equal(*both) for both in zip(first.model.parameters(),
-                                                  second.model.parameters()))
+        **first.tokenizer.said,
+        "merges": second.tokenizer.said["merges"],
+    }
+    assert all(
+        torch.equal(*both)
+        for both in zip(first.model.parameters(), second.model.parameters())
+    )
     said = json.loads((folder / "tokenizer.json").read_text(encoding="utf8"))
-    for change in ({"pre_tokenizer": {**said["pre_tokenizer"], "add_prefix_space": True}},
-                   {"pre_tokenizer": None}, {"normalizer": {"type": "NFC"}}):
-        (folder / "tokenizer.json").write_text(json.dumps({**said, **change}), encoding="utf8")
+    for change in (
+        {"pre_tokenizer": {**said["pre_tokenizer"], "add_prefix_space": True}},
+        {"pre_tokenizer": None},
+        {"normalizer": {"type": "NFC"}},
+    ):
+        (folder / "tokenizer.json").write_text(
+            json.dumps({**said, **change}), encoding="utf8"
+        )
         with pytest.raises(ValueError, match="cuts texts in another way than GPT-2"):
             import_folder(folder)
 
 
 # What is refused
+
 
 def complaint(capsys, monkeypatch, *arguments):
     """The one sentence that a command says; status 2, and nothing written."""
@@ -332,7 +478,11 @@ def complaint(capsys, monkeypatch, *arguments):
     with pytest.raises(SystemExit) as stopped:
         main()
     said = capsys.readouterr().err
-    assert stopped.value.code == 2 and said.count("\n") == 1 and said.startswith("transformer: ")
+    assert (
+        stopped.value.code == 2
+        and said.count("\n") == 1
+        and said.startswith("transformer: ")
+    )
     return said
 
 
@@ -340,8 +490,13 @@ def put(name, tensor):
     def change(folder):
         path = folder / "model.safetensors"
         tensors = load_weights(path)[0]
-        save_weights({**tensors, name: tensor} if tensor is not None else
-                     {n: t for n, t in tensors.items() if n != name}, path)
+        save_weights(
+            {**tensors, name: tensor}
+            if tensor is not None
+            else {n: t for n, t in tensors.items() if n != name},
+            path,
+        )
+
     return change
 
 
@@ -362,54 +517,96 @@ BAD = {
     "config is a list": (overwrite("config.json", "[]"), "describes no model"),
     "another kind": (lambda f: edit(f, model_type="bert"), "marian and gpt2"),
     "pre-norm": (lambda f: edit(f, normalize_before=True), "pre-norm"),
-    "embedding norm": (lambda f: edit(f, normalize_embedding=True), "norm over its embeddings"),
-    "unshared": (lambda f: edit(f, share_encoder_decoder_embeddings=False),
-                 "vocabulary for each language"),
+    "embedding norm": (
+        lambda f: edit(f, normalize_embedding=True),
+        "norm over its embeddings",
+    ),
+    "unshared": (
+        lambda f: edit(f, share_encoder_decoder_embeddings=False),
+        "vocabulary for each language",
+    ),
     "other decoder": (lambda f: edit(f, decoder_layers=1), "its stacks differ"),
     "activation": (lambda f: edit(f, activation_function="selu"), "activation must be"),
     "no width": (lambda f: edit(f, d_model=None), "describes no model"),
-    "odd width": (lambda f: edit(f, d_model=15, encoder_attention_heads=1,
-                                 decoder_attention_heads=1), "even"),
+    "odd width": (
+        lambda f: edit(
+            f, d_model=15, encoder_attention_heads=1, decoder_attention_heads=1
+        ),
+        "even",
+    ),
     "text for a number": (lambda f: edit(f, vocab_size="many"), "describes no model"),
     "huge": (lambda f: edit(f, d_model=10**6), "embeddings of the shape"),
-    "start": (lambda f: edit(f, decoder_start_token_id=-1), "no type of its vocabulary"),
-    "more layers": (lambda f: edit(f, encoder_layers=3, decoder_layers=3), "lacks the tensor"),
-    "fewer layers": (lambda f: edit(f, encoder_layers=1, decoder_layers=1), "holds the tensor"),
+    "start": (
+        lambda f: edit(f, decoder_start_token_id=-1),
+        "no type of its vocabulary",
+    ),
+    "more layers": (
+        lambda f: edit(f, encoder_layers=3, decoder_layers=3),
+        "lacks the tensor",
+    ),
+    "fewer layers": (
+        lambda f: edit(f, encoder_layers=1, decoder_layers=1),
+        "holds the tensor",
+    ),
     "missing": (put(LAYER + "fc1.bias", None), "lacks the tensor"),
     "extra": (put("model.other.weight", torch.ones(2)), "holds the tensor"),
-    "shape": (put(LAYER + "fc1.weight", torch.ones(24, 18)), "fc1.weight has the shape (24, 18)"),
+    "shape": (
+        put(LAYER + "fc1.weight", torch.ones(24, 18)),
+        "fc1.weight has the shape (24, 18)",
+    ),
     "rows": (put(LAYER + "fc1.weight", torch.ones(25, 16)), "do not fit"),
     "axes": (put(LAYER + "fc1.weight", torch.ones(())), "has the shape ()"),
     "bias": (put("final_logits_bias", torch.ones(1, 7)), "do not fit"),
     "second matrix": (put("lm_head.weight", torch.ones(2, 2)), "one matrix"),
-    "nan": (put(LAYER + "fc1.weight", torch.full((24, 16), torch.nan)), "no usable numbers"),
-    "weights cut off": (overwrite("model.safetensors", "abc"), "not a whole safetensors"),
+    "nan": (
+        put(LAYER + "fc1.weight", torch.full((24, 16), torch.nan)),
+        "no usable numbers",
+    ),
+    "weights cut off": (
+        overwrite("model.safetensors", "abc"),
+        "not a whole safetensors",
+    ),
     "no pieces": (lambda folder: (folder / "target.spm").unlink(), "one for each side"),
     "no spm": (overwrite("source.spm", "no protocol buffer"), "source.spm is not what"),
     "vocabulary is no JSON": (overwrite("vocab.json", "["), "vocab.json is not what"),
-    "vocabulary with a gap": (overwrite("vocab.json", '{"</s>": 0, "<unk>": 2, "<pad>": 3}'),
-                              "not 0, 1, 2"),
-    "another vocabulary": (overwrite("vocab.json", '{"</s>": 0, "<unk>": 1, "<pad>": 2}'),
-                           "vocab_size is another"),
+    "vocabulary with a gap": (
+        overwrite("vocab.json", '{"</s>": 0, "<unk>": 2, "<pad>": 3}'),
+        "not 0, 1, 2",
+    ),
+    "another vocabulary": (
+        overwrite("vocab.json", '{"</s>": 0, "<unk>": 1, "<pad>": 2}'),
+        "vocab_size is another",
+    ),
     "languages": (overwrite("tokenizer_config.json", "["), "tokenizer_config.json"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_folder_that_cannot_be_imported(name, marian_folder, tmp_path, capsys, monkeypatch):
+def test_a_folder_that_cannot_be_imported(
+    name, marian_folder, tmp_path, capsys, monkeypatch
+):
     folder, _ = marian_folder()
     change, message = BAD[name]
     change(folder)
     before = sorted(folder.iterdir())
-    said = complaint(capsys, monkeypatch, "import", folder, "--output", tmp_path / "ours")
+    said = complaint(
+        capsys, monkeypatch, "import", folder, "--output", tmp_path / "ours"
+    )
     assert message in said
     assert not (tmp_path / "ours").exists() and sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("changes, message", [
-    ({"activation_function": "gelu"}, "gelu_new"), ({"layer_norm_epsilon": 1e-6}, "epsilon"),
-    ({"scale_attn_weights": False}, "not scaled"), ({"n_positions": 41}, "do not fit"),
-    ({"eos_token_id": 5}, "eos_id is another"), ({"n_head": 5}, "does not divide")])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"activation_function": "gelu"}, "gelu_new"),
+        ({"layer_norm_epsilon": 1e-6}, "epsilon"),
+        ({"scale_attn_weights": False}, "not scaled"),
+        ({"n_positions": 41}, "do not fit"),
+        ({"eos_token_id": 5}, "eos_id is another"),
+        ({"n_head": 5}, "does not divide"),
+    ],
+)
 def test_a_gpt2_that_cannot_be_imported(changes, message, tmp_path, pairs):
     gpt2_folder(tmp_path, [source for source, _ in pairs])
     edit(tmp_path, **changes)
@@ -417,11 +614,15 @@ def test_a_gpt2_that_cannot_be_imported(changes, message, tmp_path, pairs):
         import_folder(tmp_path)
 
 
-def test_an_output_that_is_there_is_left_alone(marian_folder, tmp_path, capsys, monkeypatch):
+def test_an_output_that_is_there_is_left_alone(
+    marian_folder, tmp_path, capsys, monkeypatch
+):
     folder, _ = marian_folder()
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "thesis.txt").write_text("mine")
-    said = complaint(capsys, monkeypatch, "import", folder, "--output", tmp_path / "ours")
+    said = complaint(
+        capsys, monkeypatch, "import", folder, "--output", tmp_path / "ours"
+    )
     assert "is there already" in said and len(list((tmp_path / "ours").iterdir())) == 1
 
 
@@ -432,9 +633,18 @@ def test_our_own_folder_needs_no_import(marian_folder, tmp_path):
         import_folder(tmp_path / "ours")
 
 
-@pytest.mark.parametrize("content", ["{}", '{"kind": "marian"}', '{"kind": "other"}', "[]", "",
-                                     '{"kind": "gpt2", "vocabulary": {}, "merges": 3}',
-                                     '{"kind": ["marian"]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        '{"kind": "marian"}',
+        '{"kind": "other"}',
+        "[]",
+        "",
+        '{"kind": "gpt2", "vocabulary": {}, "merges": 3}',
+        '{"kind": ["marian"]}',
+    ],
+)
 def test_a_damaged_tokenizer_of_ours(content, marian_folder, tmp_path):
     found = import_folder(marian_folder()[0])
     save(found.model, tmp_path / "ours", found.tokenizer)
@@ -445,14 +655,21 @@ def test_a_damaged_tokenizer_of_ours(content, marian_folder, tmp_path):
 
 def test_renaming_wants_each_tensor_once():
     with pytest.raises(ValueError, match="lacks the tensor b"):
-        renamed({"a": torch.ones(1)}, {"a": ["A"], "b": ["B"]}, lambda _, t: [t], Path("x"))
+        renamed(
+            {"a": torch.ones(1)}, {"a": ["A"], "b": ["B"]}, lambda _, t: [t], Path("x")
+        )
 
 
 # The commands
 
-def test_commands_work_on_what_was_imported(marian_folder, tmp_path, capsys, monkeypatch):
+
+def test_commands_work_on_what_was_imported(
+    marian_folder, tmp_path, capsys, monkeypatch
+):
     folder, _ = marian_folder()
-    (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "de"}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"source_lang": "en", "target_lang": "de"}'
+    )
     ours = tmp_path / "ours"
 
     def run(*arguments):
@@ -464,9 +681,13 @@ def test_commands_work_on_what_was_imported(marian_folder, tmp_path, capsys, mon
     sentence = "The dog sees the house."
     run("translate", sentence, "--folder", ours)
     run("translate", sentence, "--folder", ours, "--beam", 1)
-    assert "maps" in run("attend", sentence, "--folder", ours, "--output", tmp_path / "maps")
+    assert "maps" in run(
+        "attend", sentence, "--folder", ours, "--output", tmp_path / "maps"
+    )
     run("attend", sentence, "--folder", ours, "--html", tmp_path / "page.html")
-    assert "parts that the page cannot compute" in (tmp_path / "page.html").read_text("utf8")
+    assert "parts that the page cannot compute" in (tmp_path / "page.html").read_text(
+        "utf8"
+    )
     texts = tmp_path / "texts"
     texts.write_text("The dog sleeps.\nThe cat sees a house.\n")
     run("evaluate", "--folder", ours, "--source-file", texts, "--target-file", texts)
@@ -477,11 +698,16 @@ def test_commands_work_on_what_was_imported(marian_folder, tmp_path, capsys, mon
 @pytest.mark.parametrize("activation", ["swish", "relu"])
 def test_ctranslate2_says_the_same(marian_folder, pairs, tmp_path, activation):
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
-    from transformer.export import export_ctranslate2, translate_there, type_names
-    from transformer.search import translate
+    from transformer.models.export import (
+        export_ctranslate2,
+        translate_there,
+        type_names,
+    )
+    from transformer.models.search import translate
 
-    found = import_folder(marian_folder(
-        activation_function=activation, max_position_embeddings=600)[0])
+    found = import_folder(
+        marian_folder(activation_function=activation, max_position_embeddings=600)[0]
+    )
     export_ctranslate2(found.model, type_names(found.tokenizer), tmp_path / "there")
     texts = [source for source, _ in pairs[:5]]
     there = translate_there(tmp_path / "there", found.tokenizer, texts)

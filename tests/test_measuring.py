@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.measuring import TensorMemory, measure, work
+from transformer.teaching.measuring import TensorMemory, measure, work
 
 
 def test_memory_of_what_is_held_at_once():
@@ -24,7 +24,7 @@ def test_memory_of_what_is_held_at_once():
 def test_memory_of_the_backward_pass():
     x = torch.randn(1000, requires_grad=True)
     with TensorMemory() as memory:
-        gradient, = torch.autograd.grad(x.exp().sum(), x)
+        (gradient,) = torch.autograd.grad(x.exp().sum(), x)
     assert memory.held == 4000 and 8000 <= memory.peak <= 16_100
 
 
@@ -36,7 +36,10 @@ def test_work_takes_all_gradients_only_when_training(training):
     x = torch.randn(1, 3, 4, requires_grad=training)
     x.requires_grad and x.register_hook(lambda gradient: seen.append("x"))
     work(layer, x, training)
-    assert sorted(seen) == (["weight", "x"] if training else []) and layer.weight.grad is None
+    assert (
+        sorted(seen) == (["weight", "x"] if training else [])
+        and layer.weight.grad is None
+    )
 
 
 def test_the_forward_pass_alone_keeps_nothing_for_a_gradient():
@@ -63,19 +66,40 @@ class Slow(nn.Module):
 
 class Quick(nn.Module):
     def forward(self, x):
-        return x + torch.cat([x, x])[:len(x)]
+        return x + torch.cat([x, x])[: len(x)]
 
 
 def test_measures_each_layer_at_each_size():
     slow, heard = Slow(), []
-    found = measure({"slow": slow, "quick": Quick()}, [8, 16], 5, passes=3, seconds=0.0,
-                    tell=lambda number, mode, n, times: heard.append((number, mode, n, list(times))))
+    found = measure(
+        {"slow": slow, "quick": Quick()},
+        [8, 16],
+        5,
+        passes=3,
+        seconds=0.0,
+        tell=lambda number, mode, n, times: heard.append(
+            (number, mode, n, list(times))
+        ),
+    )
     modes = ["forward", "training"]
-    assert slow.calls == [(1, 8, 5), (1, 16, 5)] * 2 * 4  # in both modes, once for memory, three times for the clock
-    assert heard == [(i, mode, n, ["slow", "quick"]) for i in (1, 2, 3) for mode in modes for n in (8, 16)]
+    assert (
+        slow.calls == [(1, 8, 5), (1, 16, 5)] * 2 * 4
+    )  # in both modes, once for memory, three times for the clock
+    assert heard == [
+        (i, mode, n, ["slow", "quick"])
+        for i in (1, 2, 3)
+        for mode in modes
+        for n in (8, 16)
+    ]
     for mode in modes:
-        assert min(found[mode]["slow"]["seconds"]) > 2 * max(found[mode]["quick"]["seconds"]) > 0
-    assert found["forward"]["slow"]["bytes"] == [160, 320] and found["forward"]["quick"]["bytes"] == [480, 960]
+        assert (
+            min(found[mode]["slow"]["seconds"])
+            > 2 * max(found[mode]["quick"]["seconds"])
+            > 0
+        )
+    assert found["forward"]["slow"]["bytes"] == [160, 320] and found["forward"][
+        "quick"
+    ]["bytes"] == [480, 960]
     assert all(a > b for a, b in zip(found["training"]["slow"]["bytes"], [160, 320]))
 
 

@@ -1,11 +1,11 @@
 """The whole model: configuration, what it must never do, torch's nn.Transformer, parameters, to a folder and back."""
 
-
 import pytest
 import torch
 from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
+from transformer.core.weights import count_parameters
 from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
 from transformer.model import (
@@ -16,13 +16,17 @@ from transformer.model import (
     initialize,
 )
 from transformer.stacks import LayerNorm, Residual
-from transformer.weights import (
-    count_parameters,
-)
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
-VARIANTS = {"paper": {}, "pre-norm": {"norm_first": True}, "learned": {"positions": "learned"},
-            "untied": {"tie_embeddings": False}, "rotary": {"positions": "rotary"}, "free heads": {"d_k": 3, "d_v": 5}, "other pad": {"pad_id": 7}}
+VARIANTS = {
+    "paper": {},
+    "pre-norm": {"norm_first": True},
+    "learned": {"positions": "learned"},
+    "untied": {"tie_embeddings": False},
+    "rotary": {"positions": "rotary"},
+    "free heads": {"d_k": 3, "d_v": 5},
+    "other pad": {"pad_id": 7},
+}
 each_variant = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 
 
@@ -32,7 +36,9 @@ def build(**changes):
 
 
 def tokens(B, T, low=8, seed=2):
-    return torch.randint(low, 50, (B, T), generator=torch.Generator().manual_seed(seed + 100 * B + T))
+    return torch.randint(
+        low, 50, (B, T), generator=torch.Generator().manual_seed(seed + 100 * B + T)
+    )
 
 
 def difference(a, b):
@@ -40,6 +46,7 @@ def difference(a, b):
 
 
 # Configuration
+
 
 def test_defaults_are_the_base_model():
     c = TransformerConfig(vocab_size=37000)
@@ -57,39 +64,53 @@ def test_presets_can_be_changed(name):
         assert Transformer(c)(ids[:, :3], ids).shape == (2, 4, 100)
 
 
-@pytest.mark.parametrize("changes, message", [
-    (dict(vocab_size=0), "vocab_size must be at least 1, not 0"),
-    (dict(d_model=0), "d_model must be at least 1"),
-    (dict(d_ff=-1), "d_ff must be at least 1"),
-    (dict(N=0), "N must be at least 1"),
-    (dict(h=0), "h must be at least 1"),
-    (dict(d_k=0), "d_k must be at least 1"),
-    (dict(d_v=-2), "d_v must be at least 1"),
-    (dict(max_positions=0), "max_positions must be at least 1"),
-    (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
-    (dict(P_drop=-0.1), "P_drop must be at least 0"),
-    (dict(positions="none"), "positions must be 'sinusoidal', 'learned' or 'rotary', not 'none'"),
-    (dict(pad_id=50), "must lie inside the vocabulary of 50 types"),
-    (dict(eos_id=-1), "must lie inside the vocabulary of 50 types"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(vocab_size=0), "vocab_size must be at least 1, not 0"),
+        (dict(d_model=0), "d_model must be at least 1"),
+        (dict(d_ff=-1), "d_ff must be at least 1"),
+        (dict(N=0), "N must be at least 1"),
+        (dict(h=0), "h must be at least 1"),
+        (dict(d_k=0), "d_k must be at least 1"),
+        (dict(d_v=-2), "d_v must be at least 1"),
+        (dict(max_positions=0), "max_positions must be at least 1"),
+        (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
+        (dict(P_drop=-0.1), "P_drop must be at least 0"),
+        (
+            dict(positions="none"),
+            "positions must be 'sinusoidal', 'learned' or 'rotary', not 'none'",
+        ),
+        (dict(pad_id=50), "must lie inside the vocabulary of 50 types"),
+        (dict(eos_id=-1), "must lie inside the vocabulary of 50 types"),
+    ],
+)
 def test_sizes_that_cannot_work_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         TransformerConfig(**{**SMALL, **changes})
 
 
 def test_unknown_preset():
-    with pytest.raises(ValueError, match="unknown preset 'huge': choose one of tiny, small, base, big"):
+    with pytest.raises(
+        ValueError, match="unknown preset 'huge': choose one of tiny, small, base, big"
+    ):
         TransformerConfig.preset("huge", vocab_size=10)
 
 
-@pytest.mark.parametrize("changes, message", [(dict(h=3), "d_model=16 does not divide by h=3: give d_k and d_v"),
-                                              (dict(d_model=15, h=5), "d_model must be even")])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(h=3), "d_model=16 does not divide by h=3: give d_k and d_v"),
+        (dict(d_model=15, h=5), "d_model must be even"),
+    ],
+)
 def test_widths_that_do_not_fit(changes, message):
     with pytest.raises(ValueError, match=message):
         build(**changes)
 
 
 # Shapes and variants
+
 
 @each_variant
 def test_shapes(changes):
@@ -105,40 +126,61 @@ def test_shapes(changes):
 
 def test_tied_embeddings_are_one_matrix():
     model = build()
-    assert model.embedding is model.target_embedding and model.output.weight is model.embedding.weight
-    assert [name for name, p in model.named_parameters() if p.shape == (50, 16)] == ["embedding.weight"]
+    assert (
+        model.embedding is model.target_embedding
+        and model.output.weight is model.embedding.weight
+    )
+    assert [name for name, p in model.named_parameters() if p.shape == (50, 16)] == [
+        "embedding.weight"
+    ]
 
 
 def test_untied_embeddings_are_three_matrices():
     model = build(tie_embeddings=False)
     assert count_parameters(model) == count_parameters(build()) + 2 * 50 * 16
     model(tokens(2, 4), tokens(2, 3)).square().sum().backward()
-    weights = [part.weight for part in (model.embedding, model.target_embedding, model.output)]
-    assert len({id(weight) for weight in weights}) == 3 and all(weight.grad.any() for weight in weights)
+    weights = [
+        part.weight for part in (model.embedding, model.target_embedding, model.output)
+    ]
+    assert len({id(weight) for weight in weights}) == 3 and all(
+        weight.grad.any() for weight in weights
+    )
 
 
 def test_every_parameter_gets_a_gradient():
     for changes in VARIANTS.values():
         model = build(**changes)
         model(tokens(2, 40), tokens(2, 40))[..., :25].square().sum().backward()
-        assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+        assert not [
+            name
+            for name, p in model.named_parameters()
+            if p.grad is None or not p.grad.any()
+        ]
 
 
 def test_pre_norm_ends_each_stack_with_a_norm():
     model, post = build(norm_first=True), build()
-    assert isinstance(model.encoder.final_norm, LayerNorm) and isinstance(model.decoder.final_norm, LayerNorm)
-    assert isinstance(post.encoder.final_norm, nn.Identity) and isinstance(post.decoder.final_norm, nn.Identity)
+    assert isinstance(model.encoder.final_norm, LayerNorm) and isinstance(
+        model.decoder.final_norm, LayerNorm
+    )
+    assert isinstance(post.encoder.final_norm, nn.Identity) and isinstance(
+        post.decoder.final_norm, nn.Identity
+    )
     assert count_parameters(model) == count_parameters(post) + 2 * 2 * 16
 
 
 def test_dropout_reaches_embeddings_and_sublayers():
     model = build(P_drop=0.5)
-    assert {module.p for module in model.modules() if isinstance(module, nn.Dropout)} == {0.5}
+    assert {
+        module.p for module in model.modules() if isinstance(module, nn.Dropout)
+    } == {0.5}
     source, target = tokens(2, 5), tokens(2, 5)
     assert torch.equal(model(source, target), model(source, target))
     assert not torch.equal(model.train()(source, target), model(source, target))
     seen = []
-    model.dropout.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].shape))
+    model.dropout.register_forward_hook(
+        lambda module, inputs, output: seen.append(inputs[0].shape)
+    )
     model(source, target)
     assert seen == [(2, 5, 16)] * 2
 
@@ -146,7 +188,9 @@ def test_dropout_reaches_embeddings_and_sublayers():
 def test_the_first_values():
     """Glorot's rule; queries, keys and values as torch's own layer has them, in one matrix."""
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(vocab_size=1000, d_model=64, d_ff=256, N=1, h=4))
+    model = Transformer(
+        TransformerConfig(vocab_size=1000, d_model=64, d_ff=256, N=1, h=4)
+    )
     torchs = nn.MultiheadAttention(64, 4).in_proj_weight.abs().max().item()
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
@@ -162,13 +206,16 @@ def test_the_first_values():
 
 def test_a_new_model_is_initialised_and_a_seed_decides_it():
     first, second = build(), build()
-    assert all(torch.equal(p, q) for p, q in zip(first.parameters(), second.parameters()))
+    assert all(
+        torch.equal(p, q) for p, q in zip(first.parameters(), second.parameters())
+    )
     before = first.encoder.layers[0].feed_forward.W_1.weight.clone()
     initialize(first)
     assert not torch.equal(before, first.encoder.layers[0].feed_forward.W_1.weight)
 
 
 # What it must never do
+
 
 @each_variant
 def test_a_later_token_never_changes_an_earlier_logit(changes):
@@ -188,19 +235,28 @@ def test_padding_changes_nothing(changes):
     model = build(**changes)
     pad = model.config.pad_id
     source, target = tokens(3, 6), tokens(3, 5)
-    wide = nn.functional.pad(source, (0, 9), value=pad), nn.functional.pad(target, (0, 4), value=pad)
+    wide = (
+        nn.functional.pad(source, (0, 9), value=pad),
+        nn.functional.pad(target, (0, 4), value=pad),
+    )
     assert difference(model(*wide)[:, :5], model(source, target)) < 1e-5
 
 
 def test_ragged_batches_equal_single_sentences():
     model = build()
     lengths = [(1, 9), (12, 2), (5, 5), (30, 1)]
-    source, target = torch.zeros(4, 30, dtype=torch.long), torch.zeros(4, 9, dtype=torch.long)
+    source, target = (
+        torch.zeros(4, 30, dtype=torch.long),
+        torch.zeros(4, 9, dtype=torch.long),
+    )
     for row, (S, T) in enumerate(lengths):
         source[row, :S], target[row, :T] = tokens(1, S), tokens(1, T)
     together = model(source, target)
     for row, (S, T) in enumerate(lengths):
-        assert difference(together[row:row + 1, :T], model(tokens(1, S), tokens(1, T))) < 1e-5
+        assert (
+            difference(together[row : row + 1, :T], model(tokens(1, S), tokens(1, T)))
+            < 1e-5
+        )
 
 
 @each_variant
@@ -214,7 +270,10 @@ def test_step_by_step_equals_all_at_once(changes, pieces):
         end += piece.shape[1]
         assert difference(model.step(piece, state), logits[:, end - 1]) < 1e-5
     assert state.length == 8
-    assert [(own.length, cross.length) for own, cross in state.caches] == [(8, 6), (8, 6)]
+    assert [(own.length, cross.length) for own, cross in state.caches] == [
+        (8, 6),
+        (8, 6),
+    ]
 
 
 @torch.no_grad()
@@ -232,15 +291,31 @@ def test_rows_of_a_state_are_dropped_repeated_and_reordered(changes):
 
 # torch's own model
 
+
 def twin(model):
     """torch.nn.Transformer without final norms and attention biases, with a model's weights."""
     c = model.config
-    sizes = dict(d_model=c.d_model, nhead=c.h, dim_feedforward=c.d_ff, dropout=0.0, batch_first=True)
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(**sizes), c.N, enable_nested_tensor=False)
+    sizes = dict(
+        d_model=c.d_model,
+        nhead=c.h,
+        dim_feedforward=c.d_ff,
+        dropout=0.0,
+        batch_first=True,
+    )
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(**sizes), c.N, enable_nested_tensor=False
+    )
     decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), c.N)
-    theirs = nn.Transformer(c.d_model, c.h, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
-    for ours, other in zip([*model.encoder.layers, *model.decoder.layers], [*encoder.layers, *decoder.layers]):
-        for (_, p), (_, q) in zip(layer_parameters(ours), torch_layer_parameters(other)):
+    theirs = nn.Transformer(
+        c.d_model, c.h, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+    )
+    for ours, other in zip(
+        [*model.encoder.layers, *model.decoder.layers],
+        [*encoder.layers, *decoder.layers],
+    ):
+        for (_, p), (_, q) in zip(
+            layer_parameters(ours), torch_layer_parameters(other)
+        ):
             q.data = p.detach().clone()
         for name, p in other.named_parameters():
             if name.endswith(("in_proj_bias", "out_proj.bias")):
@@ -250,8 +325,15 @@ def twin(model):
 
 def layer_parameters(layer):
     """(name, tensor) in the order of torch_layer_parameters; W_Q, W_K, W_V as one tensor."""
-    for attention in [layer.self_attention] + ([layer.cross_attention] if layer.cross_attention else []):
-        yield "W_QKV", torch.cat([attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight])
+    for attention in [layer.self_attention] + (
+        [layer.cross_attention] if layer.cross_attention else []
+    ):
+        yield (
+            "W_QKV",
+            torch.cat(
+                [attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight]
+            ),
+        )
         yield "W_O", attention.W_O.weight
     yield from layer.feed_forward.named_parameters()
     for residual in layer.residuals:
@@ -259,19 +341,25 @@ def layer_parameters(layer):
 
 
 def torch_layer_parameters(layer):
-    for attention in [layer.self_attn] + ([layer.multihead_attn] if hasattr(layer, "multihead_attn") else []):
+    for attention in [layer.self_attn] + (
+        [layer.multihead_attn] if hasattr(layer, "multihead_attn") else []
+    ):
         yield "in_proj_weight", attention.in_proj_weight
         yield "out_proj.weight", attention.out_proj.weight
     for linear in (layer.linear1, layer.linear2):
         yield from linear.named_parameters()
-    for norm in [layer.norm1, layer.norm2] + ([layer.norm3] if hasattr(layer, "norm3") else []):
+    for norm in [layer.norm1, layer.norm2] + (
+        [layer.norm3] if hasattr(layer, "norm3") else []
+    ):
         yield from norm.named_parameters()
 
 
 def gradients(layer):
     """Like layer_parameters, with each parameter's gradient in its place."""
     named = {name: p.grad for name, p in layer.named_parameters()}
-    for attention in ["self_attention"] + (["cross_attention"] if layer.cross_attention else []):
+    for attention in ["self_attention"] + (
+        ["cross_attention"] if layer.cross_attention else []
+    ):
         yield torch.cat([named[f"{attention}.W_{name}.weight"] for name in "QKV"])
         yield named[f"{attention}.W_O.weight"]
     for name in named:
@@ -279,40 +367,69 @@ def gradients(layer):
             yield named[name]
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-5)], ids=["float64", "float32"])
+@pytest.mark.parametrize(
+    "dtype, tolerance",
+    [(torch.float64, 1e-9), (torch.float32, 1e-5)],
+    ids=["float64", "float32"],
+)
 def test_equal_to_nn_transformer(dtype, tolerance):
     model = build().to(dtype).train()
     for p in model.parameters():  # so that gains and biases count
-        p.data += 0.1 * torch.randn(p.shape, generator=torch.Generator().manual_seed(5)).to(dtype)
+        p.data += 0.1 * torch.randn(
+            p.shape, generator=torch.Generator().manual_seed(5)
+        ).to(dtype)
     theirs = twin(model).train()
     source, target = tokens(3, 6), tokens(3, 5)
     source[0, 4:] = source[2, 1:] = 0
-    inputs = model.positions(model.embedding(source)), model.positions(model.embedding(target))
+    inputs = (
+        model.positions(model.embedding(source)),
+        model.positions(model.embedding(target)),
+    )
     ignored = source == 0
-    output = theirs(*inputs, tgt_mask=~causal_mask(5), src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
+    output = theirs(
+        *inputs,
+        tgt_mask=~causal_mask(5),
+        src_key_padding_mask=ignored,
+        memory_key_padding_mask=ignored,
+    )
     expected, logits = model.output(output), model(source, target)
     assert logits.dtype == dtype and difference(logits, expected) < tolerance
 
-    weights = torch.randn(3, 5, 50, generator=torch.Generator().manual_seed(6)).to(dtype)
-    shared, = torch.autograd.grad((expected * weights).sum(), model.embedding.weight, retain_graph=True)
+    weights = torch.randn(3, 5, 50, generator=torch.Generator().manual_seed(6)).to(
+        dtype
+    )
+    (shared,) = torch.autograd.grad(
+        (expected * weights).sum(), model.embedding.weight, retain_graph=True
+    )
     (expected * weights).sum().backward()
     model.zero_grad()
     (logits * weights).sum().backward()
     scale = 1.0 if dtype == torch.float64 else shared.abs().max().item()
     assert difference(model.embedding.weight.grad, shared) < tolerance * scale
-    layers = zip([*model.encoder.layers, *model.decoder.layers], [*theirs.encoder.layers, *theirs.decoder.layers])
+    layers = zip(
+        [*model.encoder.layers, *model.decoder.layers],
+        [*theirs.encoder.layers, *theirs.decoder.layers],
+    )
     for ours, other in layers:
         theirs_grad = [p.grad for _, p in torch_layer_parameters(other)]
         ours_grad = list(gradients(ours))
         assert len(ours_grad) == len(theirs_grad)
-        assert max(difference(a, b) for a, b in zip(ours_grad, theirs_grad)) < tolerance * scale
+        assert (
+            max(difference(a, b) for a, b in zip(ours_grad, theirs_grad))
+            < tolerance * scale
+        )
 
 
 # Parameters
 
+
 def by_formula(V, d, d_ff, N):
     feed_forward = 2 * d * d_ff + d_ff + d
-    return V * d + N * (4 * d * d + feed_forward + 2 * 2 * d) + N * (8 * d * d + feed_forward + 3 * 2 * d)
+    return (
+        V * d
+        + N * (4 * d * d + feed_forward + 2 * 2 * d)
+        + N * (8 * d * d + feed_forward + 3 * 2 * d)
+    )
 
 
 @pytest.mark.parametrize("name, count", [("base", 63_045_632), ("big", 214_171_648)])
@@ -325,19 +442,26 @@ def test_parameters_of_base_and_big(name, count):
 
 # Errors of what comes in
 
+
 @pytest.mark.parametrize("wrong", [50, 51, -1])
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_token_outside_the_vocabulary(side, wrong):
     sentences = {"source": tokens(2, 4), "target": tokens(2, 4)}
     sentences[side][1, 2] = wrong
-    with pytest.raises(ValueError, match=rf"token id {wrong} is outside the vocabulary of 50 types \(0 to 49\)"):
+    with pytest.raises(
+        ValueError,
+        match=rf"token id {wrong} is outside the vocabulary of 50 types \(0 to 49\)",
+    ):
         build()(**sentences)
 
 
 @pytest.mark.parametrize("S, T", [(41, 5), (5, 41)])
 def test_a_sentence_longer_than_the_positions(S, T):
     build()(tokens(1, min(S, 40)), tokens(1, min(T, 40)))
-    with pytest.raises(ValueError, match="a sentence of 41 tokens is longer than the model's 40 positions"):
+    with pytest.raises(
+        ValueError,
+        match="a sentence of 41 tokens is longer than the model's 40 positions",
+    ):
         build()(tokens(1, S), tokens(1, T))
 
 
@@ -346,25 +470,36 @@ def test_too_many_steps_with_caches():
     source = tokens(1, 4)
     state = model.start(source, KeyValueCache)
     model.step(tokens(1, 5), state)
-    with pytest.raises(ValueError, match="a sentence of 6 tokens is longer than the model's 5 positions"):
+    with pytest.raises(
+        ValueError,
+        match="a sentence of 6 tokens is longer than the model's 5 positions",
+    ):
         model.step(tokens(1, 1), state)
 
 
 @pytest.mark.parametrize("B_source, B_target", [(1, 3), (3, 1), (2, 3)])
 def test_batches_of_different_sizes(B_source, B_target):
-    with pytest.raises(ValueError, match=f"source has {B_source} sentences and target {B_target}: they must pair up"):
+    with pytest.raises(
+        ValueError,
+        match=f"source has {B_source} sentences and target {B_target}: they must pair up",
+    ):
         build()(tokens(B_source, 4), tokens(B_target, 4))
 
 
-@pytest.mark.parametrize("changes, message", [
-    (dict(vocab_size=50.5), "vocab_size must be a whole number, not 50.5"),
-    (dict(d_model=None), "d_model must be a whole number, not None"),
-    (dict(N="2"), "N must be a whole number, not '2'"), (dict(N=True), "N must be a whole number, not True"),
-    (dict(pad_id=0.5), "pad_id must be a whole number, not 0.5"),
-    (dict(max_positions=40.5), "max_positions must be a whole number, not 40.5"),
-    (dict(tie_embeddings="no"), "tie_embeddings must be True or False, not 'no'"),
-    (dict(norm_first="false"), "norm_first must be True or False, not 'false'"),
-    (dict(P_drop="0.1"), "P_drop must be a number, not '0.1'")])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (dict(vocab_size=50.5), "vocab_size must be a whole number, not 50.5"),
+        (dict(d_model=None), "d_model must be a whole number, not None"),
+        (dict(N="2"), "N must be a whole number, not '2'"),
+        (dict(N=True), "N must be a whole number, not True"),
+        (dict(pad_id=0.5), "pad_id must be a whole number, not 0.5"),
+        (dict(max_positions=40.5), "max_positions must be a whole number, not 40.5"),
+        (dict(tie_embeddings="no"), "tie_embeddings must be True or False, not 'no'"),
+        (dict(norm_first="false"), "norm_first must be True or False, not 'false'"),
+        (dict(P_drop="0.1"), "P_drop must be a number, not '0.1'"),
+    ],
+)
 def test_settings_of_another_type_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         TransformerConfig(**{**SMALL, **changes})
@@ -373,9 +508,14 @@ def test_settings_of_another_type_are_refused(changes, message):
 @pytest.mark.parametrize("shape", [(6,), (1,), (16,), (1, 2, 3)])
 def test_ids_without_a_row_for_each_sentence_are_refused(shape):
     ids, model = torch.randint(3, 50, shape), build()
-    for call in (lambda: model(ids, ids), lambda: model.encode(ids),
-                 lambda: model.states(ids, torch.zeros(len(ids), 2, 16), None)):
-        with pytest.raises(ValueError, match=r"token ids must be \(B, T\), a row for each sentence"):
+    for call in (
+        lambda: model(ids, ids),
+        lambda: model.encode(ids),
+        lambda: model.states(ids, torch.zeros(len(ids), 2, 16), None),
+    ):
+        with pytest.raises(
+            ValueError, match=r"token ids must be \(B, T\), a row for each sentence"
+        ):
             call()
 
 
@@ -383,7 +523,10 @@ def test_memory_and_target_must_pair_up():
     model, ids = build(), tokens(2, 4)
     memory = model.encode(ids)
     for some, others in ((memory[:1], ids), (memory, ids[:1])):
-        with pytest.raises(ValueError, match=f"memory has {len(some)} sentences and target {len(others)}"):
+        with pytest.raises(
+            ValueError,
+            match=f"memory has {len(some)} sentences and target {len(others)}",
+        ):
             model.states(others, some, None)
 
 
@@ -395,15 +538,24 @@ def test_fast_parts_change_nothing(changes):
     source[1, 4:] = plain.config.pad_id
     losses = [model(source, target).square().sum() for model in (plain, fast)]
     assert difference(*losses) < 1e-9 * losses[0]
-    for a, b in zip(*(torch.autograd.grad(loss, m.parameters()) for loss, m in zip(losses, (plain, fast)))):
+    for a, b in zip(
+        *(
+            torch.autograd.grad(loss, m.parameters())
+            for loss, m in zip(losses, (plain, fast))
+        )
+    ):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
 def test_parts_are_what_a_model_is_built_from():
     parts = Parts(norm=nn.LayerNorm, dropout=nn.Identity, residual=NoPath)
     model = Transformer(TransformerConfig(**SMALL, norm_first=True), parts)
-    assert isinstance(model.encoder.final_norm, nn.LayerNorm) and isinstance(model.dropout, nn.Identity)
-    assert all(isinstance(r, NoPath) for layer in model.decoder.layers for r in layer.residuals)
+    assert isinstance(model.encoder.final_norm, nn.LayerNorm) and isinstance(
+        model.dropout, nn.Identity
+    )
+    assert all(
+        isinstance(r, NoPath) for layer in model.decoder.layers for r in layer.residuals
+    )
 
 
 class NoPath(Residual):

@@ -16,7 +16,11 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 RANGES = [part.split("-") for part in os.environ.get("NOTEBOOKS", "00-99").split(",")]
-CHOSEN = [path for path in pairs.notebooks() if any(part[0] <= path.name[:2] <= part[-1] for part in RANGES)]
+CHOSEN = [
+    path
+    for path in pairs.notebooks()
+    if any(part[0] <= path.name[:2] <= part[-1] for part in RANGES)
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +38,31 @@ def installed(tmp_path_factory):
 def test_runs(notebook, installed, tmp_path):
     shutil.copy(notebook, tmp_path)
     environment = {**os.environ, "PYTHONPATH": str(installed), "TQDM_DISABLE": "1"}
-    command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-kernel-name=python3", "--nbval-cell-timeout=300",
-               "-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", "no:xdist",
-               f"--rootdir={tmp_path}", "-c", str(installed.parent / "pytest.ini"), notebook.name]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
-    assert [path.name for path in tmp_path.iterdir()] == [notebook.name], "a notebook leaves files behind"
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--nbval-lax",
+        "--nbval-kernel-name=python3",
+        "--nbval-cell-timeout=300",
+        "-q",
+        "--tb=short",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        f"--rootdir={tmp_path}",
+        "-c",
+        str(installed.parent / "pytest.ini"),
+        notebook.name,
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, (
+        f"{notebook.name}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [notebook.name], (
+        "a notebook leaves files behind"
+    )

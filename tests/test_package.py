@@ -19,8 +19,10 @@ from packaging.specifiers import SpecifierSet
 
 ROOT = pairs.ROOT
 PACKAGE = ROOT / "transformer"
-NAMES = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-         for path in sorted(PACKAGE.rglob("*.py"))]
+NAMES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted(PACKAGE.rglob("*.py"))
+]
 
 
 def python(code, *arguments):
@@ -53,17 +55,21 @@ def test_every_name_of_the_front_door_is_there():
     assert all(callable(getattr(transformer, name)) for name in transformer.__all__)
     assert set(transformer.__all__) <= set(dir(transformer))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        transformer.nothing     # noqa: B018
+        transformer.nothing  # noqa: B018
 
 
 def cpu_seconds(code):
     """Median of three runs in fresh interpreters."""
-    code = f"{textwrap.dedent(code)}\nimport time\nprint('seconds', time.process_time())"
+    code = (
+        f"{textwrap.dedent(code)}\nimport time\nprint('seconds', time.process_time())"
+    )
     return statistics.median(float(python(code)[0].split()[-1]) for _ in range(3))
 
 
-@pytest.mark.skipif(metadata.version("torch").startswith(("2.3", "2.4")),
-                    reason="an older torch is imported more quickly")
+@pytest.mark.skipif(
+    metadata.version("torch").startswith(("2.3", "2.4")),
+    reason="an older torch is imported more quickly",
+)
 def test_help_takes_little_longer_than_torch():
     show = """
         import sys
@@ -89,43 +95,71 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(site)
     modules = {path.relative_to(site) for path in (site / "transformer").rglob("*.py")}
     assert modules == {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
-    others = {path.relative_to(ROOT) for path in (PACKAGE / "live").iterdir()}
+    others = {path.relative_to(ROOT) for path in (PACKAGE / "views" / "live").iterdir()}
     assert all((site / path).is_file() for path in others) and len(others) > 8
     assert (site / "transformer/py.typed").is_file()
     code = """
         import sys
         sys.path.insert(0, sys.argv[1])
         from transformer.corpora import read_corpus
-        from transformer.files import data_folder
+        from transformer.core.files import data_folder
         assert data_folder.__code__.co_filename.startswith(sys.argv[1])
         print(len(read_corpus("bundled", "test")), data_folder().name)
     """
     assert python(code, str(site.resolve()))[0] == "1000 _bundled\n"
     bundled = site / "transformer/_bundled"
-    outside = {path.relative_to(ROOT / "data") for name in ("bundled", "lexicon", "models", "runs")
-               for path in (ROOT / "data" / name).glob("*")}
+    outside = {
+        path.relative_to(ROOT / "data")
+        for name in ("bundled", "lexicon", "models", "runs")
+        for path in (ROOT / "data" / name).glob("*")
+    }
     assert {path.relative_to(bundled) for path in bundled.glob("*/*")} == outside
-    assert (bundled / "aligned.tsv").read_bytes() == (ROOT / "data/aligned.tsv").read_bytes()
+    assert (bundled / "aligned.tsv").read_bytes() == (
+        ROOT / "data/aligned.tsv"
+    ).read_bytes()
 
 
 def test_colab_keeps_its_own_torch(wheel, tmp_path):
     """pip, asked what it would install where torch and numpy are, names neither of them."""
     venv.create(tmp_path / "colab", with_pip=False)
     packages = next((tmp_path / "colab").rglob("site-packages"))
-    colab = {"torch": "2.6.0+cu124", "numpy": "2.0.2", "matplotlib": "3.10.0", "pandas": "2.2.2",
-             "scipy": "1.15.3"}
-    besides = {"tokenizers": "0.21.0", "safetensors": "0.5.3", "requests": "2.32.3",
-               "tqdm": "4.67.1"}
+    colab = {
+        "torch": "2.6.0+cu124",
+        "numpy": "2.0.2",
+        "matplotlib": "3.10.0",
+        "pandas": "2.2.2",
+        "scipy": "1.15.3",
+    }
+    besides = {
+        "tokenizers": "0.21.0",
+        "safetensors": "0.5.3",
+        "requests": "2.32.3",
+        "tqdm": "4.67.1",
+    }
     for name, version in {**colab, **besides}.items():
         folder = packages / f"{name}-{version}.dist-info"
         folder.mkdir()
         about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (folder / "METADATA").write_text(about)
         (folder / "RECORD").write_text("")
-    interpreter = next(path for path in (tmp_path / "colab").glob("*/python*")
-                       if path.stem == "python")
-    command = [sys.executable, "-m", "pip", "--python", interpreter, "install", "--dry-run",
-               "--quiet", "--retries", "0", "--report", tmp_path / "plan.json", wheel]
+    interpreter = next(
+        path for path in (tmp_path / "colab").glob("*/python*") if path.stem == "python"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        interpreter,
+        "install",
+        "--dry-run",
+        "--quiet",
+        "--retries",
+        "0",
+        "--report",
+        tmp_path / "plan.json",
+        wheel,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip("no package registry can be reached from here")
@@ -140,9 +174,14 @@ def test_versions_agree():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf8")
     version = re.search(r'^version = "(.*)"', text, re.MULTILINE)[1]
     assert importlib.import_module("transformer").__version__ == version
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf8")
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(
+        encoding="utf8"
+    )
     assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
-    for name, torch in (("constraints.txt", "2.13.0"), ("constraints-oldest.txt", "2.3.1")):
+    for name, torch in (
+        ("constraints.txt", "2.13.0"),
+        ("constraints-oldest.txt", "2.3.1"),
+    ):
         pins = (ROOT / name).read_text(encoding="utf8").splitlines()
         assert f"torch=={torch}" in pins
         assert all(re.fullmatch(r"#.*|[\w.-]+==[\w.]+|", pin) for pin in pins)

@@ -13,7 +13,9 @@ ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
 PACKAGE_FILES = ("transformer/__init__.pyi", "pyproject.toml")
 
-each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize(
+    "notebook", NOTEBOOKS, ids=lambda path: path.stem
+)
 
 
 def read(notebook):
@@ -58,7 +60,9 @@ def test_saving_in_jupyter_writes_the_module(copy):
     manager.root_dir = str(root)
     path = str(notebook.relative_to(root))
     model = manager.get(path)
-    model["content"]["cells"].append(nbformat.v4.new_code_cell("SAVED_IN_JUPYTER = True"))
+    model["content"]["cells"].append(
+        nbformat.v4.new_code_cell("SAVED_IN_JUPYTER = True")
+    )
     manager.save(model, path)
     assert module.read_text(encoding="utf8").endswith("SAVED_IN_JUPYTER = True\n")
     assert pairs.cells(notebook) == pairs.cells(module)
@@ -98,7 +102,7 @@ def test_an_unknown_name_stops_everything():
 
 def notebook_with(cell, folder):
     """A copy of the first notebook, with one cell more."""
-    notebook, = pairs.notebooks(copied(folder, NOTEBOOKS[:1]))
+    (notebook,) = pairs.notebooks(copied(folder, NOTEBOOKS[:1]))
     book = read(notebook)
     book.cells.append(nbformat.v4.new_code_cell(cell))
     nbformat.write(book, notebook)
@@ -135,15 +139,19 @@ def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
 
 # The address
 
+
 @each_notebook
 def test_badge_and_install_cell(notebook):
     url, cells = stamp.address(), read(notebook).cells
     assert stamp.badge(url, notebook) in cells[0].source.splitlines(), "make stamp"
-    install, = (cell for cell in cells if stamp.is_install_cell(cell))
+    (install,) = (cell for cell in cells if stamp.is_install_cell(cell))
     assert install.source == stamp.install_cell(url), "make stamp"
     assert install.metadata.tags == ["active-ipynb"] and not install.outputs
-    installing = [cell.source for cell in cells
-                  if cell.cell_type == "code" and re.search(r"[%!]\s*(pip|conda)\b", cell.source)]
+    installing = [
+        cell.source
+        for cell in cells
+        if cell.cell_type == "code" and re.search(r"[%!]\s*(pip|conda)\b", cell.source)
+    ]
     assert installing == [install.source], "only the install cell installs"
 
 
@@ -152,14 +160,25 @@ def project_texts():
     suffixes = {".py", ".ipynb", ".md", ".toml", ".txt", ".yml", ".cff", ".json", ""}
     folders = ("transformer", "notebooks", "tests", "tools", "data", ".ci", ".github")
     files = [path for path in ROOT.iterdir() if path.is_file()]
-    files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
-    return [path for path in files if path.suffix in suffixes and "__pycache__" not in path.parts]
+    files += [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    ]
+    return [
+        path
+        for path in files
+        if path.suffix in suffixes and "__pycache__" not in path.parts
+    ]
 
 
 def test_the_address_stands_nowhere_else():
     right = stamp.address().removeprefix("https://github.com/")
     names = rf"(?:{re.escape(right.split('/')[1])}|annotated-attention)"
-    pattern = re.compile(rf"(?:github(?:usercontent)?\.com|\.com/github)/([\w.-]+/{names})\b")
+    pattern = re.compile(
+        rf"(?:github(?:usercontent)?\.com|\.com/github)/([\w.-]+/{names})\b"
+    )
     for path in project_texts():
         found = pattern.findall(path.read_text(encoding="utf8", errors="replace"))
         assert set(found) <= {right}, f"{path}: make stamp"
@@ -173,7 +192,9 @@ def test_stamp_follows_the_address(copy):
         shutil.copy(ROOT / name, root)
     shutil.copy(ROOT / "pyproject.toml", root)
     book = read(notebook)
-    book.cells.append(nbformat.v4.new_markdown_cell(f"[A link]({stamp.address()}/issues)"))
+    book.cells.append(
+        nbformat.v4.new_markdown_cell(f"[A link]({stamp.address()}/issues)")
+    )
     pairs.write(book, notebook)
     owner, new = "someone-else", "https://github.com/" + "someone-else/renamed"
     stamp.main(root, f"{new}.git")
@@ -185,24 +206,34 @@ def test_stamp_follows_the_address(copy):
         assert old not in text and pages not in text, path.name
     assert f"[A link]({new}/issues)" in read(notebook).cells[-1].source
     readme = (root / "README.md").read_text(encoding="utf8")
-    assert f"git clone {new} && cd renamed\n" in readme and f"{owner}.github.io/renamed" in readme
+    assert (
+        f"git clone {new} && cd renamed\n" in readme
+        and f"{owner}.github.io/renamed" in readme
+    )
     assert stamp.install_cell(new) in [cell.source for cell in read(notebook).cells]
     assert pairs.cells(notebook) == pairs.cells(module)
 
 
 def test_a_second_stamp_finds_what_the_first_has_written():
     """Hosts are in small letters, and a path keeps its capitals."""
-    first, second = "https://github.com/JaneDoe/Annotated", "https://github.com/other/thing"
+    first, second = (
+        "https://github.com/JaneDoe/Annotated",
+        "https://github.com/other/thing",
+    )
     text = "https://OWNER.github.io/annotated-attention/live.html"
     once = stamp.moved(text, "https://github.com/OWNER/annotated-attention", first)
     assert once == "https://janedoe.github.io/Annotated/live.html"
     assert stamp.moved(once, first, second) == "https://other.github.io/thing/live.html"
 
 
-@pytest.mark.parametrize("wrong", ["https://example.org/a/b", "https://github.com/a", "a b"])
+@pytest.mark.parametrize(
+    "wrong", ["https://example.org/a/b", "https://github.com/a", "a b"]
+)
 def test_stamp_refuses_what_is_no_address(copy, wrong):
     shutil.copy(ROOT / "CITATION.cff", copy[0])
-    with pytest.raises(SystemExit, match="the new address: .* is not https://github.com/"):
+    with pytest.raises(
+        SystemExit, match="the new address: .* is not https://github.com/"
+    ):
         stamp.main(copy[0], wrong)
 
 

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 import transformer.cli as command_line
-from transformer import planning, runs
-from transformer.experiments.records import read_rows
-from transformer.interrupt import Interrupted, catch_interrupt
-from transformer.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
+from transformer.core.interrupt import Interrupted, catch_interrupt
+from transformer.core.records import read_rows
+from transformer.core.weights import parameters_of
+from transformer.runs import planning
+from transformer.runs import run as runs
+from transformer.runs.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
 from transformer.training import TrainingConfig, rate_of
-from transformer.weights import parameters_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "a red dog walks near the old river while two small children look at it".split()
@@ -25,15 +26,29 @@ def work(model):
 
 def planned(monkeypatch, count, *options, flops=1e10):
     """The experiment for so many pairs on a machine of this speed, whose clock is not read."""
+
     def seconds(self, batch_tokens, minutes):
         return batch_tokens * self.training.accumulate * work(self.model) / flops
 
     monkeypatch.setattr(Trial, "seconds", seconds)
     monkeypatch.setattr(planning, "SAMPLE", 100)
-    monkeypatch.setattr(runs, "stream_parallel",
-                        lambda *_: ((LINES[i % 15], LINES[i % 7]) for i in range(count)))
-    t = command_line.parse(["train", "--source-file", "a", "--target-file", "b", "--folder", "none",
-                            *map(str, options)])
+    monkeypatch.setattr(
+        runs,
+        "stream_parallel",
+        lambda *_: ((LINES[i % 15], LINES[i % 7]) for i in range(count)),
+    )
+    t = command_line.parse(
+        [
+            "train",
+            "--source-file",
+            "a",
+            "--target-file",
+            "b",
+            "--folder",
+            "none",
+            *map(str, options),
+        ]
+    )
     e = command_line.experiment_of(t)
     command_line.plan_of(t)(e, torch.device("cpu"))
     return e
@@ -45,7 +60,9 @@ def epochs(said):
 
 @pytest.mark.parametrize("count", [1000, 30_000, 200_000])
 @pytest.mark.parametrize("flops", [1e9, 1e10, 1e13])
-def test_plans_have_5_to_100_epochs_and_a_short_warm_up(count, flops, monkeypatch, capsys):
+def test_plans_have_5_to_100_epochs_and_a_short_warm_up(
+    count, flops, monkeypatch, capsys
+):
     e = planned(monkeypatch, count, flops=flops)
     said = capsys.readouterr().out
     assert 5 <= epochs(said) <= 100
@@ -57,7 +74,10 @@ def test_plans_have_5_to_100_epochs_and_a_short_warm_up(count, flops, monkeypatc
 def test_two_million_pairs_take_a_day_where_they_can(monkeypatch, capsys):
     e = planned(monkeypatch, 2_000_000)
     seconds = e.training.batch_tokens * work(e.model) / 1e10
-    assert e.training.updates * seconds <= 24 * 3600 and 5 <= epochs(capsys.readouterr().out) <= 10
+    assert (
+        e.training.updates * seconds <= 24 * 3600
+        and 5 <= epochs(capsys.readouterr().out) <= 10
+    )
     assert e.training.warmup <= e.training.updates / 10
     faster = planned(monkeypatch, 2_000_000, flops=1e13)
     assert faster.model.d_model > e.model.d_model
@@ -68,7 +88,11 @@ def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
     e = planned(monkeypatch, 30_000, "--minutes", minutes)
     t = e.training
     assert 0.5 * minutes < t.updates * t.batch_tokens * work(e.model) / 6e11 < minutes
-    assert t.minutes == minutes and t.warmup <= t.updates / 10 and 3 < t.updates / t.save_every
+    assert (
+        t.minutes == minutes
+        and t.warmup <= t.updates / 10
+        and 3 < t.updates / t.save_every
+    )
     assert rate_of(t, t.updates, 128, 0) < rate_of(t, t.warmup, 128, 0) / 100
     longer = planned(monkeypatch, 30_000, "--minutes", 3 * minutes)
     assert parameters_of(longer.model) >= parameters_of(e.model)
@@ -79,7 +103,10 @@ def test_a_batch_in_parts_changes_no_plan(monkeypatch):
     whole = planned(monkeypatch, 200_000, "--minutes", 120)
     parts = planned(monkeypatch, 200_000, "--minutes", 120, "--accumulate", 4)
     assert parts.model == whole.model
-    read = [t.updates * t.accumulate * t.batch_tokens for t in (whole.training, parts.training)]
+    read = [
+        t.updates * t.accumulate * t.batch_tokens
+        for t in (whole.training, parts.training)
+    ]
     assert read[1] == pytest.approx(read[0], rel=0.1)
 
 
@@ -96,19 +123,27 @@ def test_options_count_more_than_the_plan(monkeypatch, capsys):
     monkeypatch.setattr(planning, "fitting", refuse)
     capsys.readouterr()
     e = planned(monkeypatch, 20_000, "--updates", 50, "--batch-tokens", 300)
-    assert (e.training.updates, e.training.batch_tokens, e.training.warmup) == (50, 300, 5)
+    assert (e.training.updates, e.training.batch_tokens, e.training.warmup) == (
+        50,
+        300,
+        5,
+    )
     assert "an update" not in capsys.readouterr().out
 
 
 def test_what_is_said_beforehand():
-    assert outlook(TOO_FEW - 1, 1e6).startswith("499 pairs are too few to learn a translation from")
+    assert outlook(TOO_FEW - 1, 1e6).startswith(
+        "499 pairs are too few to learn a translation from"
+    )
     assert "5,000 pairs are few" in outlook(5000, 1e6)
     assert "reads 2.5 million tokens a side" in outlook(10_000, 2.5e6)
     for name in ("multi30k-en-de-1", "tatoeba-en-de"):
-        row, = read_rows(name)
+        (row,) = read_rows(name)
         for millions, said in planning.OURS.items():
-            near = min(range(len(row["log.bleu"])),
-                       key=lambda i: abs(row["log.tokens"][i] - 1e6 * millions))
+            near = min(
+                range(len(row["log.bleu"])),
+                key=lambda i: abs(row["log.tokens"][i] - 1e6 * millions),
+            )
             assert row["log.bleu"][near] == pytest.approx(said, abs=2), name
 
 
@@ -122,11 +157,17 @@ def test_sizes_and_batches():
 
 def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
     e = runs.Experiment(source_file=own_files[0], target_file=own_files[1])
-    tried = planning.trial(SIZES[0].model, TrainingConfig(), list(runs.stream_pairs(e, "train")),
-                           torch.device("cpu"))
+    tried = planning.trial(
+        SIZES[0].model,
+        TrainingConfig(),
+        list(runs.stream_pairs(e, "train")),
+        torch.device("cpu"),
+    )
     assert 5 < tried.tokens_a_pair() < 40
     assert 0 < tried.seconds(256, 1) < 60 and 0 < tried.seconds(256, 1e-9) < 60
-    monkeypatch.setattr(planning, "train", lambda *_, **named: [])  # as in all but one process
+    monkeypatch.setattr(
+        planning, "train", lambda *_, **named: []
+    )  # as in all but one process
     assert tried.seconds(256, 1) == 0
 
     def stopped_in_the_last_update(*_, **named):
@@ -137,9 +178,15 @@ def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
     monkeypatch.setattr(planning, "train", stopped_in_the_last_update)
     with pytest.raises(Interrupted, match="stopped while updates were timed"):
         tried.seconds(256, 1)
-    with pytest.raises(ValueError, match="all sentence pairs are longer than the model's 2 posit"):
-        planning.trial(SIZES[0].model.preset("tiny", vocab_size=300, max_positions=2),
-                       TrainingConfig(), [("a long line", "a long line")], torch.device("cpu"))
+    with pytest.raises(
+        ValueError, match="all sentence pairs are longer than the model's 2 posit"
+    ):
+        planning.trial(
+            SIZES[0].model.preset("tiny", vocab_size=300, max_positions=2),
+            TrainingConfig(),
+            [("a long line", "a long line")],
+            torch.device("cpu"),
+        )
 
 
 def test_a_falling_rate():
@@ -148,11 +195,16 @@ def test_a_falling_rate():
     rates = [rate_of(t, update, 64, 1e6) for update in range(1, 101)]
     assert rates[:10] == [rate_of(paper, update, 64, 0) for update in range(1, 11)]
     steps = [a - b for a, b in zip(rates[9:], rates[10:])]
-    assert steps == pytest.approx([rates[9] / 91] * 90) and rates[-1] == pytest.approx(steps[0])
+    assert steps == pytest.approx([rates[9] / 91] * 90) and rates[-1] == pytest.approx(
+        steps[0]
+    )
 
 
 def test_a_rate_falls_to_the_end_of_the_minutes_on_a_machine_that_became_slower():
     t = TrainingConfig(updates=100, minutes=1, warmup=10, factor=2.0, falling=True)
     peak = rate_of(t, 10, 64, 30)
-    assert rate_of(t, 11, 64, 45) == pytest.approx(peak / 4) and rate_of(t, 11, 64, 61) == 0
+    assert (
+        rate_of(t, 11, 64, 45) == pytest.approx(peak / 4)
+        and rate_of(t, 11, 64, 61) == 0
+    )
     assert rate_of(t, 100, 64, 1) == pytest.approx(peak / 91)

@@ -38,9 +38,13 @@ def test_sinusoids_equal_the_formula(n, d_model):
 def test_wavelengths_are_a_geometric_progression(d_model):
     lengths = wavelengths(d_model)
     assert lengths[0].item() == pytest.approx(2 * math.pi)
-    assert lengths[-1].item() == pytest.approx(2 * math.pi * 10000 ** ((d_model - 2) / d_model))
+    assert lengths[-1].item() == pytest.approx(
+        2 * math.pi * 10000 ** ((d_model - 2) / d_model)
+    )
     assert len(lengths) == d_model // 2
-    assert (lengths[1:] / lengths[:-1]).tolist() == pytest.approx([10000 ** (2 / d_model)] * (d_model // 2 - 1))
+    assert (lengths[1:] / lengths[:-1]).tolist() == pytest.approx(
+        [10000 ** (2 / d_model)] * (d_model // 2 - 1)
+    )
 
 
 @pytest.mark.parametrize("k", [0, 1, 7, 400, -7])
@@ -56,7 +60,7 @@ def test_a_shift_is_a_fixed_rotation(k):
 def test_inner_products_depend_on_the_distance_only():
     table = sinusoids(200, 32)
     for distance in (0, 1, 5, 60):
-        products = (table[distance:] * table[:200 - distance]).sum(dim=1)
+        products = (table[distance:] * table[: 200 - distance]).sum(dim=1)
         assert difference(products, (distance * frequencies(32)).cos().sum()) < 1e-9
 
 
@@ -64,13 +68,21 @@ def test_inner_products_depend_on_the_distance_only():
 def test_adds_row_by_row(kind):
     positions = kind(10, 8)
     x = torch.randn(3, 6, 8)
-    expected = torch.stack([torch.stack([x[b, t] + positions.table[t] for t in range(6)]) for b in range(3)])
+    expected = torch.stack(
+        [
+            torch.stack([x[b, t] + positions.table[t] for t in range(6)])
+            for b in range(3)
+        ]
+    )
     assert torch.equal(positions(x), expected)
     assert torch.equal(positions(x[:, 4:], start=4), expected[:, 4:])
 
 
 def test_sinusoids_are_not_learned_and_not_saved():
-    assert not list(SinusoidalPositions(10, 8).parameters()) and not SinusoidalPositions(10, 8).state_dict()
+    assert (
+        not list(SinusoidalPositions(10, 8).parameters())
+        and not SinusoidalPositions(10, 8).state_dict()
+    )
 
 
 def test_learned_positions_are_learned_where_they_are_used():
@@ -82,7 +94,9 @@ def test_learned_positions_are_learned_where_they_are_used():
 
 def test_learned_positions_start_as_embeddings_do():
     torch.manual_seed(0)
-    assert LearnedPositions(1000, 64).table.var().item() == pytest.approx(1 / 64, rel=0.05)
+    assert LearnedPositions(1000, 64).table.var().item() == pytest.approx(
+        1 / 64, rel=0.05
+    )
 
 
 @pytest.mark.parametrize("start", [0, 7])
@@ -99,12 +113,21 @@ def test_rotary_positions_turn_each_pair_by_its_angle(start):
 @pytest.mark.parametrize("start, length", [(0, 11), (10, 1), (8, 3)])
 def test_past_the_table_is_an_error(kind, start, length):
     positions = kind(10, 8)
-    message = f"a sentence of {start + length} tokens is longer than the model's 10 positions"
+    message = (
+        f"a sentence of {start + length} tokens is longer than the model's 10 positions"
+    )
     with pytest.raises(ValueError, match=message):
         positions(torch.zeros(1, length, 8), start)
 
 
-@pytest.mark.parametrize("make", [lambda: sinusoids(5, 7), lambda: frequencies(7), lambda: SinusoidalPositions(5, 7)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sinusoids(5, 7),
+        lambda: frequencies(7),
+        lambda: SinusoidalPositions(5, 7),
+    ],
+)
 def test_an_odd_width_is_an_error(make):
     with pytest.raises(ValueError, match="d_model must be even.*not 7"):
         make()

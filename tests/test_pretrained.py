@@ -10,30 +10,34 @@ import torch
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.convolution import ConvolutionConfig
-from transformer.export import check_exportable
+from transformer.core.files import write_file
+from transformer.core.protocol import KINDS, About, Kind, build, kind_of
+from transformer.core.weights import count_parameters, load_parameters, load_weights
 from transformer.fast import FAST, build_fast
 from transformer.fast.attention import kernel_attention
-from transformer.files import write_file
 from transformer.hardware import choose_device
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.pretrained import handed_part, load, load_model, read_config, save
-from transformer.protocol import KINDS, About, Kind, build, kind_of
+from transformer.models.export import check_exportable
+from transformer.models.pretrained import (
+    handed_part,
+    load,
+    load_model,
+    read_config,
+    save,
+)
 from transformer.recurrence import RecurrenceConfig
 from transformer.stacks import LayerNorm
-from transformer.weights import (
-    count_parameters,
-    load_parameters,
-    load_weights,
-)
 
 SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)
 PAPER = TransformerConfig(d_ff=32, h=4, **SIZES)
 CONFIGS = {
-    "paper": PAPER, "pre-norm": dataclasses.replace(PAPER, norm_first=True),
+    "paper": PAPER,
+    "pre-norm": dataclasses.replace(PAPER, norm_first=True),
     "learned": dataclasses.replace(PAPER, positions="learned"),
     "untied": dataclasses.replace(PAPER, tie_embeddings=False),
     "free heads": dataclasses.replace(PAPER, d_k=3, d_v=5),
-    "recurrence": RecurrenceConfig(cell="lstm", **SIZES), "convolution": ConvolutionConfig(k=5, **SIZES),
+    "recurrence": RecurrenceConfig(cell="lstm", **SIZES),
+    "convolution": ConvolutionConfig(k=5, **SIZES),
 }
 
 
@@ -48,11 +52,18 @@ def test_a_saved_model_comes_back_exactly(name, tmp_path):
     model.about = About("de", "fr", 7, 1.25)
     save(model, folder)
     again = load_model(folder)
-    assert again.config == model.config and not again.training and type(again) is type(model)
+    assert (
+        again.config == model.config
+        and not again.training
+        and type(again) is type(model)
+    )
     assert again.about == model.about and kind_of(again) == kind_of(model)
     source, target = torch.randint(8, 50, (2, 6)), torch.randint(8, 50, (2, 5))
     assert torch.equal(again(source, target), model(source, target))
-    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+    ]
 
 
 def test_the_bundled_model_knows_its_languages_and_search():
@@ -69,9 +80,15 @@ def test_what_torch_compile_stands_around_is_saved(tmp_path):
 
 def test_a_part_that_was_handed_in_is_not_forgotten(tmp_path):
     """Other parts than the one it was saved with do not stand in for it."""
-    cosine = partial(MultiHeadAttention, attend=lambda q, k, v, mask: scaled_dot_product_attention(q, k / 2, v, mask))
+    cosine = partial(
+        MultiHeadAttention,
+        attend=lambda q, k, v, mask: scaled_dot_product_attention(q, k / 2, v, mask),
+    )
     save(Transformer(PAPER, Parts(attention=cosine)), tmp_path)
-    with pytest.raises(ValueError, match="was built with a part handed in .*, and load was given none of its kind"):
+    with pytest.raises(
+        ValueError,
+        match="was built with a part handed in .*, and load was given none of its kind",
+    ):
         load_model(tmp_path, parts=Parts())
     assert load_model(tmp_path, parts=Parts(attention=cosine)).config == PAPER
 
@@ -79,7 +96,9 @@ def test_a_part_that_was_handed_in_is_not_forgotten(tmp_path):
 def test_a_device_is_chosen_by_its_name():
     model, _ = load(device="auto")
     assert next(model.parameters()).device == choose_device()
-    with pytest.raises(ValueError, match="no device 'tpu' here: choose cpu, cuda or mps"):
+    with pytest.raises(
+        ValueError, match="no device 'tpu' here: choose cpu, cuda or mps"
+    ):
         load(device="tpu")
 
 
@@ -92,7 +111,9 @@ def test_a_tied_matrix_is_saved_once(tmp_path):
     save(model_of(), tmp_path)
     tensors, _ = load_weights(tmp_path / "model.safetensors")
     assert set(tensors) == set(dict(model_of().named_parameters()))
-    assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(model_of())
+    assert sum(tensor.numel() for tensor in tensors.values()) == count_parameters(
+        model_of()
+    )
 
 
 @pytest.mark.parametrize("keep", [0, 3, 100, -1])
@@ -100,7 +121,10 @@ def test_a_truncated_weight_file(keep, tmp_path):
     save(model_of(), tmp_path)
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match=r"model.safetensors is not a whole safetensors file .*copy it again"):
+    with pytest.raises(
+        ValueError,
+        match=r"model.safetensors is not a whole safetensors file .*copy it again",
+    ):
         load_model(tmp_path)
 
 
@@ -108,28 +132,44 @@ def test_a_file_that_is_not_safetensors(tmp_path):
     model = model_of()
     save(model, tmp_path)
     torch.save(model.state_dict(), tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match="model.safetensors is not a whole safetensors file"):
+    with pytest.raises(
+        ValueError, match="model.safetensors is not a whole safetensors file"
+    ):
         load_model(tmp_path)
 
 
-@pytest.mark.parametrize("changes, message", [
-    (dict(d_ff=64), r"feed_forward.W_1.bias is \(32,\) in the file and \(64,\) in the model"),
-    (dict(N=1), r"layers.1.* in the file and nothing in the model"),
-    (dict(N=3), r"layers.2.* is nothing in the file and"),
-    (dict(positions="learned"), r"positions.table is nothing in the file and \(40, 16\) in the model"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            dict(d_ff=64),
+            r"feed_forward.W_1.bias is \(32,\) in the file and \(64,\) in the model",
+        ),
+        (dict(N=1), r"layers.1.* in the file and nothing in the model"),
+        (dict(N=3), r"layers.2.* is nothing in the file and"),
+        (
+            dict(positions="learned"),
+            r"positions.table is nothing in the file and \(40, 16\) in the model",
+        ),
+    ],
+)
 def test_weights_of_another_configuration(changes, message, tmp_path):
     model = model_of()
     save(model, tmp_path)
     path = tmp_path / "config.json"
     saved = json.loads(path.read_text(encoding="utf8"))
-    path.write_text(json.dumps({**saved, "config": {**saved["config"], **changes}}), encoding="utf8")
+    path.write_text(
+        json.dumps({**saved, "config": {**saved["config"], **changes}}), encoding="utf8"
+    )
     with pytest.raises(ValueError, match=f"and the model do not fit: .*{message}"):
         load_model(tmp_path)
 
 
 def test_nothing_is_copied_where_something_does_not_fit():
-    model, other = model_of(), {name: torch.zeros_like(p) for name, p in model_of().named_parameters()}
+    model, other = (
+        model_of(),
+        {name: torch.zeros_like(p) for name, p in model_of().named_parameters()},
+    )
     del other[sorted(other)[-1]]
     before = [p.clone() for p in model.parameters()]
     with pytest.raises(ValueError, match="here and the model do not fit"):
@@ -137,12 +177,22 @@ def test_nothing_is_copied_where_something_does_not_fit():
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before))
 
 
-@pytest.mark.parametrize("text", [
-    "", "{", "{}", "[1, 2]", "3", '{"vocab_size": 50}', '{"kind": "lamp", "config": {}, "about": {}}',
-    '{"kind": "transformer", "config": {"vocab_size": 50, "colour": "red"}, "about": {}}',
-    '{"kind": "transformer", "config": {"vocab_size": "many"}, "about": {}}',
-    '{"kind": "transformer", "config": {"vocab_size": -1}, "about": {}}',
-    '{"kind": "transformer", "config": {"vocab_size": 50}, "about": {"colour": "red"}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "{}",
+        "[1, 2]",
+        "3",
+        '{"vocab_size": 50}',
+        '{"kind": "lamp", "config": {}, "about": {}}',
+        '{"kind": "transformer", "config": {"vocab_size": 50, "colour": "red"}, "about": {}}',
+        '{"kind": "transformer", "config": {"vocab_size": "many"}, "about": {}}',
+        '{"kind": "transformer", "config": {"vocab_size": -1}, "about": {}}',
+        '{"kind": "transformer", "config": {"vocab_size": 50}, "about": {"colour": "red"}}',
+    ],
+)
 def test_a_damaged_configuration(text, tmp_path):
     save(model_of(), tmp_path)
     (tmp_path / "config.json").write_text(text, encoding="utf8")
@@ -167,7 +217,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     write_file(path, lambda temporary: temporary.write_text("old"))
     with pytest.raises(OSError, match="no space left"):
         write_file(path, fail)
-    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == [
+        "file"
+    ]
 
 
 class OwnConfig(TransformerConfig):
@@ -183,20 +235,37 @@ class Negative(MultiHeadAttention):
         return -super().forward(*arguments, **more)
 
 
-@pytest.mark.parametrize("parts, named", [
-    (replace(FAST, attention=partial(Negative, attend=kernel_attention)), "encoder.layers.0.self_attention: .*Negative, .*"),
-    (Parts(norm=partial(LayerNorm, eps=0.5)), "encoder.layers.0.residuals.0.norm: .*LayerNorm"),
-    (Parts(attention=partial(MultiHeadAttention, attend=inverted)), r"encoder.layers.0.self_attention: .*, .*"),
-    (Parts(positions=lambda n, d: torch.nn.Identity()), "positions: .*Identity")])
+@pytest.mark.parametrize(
+    "parts, named",
+    [
+        (
+            replace(FAST, attention=partial(Negative, attend=kernel_attention)),
+            "encoder.layers.0.self_attention: .*Negative, .*",
+        ),
+        (
+            Parts(norm=partial(LayerNorm, eps=0.5)),
+            "encoder.layers.0.residuals.0.norm: .*LayerNorm",
+        ),
+        (
+            Parts(attention=partial(MultiHeadAttention, attend=inverted)),
+            r"encoder.layers.0.self_attention: .*, .*",
+        ),
+        (Parts(positions=lambda n, d: torch.nn.Identity()), "positions: .*Identity"),
+    ],
+)
 def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
     """Its class or function is no weight: without it another model would come back."""
     model = Transformer(PAPER, parts).eval()
     save(model, tmp_path)
-    with pytest.raises(ValueError, match=rf"with a part handed in \({named}\): hand it to load"):
+    with pytest.raises(
+        ValueError, match=rf"with a part handed in \({named}\): hand it to load"
+    ):
         load_model(tmp_path)
     source, target = torch.randint(3, 50, (2, 3, 5))
     if parts.positions is None:  # the identity takes no second argument
-        assert torch.equal(load_model(tmp_path, parts=parts)(source, target), model(source, target))
+        assert torch.equal(
+            load_model(tmp_path, parts=parts)(source, target), model(source, target)
+        )
     with pytest.raises(ValueError, match="a part that CTranslate2 does not know"):
         check_exportable(model)
 
@@ -215,7 +284,9 @@ def test_a_kind_may_make_its_attention_anew(monkeypatch):
         def inverted(self, q, k, v, mask=None):
             return inverted(q, k, v, mask)
 
-    monkeypatch.setitem(KINDS, "own", Kind(partial(Transformer, parts=Parts(attention=Own)), OwnConfig))
+    monkeypatch.setitem(
+        KINDS, "own", Kind(partial(Transformer, parts=Parts(attention=Own)), OwnConfig)
+    )
     assert handed_part(build(OwnConfig(d_ff=32, h=4, **SIZES))) == ""
 
 
@@ -248,10 +319,14 @@ def test_a_kind_of_ones_own_comes_back_with_tuples_and_counters(tmp_path, monkey
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
-    with pytest.raises(ValueError, match="WidthsConfig belongs to no kind of model: register it first"):
+    with pytest.raises(
+        ValueError, match="WidthsConfig belongs to no kind of model: register it first"
+    ):
         save(Transformer(WidthsConfig(d_ff=32, h=4, **SIZES)), tmp_path)
     model = model_of()
     model.register_buffer("scale", torch.ones(1))
-    with pytest.raises(ValueError, match="scale is a buffer, and only parameters are saved"):
+    with pytest.raises(
+        ValueError, match="scale is a buffer, and only parameters are saved"
+    ):
         save(model, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -6,18 +6,21 @@ import pytest
 from torch import nn
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.core.protocol import KINDS, build, kind_named, kind_of, register
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.model import Transformer, TransformerConfig
-from transformer.protocol import KINDS, build, kind_named, kind_of, register
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 
 
-@pytest.mark.parametrize("kind, model_class, config", [
-    ("transformer", Transformer, TransformerConfig(30, 16, 32, 1, 2)),
-    ("recurrence", RecurrentEncoderDecoder, RecurrenceConfig(30, 16, 1)),
-    ("convolution", ConvolutionalEncoderDecoder, ConvolutionConfig(30, 16, 1)),
-    ("language", LanguageModel, LanguageConfig(30, 16, 32, 1, 2)),
-])
+@pytest.mark.parametrize(
+    "kind, model_class, config",
+    [
+        ("transformer", Transformer, TransformerConfig(30, 16, 32, 1, 2)),
+        ("recurrence", RecurrentEncoderDecoder, RecurrenceConfig(30, 16, 1)),
+        ("convolution", ConvolutionalEncoderDecoder, ConvolutionConfig(30, 16, 1)),
+        ("language", LanguageModel, LanguageConfig(30, 16, 32, 1, 2)),
+    ],
+)
 def test_a_configuration_knows_its_model(kind, model_class, config):
     model = build(config)
     assert type(model) is model_class and kind_of(config) == kind_of(model) == kind
@@ -34,18 +37,26 @@ def test_a_kind_of_ones_own(monkeypatch):
             super().__init__()
             self.config, self.depth = config, depth
 
-    with pytest.raises(ValueError, match="MineConfig belongs to no kind of model: register it"):
+    with pytest.raises(
+        ValueError, match="MineConfig belongs to no kind of model: register it"
+    ):
         kind_of(MineConfig())
-    monkeypatch.setattr("transformer.protocol.KINDS", dict(KINDS))
+    monkeypatch.setattr("transformer.core.protocol.KINDS", dict(KINDS))
     register("mine", Mine, MineConfig)
     assert type(build(MineConfig())) is Mine and kind_of(Mine(MineConfig())) == "mine"
     assert build(MineConfig(), depth=3).depth == 3
     register("mine", Transformer, MineConfig)  # a name may get another class,
-    with pytest.raises(ValueError, match="is the configuration of transformer: give yours one"):
+    with pytest.raises(
+        ValueError, match="is the configuration of transformer: give yours one"
+    ):
         register("yours", Mine, TransformerConfig)  # and a configuration has one kind,
-    register("yours", Mine, type("MineConfig", (MineConfig,), {}))  # not one of its name
+    register(
+        "yours", Mine, type("MineConfig", (MineConfig,), {})
+    )  # not one of its name
 
 
 def test_an_unknown_kind():
-    with pytest.raises(ValueError, match="'gru': choose one of transformer, recurrence, conv"):
+    with pytest.raises(
+        ValueError, match="'gru': choose one of transformer, recurrence, conv"
+    ):
         kind_named("gru")

@@ -33,11 +33,14 @@ def tiny():
 
 # Dropout
 
+
 @pytest.mark.parametrize("P_drop", [0.0, 0.1, 0.3, 0.9])
 def test_dropout_keeps_the_mean(P_drop):
     torch.manual_seed(0)
     x = torch.rand(400_000, dtype=torch.float64) + 1
-    spread = 4 * math.sqrt(x.square().mean().item() * P_drop / (1 - P_drop) / len(x)) + 1e-12   # four standard errors
+    spread = (
+        4 * math.sqrt(x.square().mean().item() * P_drop / (1 - P_drop) / len(x)) + 1e-12
+    )  # four standard errors
     for y in (dropout(x, P_drop), F.dropout(x, P_drop)):
         assert abs(y.mean() - x.mean()).item() < spread
         assert abs((y == 0).double().mean().item() - P_drop) < 0.004
@@ -46,7 +49,9 @@ def test_dropout_keeps_the_mean(P_drop):
 
 @pytest.mark.parametrize("P_drop", [-0.1, 1.0, 2.0])
 def test_dropout_out_of_range(P_drop):
-    with pytest.raises(ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"):
+    with pytest.raises(
+        ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"
+    ):
         dropout(torch.ones(3), P_drop)
 
 
@@ -54,8 +59,12 @@ def test_dropout_out_of_range(P_drop):
 def test_where_dropout_stands(N):
     with torch.device("meta"):
         model = Transformer(TransformerConfig.preset("base", vocab_size=100, N=N))
-    expected = {f"{side}.layers.{n}.residuals.{i}.dropout" for side, sublayers in (("encoder", 2), ("decoder", 3))
-                for n in range(N) for i in range(sublayers)} | {"dropout"}
+    expected = {
+        f"{side}.layers.{n}.residuals.{i}.dropout"
+        for side, sublayers in (("encoder", 2), ("decoder", 3))
+        for n in range(N)
+        for i in range(sublayers)
+    } | {"dropout"}
     assert set(dropouts(model)) == expected
     assert all(module.p == 0.1 for module in dropouts(model).values())
 
@@ -67,24 +76,38 @@ def test_sublayers_and_attention_weights_are_not_dropped(tiny):
     for mode in (True, False):
         tiny.train(mode)
         with record_attention(layer) as record:
-            results.append((layer.self_attention(x, x, x), layer.feed_forward(x), record["self_attention"][0]))
+            results.append(
+                (
+                    layer.self_attention(x, x, x),
+                    layer.feed_forward(x),
+                    record["self_attention"][0],
+                )
+            )
     assert all(torch.equal(a, b) for a, b in zip(*results))
 
 
 def test_embedding_sums_are_dropped(tiny):
     seen = []
-    tiny.encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    tiny.decoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    tiny.encoder.register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0])
+    )
+    tiny.decoder.register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0])
+    )
     tokens = torch.randint(3, 20, (8, 12))
     tiny.train()(tokens, tokens)
-    assert all(abs((x == 0).float().mean() - 0.5) < 0.08 for x in seen) and len(seen) == 2
+    assert (
+        all(abs((x == 0).float().mean() - 0.5) < 0.08 for x in seen) and len(seen) == 2
+    )
     tiny.eval()(tokens, tokens)
     assert not any((x == 0).any() for x in seen[2:])
 
 
 @pytest.mark.parametrize("P_drop", [-0.1, 1.0, 1.5, float("nan")])
 def test_set_dropout_out_of_range(tiny, P_drop):
-    with pytest.raises(ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"):
+    with pytest.raises(
+        ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"
+    ):
         set_dropout(tiny, P_drop)
 
 
@@ -95,6 +118,7 @@ def test_set_dropout(tiny):
 
 
 # Label smoothing
+
 
 @pytest.fixture
 def batch():
@@ -112,7 +136,11 @@ def test_targets_are_a_distribution_over_all_types(V, epsilon):
     assert targets.shape == (2, 2, V)
     assert torch.allclose(targets.sum(dim=-1), torch.ones(2, 2), atol=1e-4)
     assert targets[0, 0, 1].item() == pytest.approx(1 - epsilon + epsilon / V, abs=1e-6)
-    assert targets[0, 0, 2].item() == targets[0, 0, 0].item() == pytest.approx(epsilon / V, abs=1e-7)   # padding's too
+    assert (
+        targets[0, 0, 2].item()
+        == targets[0, 0, 0].item()
+        == pytest.approx(epsilon / V, abs=1e-7)
+    )  # padding's too
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
@@ -123,15 +151,23 @@ def test_loss_equals_a_loop(batch, epsilon):
         if answer == 0:
             continue
         log_p = (row - row.exp().sum().log()).tolist()
-        total -= sum(((1 - epsilon) * (k == answer) + epsilon / 7) * log_p[k] for k in range(7))
-    assert label_smoothing_loss(logits, gold, epsilon, reduction="sum").item() == pytest.approx(total, abs=1e-9)
-    assert label_smoothing_loss(logits, gold, epsilon).item() == pytest.approx(total / 10, abs=1e-9)
+        total -= sum(
+            ((1 - epsilon) * (k == answer) + epsilon / 7) * log_p[k] for k in range(7)
+        )
+    assert label_smoothing_loss(
+        logits, gold, epsilon, reduction="sum"
+    ).item() == pytest.approx(total, abs=1e-9)
+    assert label_smoothing_loss(logits, gold, epsilon).item() == pytest.approx(
+        total / 10, abs=1e-9
+    )
 
 
 def test_targets_and_cross_entropy_give_the_same(batch):
     logits, gold = batch
     losses = cross_entropy_with_targets(logits, smoothed_targets(gold, 7, 0.1))
-    ours = label_smoothing_loss(logits, gold, 0.1, reduction="none").unflatten(0, gold.shape)
+    ours = label_smoothing_loss(logits, gold, 0.1, reduction="none").unflatten(
+        0, gold.shape
+    )
     assert torch.allclose(ours, losses.masked_fill(gold == 0, 0.0), rtol=0, atol=1e-6)
 
 
@@ -140,7 +176,10 @@ def test_padding_is_ignored(batch):
     changed = logits.detach().clone()
     changed[gold == 0] = 1e3 * torch.randn(5, 7, dtype=torch.float64)
     for reduction in ("mean", "sum"):
-        losses = [label_smoothing_loss(rows, gold, reduction=reduction) for rows in (changed, logits)]
+        losses = [
+            label_smoothing_loss(rows, gold, reduction=reduction)
+            for rows in (changed, logits)
+        ]
         assert losses[0] == losses[1]
     label_smoothing_loss(logits, gold).backward()
     assert logits.grad[gold == 0].eq(0).all() and logits.grad[gold != 0].ne(0).all()
@@ -149,7 +188,9 @@ def test_padding_is_ignored(batch):
 def test_gradient_is_probability_minus_target(batch):
     logits, gold = batch
     label_smoothing_loss(logits, gold, 0.1, reduction="sum").backward()
-    expected = (logits.softmax(dim=-1) - smoothed_targets(gold, 7, 0.1)).masked_fill((gold == 0)[..., None], 0.0)
+    expected = (logits.softmax(dim=-1) - smoothed_targets(gold, 7, 0.1)).masked_fill(
+        (gold == 0)[..., None], 0.0
+    )
     assert torch.allclose(logits.grad, expected, rtol=0, atol=1e-7)
 
 
@@ -165,11 +206,18 @@ def test_a_criterion_is_the_loss_of_the_logits(criterion, epsilon, pad_id, monke
     found = criterion(epsilon, pad_id)(output, x, gold)
     expected = label_smoothing_loss(output(x), gold, epsilon, pad_id, "sum")
     assert_close(found, expected)
-    for a, b in zip(*(torch.autograd.grad(2 * total, (x, output.weight)) for total in (found, expected))):
+    for a, b in zip(
+        *(
+            torch.autograd.grad(2 * total, (x, output.weight))
+            for total in (found, expected)
+        )
+    ):
         assert_close(a, b)
 
 
-@pytest.mark.parametrize("V, epsilon", [(5, 0.1), (1000, 0.1), (1000, 0.2), (37_000, 0.1), (10, 0.0)])
+@pytest.mark.parametrize(
+    "V, epsilon", [(5, 0.1), (1000, 0.1), (1000, 0.2), (37_000, 0.1), (10, 0.0)]
+)
 def test_lowest_loss(V, epsilon):
     targets = torch.full((V,), epsilon / V, dtype=torch.float64)
     targets[1] += 1 - epsilon
@@ -177,10 +225,19 @@ def test_lowest_loss(V, epsilon):
     assert lowest_loss(V, epsilon) == pytest.approx(entropy, abs=1e-9)
     gold = torch.ones(1, 1, dtype=torch.long)
     if epsilon:
-        assert label_smoothing_loss(targets.log()[None, None], gold, epsilon).item() == pytest.approx(entropy, abs=1e-9)
+        assert label_smoothing_loss(
+            targets.log()[None, None], gold, epsilon
+        ).item() == pytest.approx(entropy, abs=1e-9)
         torch.manual_seed(0)
-        others = targets.log() + 0.3 * torch.randn(20, 1, V, dtype=torch.float64)   # nothing near it is lower
-        assert label_smoothing_loss(others, gold.expand(20, 1), epsilon, reduction="none").min() > entropy
+        others = targets.log() + 0.3 * torch.randn(
+            20, 1, V, dtype=torch.float64
+        )  # nothing near it is lower
+        assert (
+            label_smoothing_loss(
+                others, gold.expand(20, 1), epsilon, reduction="none"
+            ).min()
+            > entropy
+        )
 
 
 def test_confident_logits():

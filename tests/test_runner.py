@@ -13,23 +13,24 @@ import pytest
 import torch
 from helpers import KILL
 
-from transformer import progress
+from transformer.core.interrupt import Interrupted
+from transformer.core.records import read_rows, write_rows
+from transformer.core.weights import load_weights
 from transformer.experiments import runner, table3
-from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
-from transformer.interrupt import Interrupted
 from transformer.model import TransformerConfig
-from transformer.progress import Diverged
-from transformer.runs import read_log
+from transformer.runs import progress
+from transformer.runs.progress import Diverged
+from transformer.runs.run import read_log
 from transformer.training import TrainingConfig
 from transformer.variations import TABLE_3, Trial
-from transformer.weights import load_weights
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 BY_NAME = {row.name: row for row in TABLE_3}
 
 
 # Jobs that need no training
+
 
 def figures(value, folder, device):
     """What a job does: {"test": {"bleu": value}}, or the error that it is given."""
@@ -63,25 +64,63 @@ def run(jobs, folder, record=None):
 
 def test_a_row_holds_what_is_known_the_figures_and_where_it_came_from(here, tmp_path):
     record = tmp_path / "record.json"
-    rows = run([job("a", 3.5, seed=1, row="base"), job("b", 4.5, seed=2, row="base")], tmp_path / "runs", record)
+    rows = run(
+        [job("a", 3.5, seed=1, row="base"), job("b", 4.5, seed=2, row="base")],
+        tmp_path / "runs",
+        record,
+    )
     assert rows == read_rows(record) and here == ["a", "b"]
-    assert [(row["name"], row["row"], row["seed"], row["test.bleu"], row["test.bleu.margin"]) for row in rows] == [
-        ("a", "base", 1, 3.5, 0.5), ("b", "base", 2, 4.5, 0.5)]
-    assert all(row["command"] == "a test" and "thread" in row["hardware"] and row["minutes"] >= 0 for row in rows)
+    assert [
+        (
+            row["name"],
+            row["row"],
+            row["seed"],
+            row["test.bleu"],
+            row["test.bleu.margin"],
+        )
+        for row in rows
+    ] == [("a", "base", 1, 3.5, 0.5), ("b", "base", 2, 4.5, 0.5)]
+    assert all(
+        row["command"] == "a test"
+        and "thread" in row["hardware"]
+        and row["minutes"] >= 0
+        for row in rows
+    )
 
 
 def test_a_sweep_goes_on_with_the_best_rate_of_each_family(here, tmp_path):
     """On validation, not on test; of equals the first; a rate that diverged is none."""
-    validation = {("a", 1): 2.0, ("a", 2): 9.0, ("a", 3): 9.0, ("b", 1): 5.0, ("b", 2): Diverged("at once"),
-                  ("b", 3): 4.0, ("c", 1): Diverged("at once"), ("c", 2): Diverged("later"), ("c", 3): Diverged("")}
+    validation = {
+        ("a", 1): 2.0,
+        ("a", 2): 9.0,
+        ("a", 3): 9.0,
+        ("b", 1): 5.0,
+        ("b", 2): Diverged("at once"),
+        ("b", 3): 4.0,
+        ("c", 1): Diverged("at once"),
+        ("c", 2): Diverged("later"),
+        ("c", 3): Diverged(""),
+    }
 
     def job_of(family, rate, seed):
-        return job(f"{family}-{rate}-{seed}", validation[family, rate], family=family, rate=rate)
+        return job(
+            f"{family}-{rate}-{seed}",
+            validation[family, rate],
+            family=family,
+            rate=rate,
+        )
 
     rows = run([job_of(family, rate, 7) for family, rate in validation], tmp_path)
     assert runner.best_rates(rows, lambda row: row["test.bleu"]) == {"a": 2, "b": 1}
     here.clear()
-    runner.sweep(job_of, "abc", (1, 2, 3), (7, 8, 9), lambda row: row["test.bleu"], partial(run, folder=tmp_path))
+    runner.sweep(
+        job_of,
+        "abc",
+        (1, 2, 3),
+        (7, 8, 9),
+        lambda row: row["test.bleu"],
+        partial(run, folder=tmp_path),
+    )
     assert here[-4:] == ["a-2-8", "b-1-8", "a-2-9", "b-1-9"]
 
 
@@ -90,14 +129,28 @@ def test_what_is_done_is_not_done_again(here, tmp_path):
     record = tmp_path / "record.json"
     rows = run([job("a"), job("b"), job("a")], tmp_path / "runs", record)
     assert here == ["a", "b"] and len(rows) == 2
-    assert run([job("a"), job("b")], tmp_path / "runs") == rows == run([job("a"), job("b")], tmp_path / "new", record)
+    assert (
+        run([job("a"), job("b")], tmp_path / "runs")
+        == rows
+        == run([job("a"), job("b")], tmp_path / "new", record)
+    )
     run([job("c")], tmp_path / "new", record)
-    assert here == ["a", "b", "c"] and [row["name"] for row in read_rows(record)] == ["a", "b", "c"]
+    assert here == ["a", "b", "c"] and [row["name"] for row in read_rows(record)] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 def test_a_failed_job_loses_nothing_and_is_tried_again(here, tmp_path):
-    record, jobs = tmp_path / "record.json", [job("a"), job("b", OSError("no\ndisk")), job("c")]
-    with pytest.raises(ValueError, match="without a result: b: no disk. The same command tries them again"):
+    record, jobs = (
+        tmp_path / "record.json",
+        [job("a"), job("b", OSError("no\ndisk")), job("c")],
+    )
+    with pytest.raises(
+        ValueError,
+        match="without a result: b: no disk. The same command tries them again",
+    ):
         run(jobs, tmp_path / "runs", record)
     assert [row["name"] for row in read_rows(record)] == ["a", "c"]
     rows = run([job("a"), job("b"), job("c")], tmp_path / "runs", record)
@@ -108,13 +161,23 @@ def test_a_record_beats_a_failure(here, tmp_path):
     write_rows(tmp_path / "record.json", run([job("a")], tmp_path / "runs"))
     with pytest.raises(ValueError):
         run([job("a", ValueError("it"))], tmp_path / "other")
-    assert len(run([job("a")], tmp_path / "other", tmp_path / "record.json")) == 1 and here == ["a", "a"]
+    assert len(
+        run([job("a")], tmp_path / "other", tmp_path / "record.json")
+    ) == 1 and here == ["a", "a"]
 
 
 def test_that_a_job_diverged_is_a_result(here, tmp_path):
-    first, again = (run([job("a", Diverged("loss is nan"), N=2)], tmp_path, tmp_path / "record.json") for _ in range(2))
+    first, again = (
+        run(
+            [job("a", Diverged("loss is nan"), N=2)], tmp_path, tmp_path / "record.json"
+        )
+        for _ in range(2)
+    )
     assert first == again and here == ["a"]
-    assert (first[0]["diverged"], first[0]["N"]) == ("loss is nan", 2) and "test.bleu" not in first[0]
+    assert (first[0]["diverged"], first[0]["N"]) == (
+        "loss is nan",
+        2,
+    ) and "test.bleu" not in first[0]
 
 
 @pytest.mark.parametrize("only_in_the_record", [False, True])
@@ -122,25 +185,39 @@ def test_other_settings_get_another_folder(here, tmp_path, only_in_the_record):
     run([job("a", N=1, precision="fp32")], tmp_path / "runs", tmp_path / "record.json")
     if only_in_the_record:
         shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(ValueError, match=r"a was made with other settings \(N is 1 there and 2 here\): name another"):
-        run([job("a", N=2, precision="fp32")], tmp_path / "runs", tmp_path / "record.json")
+    with pytest.raises(
+        ValueError,
+        match=r"a was made with other settings \(N is 1 there and 2 here\): name another",
+    ):
+        run(
+            [job("a", N=2, precision="fp32")],
+            tmp_path / "runs",
+            tmp_path / "record.json",
+        )
     assert here == ["a"]
 
 
 def test_another_precision_is_told_by_the_hardware(here, tmp_path):
-    rows = [run([job("a", **{"training.precision": name})], tmp_path) for name in ("fp32", "bf16")]
+    rows = [
+        run([job("a", **{"training.precision": name})], tmp_path)
+        for name in ("fp32", "bf16")
+    ]
     assert rows[0] == rows[1] and here == ["a"]
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", "{", '{"rows": 3}'])
 def test_a_record_of_something_else_is_refused(here, tmp_path, text):
     (tmp_path / "record.json").write_text(text)
-    with pytest.raises(ValueError, match="record.json is not a file of results: name another"):
+    with pytest.raises(
+        ValueError, match="record.json is not a file of results: name another"
+    ):
         run([job("a")], tmp_path / "runs", tmp_path / "record.json")
     assert here == [] and (tmp_path / "record.json").read_text() == text
 
 
-def test_the_record_is_written_after_each_job_and_may_grow_meanwhile(tmp_path, monkeypatch):
+def test_the_record_is_written_after_each_job_and_may_grow_meanwhile(
+    tmp_path, monkeypatch
+):
     record = tmp_path / "record.json"
 
     def stopped(jobs, folder, devices, minutes):
@@ -157,12 +234,18 @@ def test_the_record_is_written_after_each_job_and_may_grow_meanwhile(tmp_path, m
 
 def test_a_process_that_dies(tmp_path, monkeypatch):
     """Killed for its memory, say: a sentence. Stopped by us: nothing, it goes on next time."""
-    monkeypatch.setattr(runner, "in_processes", lambda jobs, *_: zip(jobs, (-KILL, -signal.SIGTERM)))
-    with pytest.raises(ValueError, match=rf"without a result: a: its process ended with status -{int(KILL)}. The same"):
+    monkeypatch.setattr(
+        runner, "in_processes", lambda jobs, *_: zip(jobs, (-KILL, -signal.SIGTERM))
+    )
+    with pytest.raises(
+        ValueError,
+        match=rf"without a result: a: its process ended with status -{int(KILL)}. The same",
+    ):
         run([job("a"), job("b")], tmp_path)
 
 
 # Processes
+
 
 @pytest.fixture
 def staged(monkeypatch):
@@ -198,11 +281,15 @@ def staged(monkeypatch):
         what, *status = stage.script.pop(0)
         if not status:
             return signal.raise_signal(what)
-        process, = (process for process in stage.running if process.job.name == what)
+        (process,) = (process for process in stage.running if process.job.name == what)
         process.exitcode = status[0]
         stage.running.remove(process)
 
-    monkeypatch.setattr(runner.multiprocessing, "get_context", lambda method: SimpleNamespace(Process=Staged))
+    monkeypatch.setattr(
+        runner.multiprocessing,
+        "get_context",
+        lambda method: SimpleNamespace(Process=Staged),
+    )
     monkeypatch.setattr(runner.connection, "wait", wait)
     return stage
 
@@ -212,16 +299,27 @@ FIVE = [job(name) for name in "abcde"]
 
 def test_a_process_follows_where_another_has_ended(staged, tmp_path):
     staged.script = [("b", 0), ("a", -9), ("d", 0), ("c", 1), ("e", 0)]
-    found = [(one.name, status) for one, status in in_processes(FIVE, tmp_path, ["cuda:0", "cuda:1"])]
-    assert found == [("b", 0), ("a", -9), ("d", 0), ("c", 1), ("e", 0)] and staged.most == 2 and staged.told == []
-    assert staged.begun == [(name, name, f"cuda:{device}") for name, device in zip("abcde", (0, 1, 1, 0, 0))]
+    found = [
+        (one.name, status)
+        for one, status in in_processes(FIVE, tmp_path, ["cuda:0", "cuda:1"])
+    ]
+    assert (
+        found == [("b", 0), ("a", -9), ("d", 0), ("c", 1), ("e", 0)]
+        and staged.most == 2
+        and staged.told == []
+    )
+    assert staged.begun == [
+        (name, name, f"cuda:{device}") for name, device in zip("abcde", (0, 1, 1, 0, 0))
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_reaches_every_process_and_no_other_begins(staged, number, tmp_path):
     staged.script, ended = [("a", 0), (number,)], []
     with pytest.raises(Interrupted, match="the same command goes on"):
-        ended.extend(one.name for one, _ in in_processes(FIVE, tmp_path, ["cpu", "cpu"]))
+        ended.extend(
+            one.name for one, _ in in_processes(FIVE, tmp_path, ["cpu", "cpu"])
+        )
     assert [name for name, *_ in staged.begun] == ["a", "b", "c"]
     assert sorted(staged.told) == ["b", "c"] and not staged.running
 
@@ -230,12 +328,19 @@ def test_so_many_minutes_and_no_more(staged, tmp_path):
     staged.script = [("a", 0)]
     with pytest.raises(Interrupted, match="the same command goes on"):
         list(in_processes(FIVE, tmp_path, ["cpu", "cpu"], minutes=-1))
-    assert [name for name, *_ in staged.begun] == ["a", "b"] and "b" in staged.told and not staged.running
+    assert (
+        [name for name, *_ in staged.begun] == ["a", "b"]
+        and "b" in staged.told
+        and not staged.running
+    )
 
 
 def test_an_error_leaves_no_process_behind(staged, tmp_path):
     staged.script = [("a", 0)]
-    with pytest.raises(OSError), contextlib.closing(in_processes(FIVE, tmp_path, ["cpu", "cpu"])) as ended:
+    with (
+        pytest.raises(OSError),
+        contextlib.closing(in_processes(FIVE, tmp_path, ["cpu", "cpu"])) as ended,
+    ):
         for _ in ended:
             raise OSError("the disk is full")
     assert staged.told == ["b"] and not staged.running
@@ -243,17 +348,27 @@ def test_an_error_leaves_no_process_behind(staged, tmp_path):
 
 def test_devices(monkeypatch):
     assert devices_for("cpu") == ["cpu"] and devices_for("cpu", 3) == ["cpu"] * 3
-    for wrong, said in ((("cpu", 0), "workers must be at least 1"), (("tpu", None), "there is no device 'tpu' here")):
+    for wrong, said in (
+        (("cpu", 0), "workers must be at least 1"),
+        (("tpu", None), "there is no device 'tpu' here"),
+    ):
         with pytest.raises(ValueError, match=said):
             devices_for(*wrong)
     names = {"auto": "cuda:0", "cuda": "cuda:0"}
-    monkeypatch.setattr(runner, "choose_device", lambda name: torch.device(names.get(name, name)))
+    monkeypatch.setattr(
+        runner, "choose_device", lambda name: torch.device(names.get(name, name))
+    )
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert devices_for() == ["cuda:0", "cuda:1"] and devices_for("cuda", 3) == ["cuda:0", "cuda:1", "cuda:0"]
+    assert devices_for() == ["cuda:0", "cuda:1"] and devices_for("cuda", 3) == [
+        "cuda:0",
+        "cuda:1",
+        "cuda:0",
+    ]
     assert devices_for("cuda:1", 2) == ["cuda:1"] * 2
 
 
 # Runs of training
+
 
 @pytest.fixture(scope="module", autouse=True)
 def rate_is_known():
@@ -266,13 +381,20 @@ def rate_is_known():
 @pytest.fixture(scope="module")
 def base(own_files):
     """A base of a moment, on sixty pairs."""
-    return Trial(source_file=own_files[0], target_file=own_files[1],
-                 model=TransformerConfig(300, d_model=16, d_ff=32, N=1, h=8, max_positions=150),
-                 training=TrainingConfig(updates=2, batch_tokens=300, warmup=10, save_every=1, keep=2))
+    return Trial(
+        source_file=own_files[0],
+        target_file=own_files[1],
+        model=TransformerConfig(300, d_model=16, d_ff=32, N=1, h=8, max_positions=150),
+        training=TrainingConfig(
+            updates=2, batch_tokens=300, warmup=10, save_every=1, keep=2
+        ),
+    )
 
 
 def trial(base, row="base"):
-    return table3.job_of(BY_NAME[row], base, 1, "transformer variations --folder /scratch/here")
+    return table3.job_of(
+        BY_NAME[row], base, 1, "transformer variations --folder /scratch/here"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -288,37 +410,74 @@ def test_a_run_and_its_row(whole, base):
     model = json.loads((folder / "run.json").read_text())["model"]
     weights = load_weights(folder / "model.safetensors")[0]
     assert row["parameters"] == sum(weight.numel() for weight in weights.values())
-    assert row["parameters"] - row["parameters.outside_embeddings"] == model["vocab_size"] * 16
-    assert (row["row"], row["seed"], row["updates"], row["model.vocab_size"]) == ("base", 1, 2, 300)
-    assert row["validation.perplexity"] > 1 and row["log.update"] == [1, 2] and row["minutes.cpu"] >= 0
-    assert row["command"] == "transformer variations" and row["corpus"] == base.source_file.name
-    assert not list(folder.glob("checkpoint.safetensors")) and not list(folder.glob("weights/*"))
+    assert (
+        row["parameters"] - row["parameters.outside_embeddings"]
+        == model["vocab_size"] * 16
+    )
+    assert (row["row"], row["seed"], row["updates"], row["model.vocab_size"]) == (
+        "base",
+        1,
+        2,
+        300,
+    )
+    assert (
+        row["validation.perplexity"] > 1
+        and row["log.update"] == [1, 2]
+        and row["minutes.cpu"] >= 0
+    )
+    assert (
+        row["command"] == "transformer variations"
+        and row["corpus"] == base.source_file.name
+    )
+    assert not list(folder.glob("checkpoint.safetensors")) and not list(
+        folder.glob("weights/*")
+    )
 
 
 def same(row, other):
-    names = ("validation.perplexity", "validation.bleu", "updates", "tokens", "parameters", "log.loss")
+    names = (
+        "validation.perplexity",
+        "validation.bleu",
+        "updates",
+        "tokens",
+        "parameters",
+        "log.loss",
+    )
     return all(row[name] == other[name] for name in names)
 
 
 def test_an_interrupted_run_goes_on(base, whole, tmp_path, monkeypatch):
     """Stopped by Ctrl-C at the first validation, then begun again: the same weights and scores as without a stop."""
-    stops = replace(table3.TASK, validator=lambda *_: lambda model: signal.raise_signal(signal.SIGINT) or {})
+    stops = replace(
+        table3.TASK,
+        validator=lambda *_: lambda model: signal.raise_signal(signal.SIGINT) or {},
+    )
     one = trial(base)
     runner.work(replace(one, do=partial(one.do, task=stops)), tmp_path, "cpu")
     assert [row["update"] for row in read_log(tmp_path)] == [1]
-    assert not (tmp_path / "model.safetensors").exists() and not (tmp_path / "result.json").exists()
+    assert (
+        not (tmp_path / "model.safetensors").exists()
+        and not (tmp_path / "result.json").exists()
+    )
     runner.work(one, tmp_path, "cpu")
     row = json.loads((tmp_path / "result.json").read_text())[0]
     assert row["minutes.cpu"] is None and row["resumed"]
     assert row["validation.perplexity"] == whole[1]["validation.perplexity"]
-    assert (tmp_path / "model.safetensors").read_bytes() == (whole[0] / "model.safetensors").read_bytes()
+    assert (tmp_path / "model.safetensors").read_bytes() == (
+        whole[0] / "model.safetensors"
+    ).read_bytes()
 
 
 def test_a_run_without_a_loss_has_diverged(base, tmp_path, monkeypatch):
-    monkeypatch.setattr(table3, "held_out_loss", lambda *_: dict(validation_loss=math.nan))
+    monkeypatch.setattr(
+        table3, "held_out_loss", lambda *_: dict(validation_loss=math.nan)
+    )
     runner.work(trial(base), tmp_path, "cpu")
     row = json.loads((tmp_path / "result.json").read_text())[0]
-    assert row["diverged"] == "after training the validation loss is nan" and row["model.N"] == 1
+    assert (
+        row["diverged"] == "after training the validation loss is nan"
+        and row["model.N"] == 1
+    )
 
 
 def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
@@ -329,11 +488,16 @@ def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
     assert json.loads((tmp_path / "result.json").read_text())[0]["updates"] == 2
     (tmp_path / "weights" / "00000001.safetensors").write_bytes(b"somebody's")
     runner.work(trial(base), tmp_path, "cpu")
-    assert "already holds a run or a model" in json.loads((tmp_path / "result.json").read_text())[0]["failed"]
+    assert (
+        "already holds a run or a model"
+        in json.loads((tmp_path / "result.json").read_text())[0]["failed"]
+    )
     assert (tmp_path / "weights" / "00000001.safetensors").exists()
 
 
-def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(base, whole, tmp_path, monkeypatch):
+def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(
+    base, whole, tmp_path, monkeypatch
+):
     """SIGTERM to the parent while a long run goes on: it saves and ends, and the one that waited never begins."""
     long = replace(base, training=replace(base.training, updates=1_000_000))
     first, second = trial(long), trial(long, "h=1")
@@ -347,9 +511,17 @@ def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(base, whole
 
     monkeypatch.setattr(runner.connection, "wait", watched)
     with pytest.raises(Interrupted):
-        ended.extend((one.name, status) for one, status in in_processes([first, second], tmp_path, ["cpu"]))
+        ended.extend(
+            (one.name, status)
+            for one, status in in_processes([first, second], tmp_path, ["cpu"])
+        )
     folder = tmp_path / first.name
-    assert not (tmp_path / second.name).exists() and not (folder / "result.json").exists()
+    assert (
+        not (tmp_path / second.name).exists() and not (folder / "result.json").exists()
+    )
     assert (folder / "checkpoint.safetensors").is_file()
     for here, there in zip(read_log(whole[0]), read_log(folder)):
-        assert all(here[key] == there[key] for key in ("update", "tokens", "rate", "loss", "validation_loss"))
+        assert all(
+            here[key] == there[key]
+            for key in ("update", "tokens", "rate", "loss", "validation_loss")
+        )

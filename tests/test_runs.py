@@ -15,16 +15,20 @@ import torch
 from helpers import KILL, small_bundled
 
 import transformer.cli as command_line
-from transformer import corpora, runs
+from transformer import corpora
+from transformer.core.records import read_rows, under
+from transformer.core.scores import bleu, score_report, scores
+from transformer.core.weights import load_weights, parameters_of
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
-from transformer.experiments.records import read_rows, under
 from transformer.experiments.rows import record
 from transformer.model import Transformer, TransformerConfig
-from transformer.planning import trial
-from transformer.pretrained import load
-from transformer.recipes import RECIPES, SESSIONS, recipe, session
-from transformer.runs import (
+from transformer.models.pretrained import load
+from transformer.models.search import translate
+from transformer.runs import run as runs
+from transformer.runs.planning import trial
+from transformer.runs.recipes import RECIPES, SESSIONS, recipe, session
+from transformer.runs.run.run import (
     Experiment,
     average_last,
     check_same_data,
@@ -40,14 +44,13 @@ from transformer.runs import (
     tell_time,
     validator,
 )
-from transformer.scores import bleu, score_report, scores
-from transformer.scoring import Scoring, score
-from transformer.search import translate
+from transformer.runs.scoring import Scoring, score
 from transformer.training import TrainingConfig
-from transformer.weights import load_weights, parameters_of
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
-TRAINING = TrainingConfig(updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2)
+TRAINING = TrainingConfig(
+    updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2
+)
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -60,29 +63,51 @@ def files(own_files):
 
 
 def experiment(files, folder, **changes):
-    return Experiment(**files, folder=folder, device="cpu", model=TransformerConfig(300, **TINY),
-                      training=dataclasses.replace(TRAINING, **changes))
+    return Experiment(
+        **files,
+        folder=folder,
+        device="cpu",
+        model=TransformerConfig(300, **TINY),
+        training=dataclasses.replace(TRAINING, **changes),
+    )
 
 
 @pytest.fixture(scope="module")
 def finished(files, tmp_path_factory):
     """The folder of a finished run. Tests only read it."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    run_experiment(experiment(files, folder), f"transformer train --seed 2017 --folder {folder}")
+    run_experiment(
+        experiment(files, folder), f"transformer train --seed 2017 --folder {folder}"
+    )
     return folder
 
 
 # Recipes
 
+
 def test_the_papers_recipes():
     """Sections 5.1 to 5.4 and Table 3; checkpoints ten minutes apart at 0.4 and 1.0 seconds an update."""
     base, big = recipe("wmt14"), recipe("wmt14", "big")
-    assert base["model"] == TransformerConfig(37_000, d_model=512, d_ff=2048, N=6, h=8, P_drop=0.1)
-    assert big["model"] == TransformerConfig(37_000, d_model=1024, d_ff=4096, N=6, h=16, P_drop=0.3)
-    for found, updates, seconds, keep in ((base, 100_000, 0.4, 5), (big, 300_000, 1.0, 20)):
+    assert base["model"] == TransformerConfig(
+        37_000, d_model=512, d_ff=2048, N=6, h=8, P_drop=0.1
+    )
+    assert big["model"] == TransformerConfig(
+        37_000, d_model=1024, d_ff=4096, N=6, h=16, P_drop=0.3
+    )
+    for found, updates, seconds, keep in (
+        (base, 100_000, 0.4, 5),
+        (big, 300_000, 1.0, 20),
+    ):
         every = round(600 / seconds)
-        assert found["training"] == TrainingConfig(updates, batch_tokens=25_000, warmup=4000, epsilon_ls=0.1,
-                                                   factor=1.0, save_every=every, keep=keep)
+        assert found["training"] == TrainingConfig(
+            updates,
+            batch_tokens=25_000,
+            warmup=4000,
+            epsilon_ls=0.1,
+            factor=1.0,
+            save_every=every,
+            keep=keep,
+        )
 
 
 def test_every_recipe_makes_a_model():
@@ -90,14 +115,22 @@ def test_every_recipe_makes_a_model():
         assert parameters_of(recipe(name)["model"]) > 1e6
     assert parameters_of(recipe("tatoeba")["model"]) >= 5e6
     assert recipe("nowhere") == recipe("files") != recipe("bundled")
-    assert recipe("multi30k", "tiny")["model"] == TransformerConfig.preset("tiny", vocab_size=6000)
+    assert recipe("multi30k", "tiny")["model"] == TransformerConfig.preset(
+        "tiny", vocab_size=6000
+    )
     assert recipe("multi30k", "tiny")["training"] == recipe("multi30k")["training"]
 
 
 def test_sessions():
     for name in SESSIONS:
-        assert session(name) == SESSIONS[name] and session(name, 2)["training"].minutes == 2
-    with pytest.raises(ValueError, match="no session is prepared for 'europarl': choose bundled, multi30k, "):
+        assert (
+            session(name) == SESSIONS[name]
+            and session(name, 2)["training"].minutes == 2
+        )
+    with pytest.raises(
+        ValueError,
+        match="no session is prepared for 'europarl': choose bundled, multi30k, ",
+    ):
         session("europarl")
 
 
@@ -108,26 +141,41 @@ def test_parameters_without_a_model():
 
 # Sentences
 
-@pytest.mark.parametrize("count, held_out", [(2, 1), (60, 1), (250, 2), (150_000, 1000)])
+
+@pytest.mark.parametrize(
+    "count, held_out", [(2, 1), (60, 1), (250, 2), (150_000, 1000)]
+)
 def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
     lines = [(f"e{n}", f"d{n}") for n in range(count)]
     monkeypatch.setattr(runs, "stream_parallel", lambda source, target: iter(lines))
     e = Experiment(source_file=tmp_path / "en", target_file=tmp_path / "de")
-    train, validation = list(stream_pairs(e, "train")), list(stream_pairs(e, "validation"))
+    train, validation = (
+        list(stream_pairs(e, "train")),
+        list(stream_pairs(e, "validation")),
+    )
     assert train + validation == lines and len(validation) == held_out
 
 
 def test_reverse():
-    forward, back = (list(stream_pairs(Experiment(reverse=r), "validation")) for r in (False, True))
+    forward, back = (
+        list(stream_pairs(Experiment(reverse=r), "validation")) for r in (False, True)
+    )
     assert back == [(target, source) for source, target in forward]
 
 
-@pytest.mark.parametrize("wrong, said", [
-    (dict(source_file="a"), "--source-file and --target-file go together"),
-    (dict(target_file="a"), "--source-file and --target-file go together"),
-    (dict(source_file="a", target_file="b", reverse=True), "with your own files swap --source-file and --target-file"),
-    (dict(corpus="bundled", target_language="fr"), "are those of your own files"),
-    (dict(corpus="multi31k"), "unknown corpus 'multi31k'")])
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (dict(source_file="a"), "--source-file and --target-file go together"),
+        (dict(target_file="a"), "--source-file and --target-file go together"),
+        (
+            dict(source_file="a", target_file="b", reverse=True),
+            "with your own files swap --source-file and --target-file",
+        ),
+        (dict(corpus="bundled", target_language="fr"), "are those of your own files"),
+        (dict(corpus="multi31k"), "unknown corpus 'multi31k'"),
+    ],
+)
 def test_wrong_sentences(wrong, said):
     with pytest.raises(ValueError, match=said):
         files_of(Experiment(**wrong), "train")
@@ -141,22 +189,32 @@ def test_what_goes_through_the_disk(files, monkeypatch):
     assert on_disk(Experiment(**files))
 
 
-def test_a_corpus_on_disk_trains_the_same_model(finished, files, tmp_path, monkeypatch, capsys):
+def test_a_corpus_on_disk_trains_the_same_model(
+    finished, files, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(runs, "LARGE", 0)
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
     run_experiment(experiment(files, tmp_path / "run"), "a test")
-    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
+        finished / "model.safetensors"
+    ).read_bytes()
     assert list((tmp_path / "downloads" / "encoded").iterdir())
-    tokenizer, pairs = Tokenizer.load(finished / "tokenizer.json"), list(stream_pairs(Experiment(**files), "train"))
+    tokenizer, pairs = (
+        Tokenizer.load(finished / "tokenizer.json"),
+        list(stream_pairs(Experiment(**files), "train")),
+    )
     lengths = [max(len(s), len(t) - 1) for s, t in encode_pairs(tokenizer, pairs)]
     limit = sorted(lengths)[-1] - 1
     short = experiment(files, tmp_path / "short")
     short.model = dataclasses.replace(short.model, max_positions=limit)
     run_experiment(short, "a test")
-    assert f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
+    assert (
+        f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
+    )
 
 
 # The plan
+
 
 def test_epochs_are_those_of_real_batches():
     """Against batches that differ in length and are padded."""
@@ -167,15 +225,21 @@ def test_epochs_are_those_of_real_batches():
 
 
 @pytest.mark.parametrize("done", [0, 50])
-@pytest.mark.parametrize("minutes, said", [(None, "100 will take about 0:05:00"), (2, "40 will take about 0:02:00")])
+@pytest.mark.parametrize(
+    "minutes, said",
+    [(None, "100 will take about 0:05:00"), (2, "40 will take about 0:02:00")],
+)
 def test_updates_are_timed(minutes, said, done, monkeypatch, capsys):
     """The first step, which warms up, takes ten minutes, a validation later on as long, any other step three seconds.
     done: updates before the run was resumed; they do not count."""
     steps, now = {0: 600, 12: 603}, [0.0]
     monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
-    tell_time(optimizer, TrainingConfig(updates=100 + done, minutes=minutes and minutes + done / 10),
-              {"update": done, "seconds": 6.0 * done})
+    tell_time(
+        optimizer,
+        TrainingConfig(updates=100 + done, minutes=minutes and minutes + done / 10),
+        {"update": done, "seconds": 6.0 * done},
+    )
     for step in range(30):
         assert step != 20 or capsys.readouterr().out == ""
         now[0] += steps.get(step, 3)
@@ -186,18 +250,29 @@ def test_updates_are_timed(minutes, said, done, monkeypatch, capsys):
 def test_a_plan_does_not_stop_where_the_run_would():
     """Twenty updates are timed even where the run itself has time for one."""
     brief = dataclasses.replace(TRAINING, minutes=1e-6)
-    tried = trial(TransformerConfig(300, **TINY), brief, read_corpus("bundled", "train")[:200], torch.device("cpu"))
+    tried = trial(
+        TransformerConfig(300, **TINY),
+        brief,
+        read_corpus("bundled", "train")[:200],
+        torch.device("cpu"),
+    )
     assert 0 < tried.seconds(300, 5) < 60
 
 
 # Training
 
+
 def test_validation(finished, files):
     model, tokenizer = load(str(finished))
     e = experiment(files, finished)
     pairs = read_corpus("bundled", "validation")[59:60]
-    with pytest.raises(ValueError, match="of your files' last 1 pairs, kept for validation, sentence pair 1 has"):
-        short = dataclasses.replace(e, model=dataclasses.replace(e.model, max_positions=2))
+    with pytest.raises(
+        ValueError,
+        match="of your files' last 1 pairs, kept for validation, sentence pair 1 has",
+    ):
+        short = dataclasses.replace(
+            e, model=dataclasses.replace(e.model, max_positions=2)
+        )
         validator(short, tokenizer, 0)  # also those that are not validated on
     figures = validator(e, tokenizer, 200)(model)
     outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
@@ -212,28 +287,46 @@ def test_validation(finished, files):
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     e = dataclasses.replace(experiment(files, tmp_path / "run"), target_language="fr")
     seen = []
-    run_experiment(e, "transformer train --seed 3", watch=lambda log: seen.append([row["update"] for row in log]))
+    run_experiment(
+        e,
+        "transformer train --seed 3",
+        watch=lambda log: seen.append([row["update"] for row in log]),
+    )
     assert seen == [[3], [3, 6]]
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
-    assert "59 sentence pairs, 300 types" in said and "plan: 6 updates" in said and str(tmp_path) not in said
+    assert (
+        "59 sentence pairs, 300 types" in said
+        and "plan: 6 updates" in said
+        and str(tmp_path) not in said
+    )
     saved = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert saved["command"] == "transformer train --seed 3" and saved["reverse"] is False
+    assert (
+        saved["command"] == "transformer train --seed 3" and saved["reverse"] is False
+    )
     assert saved["hardware"] == hardware_in_words(torch.device("cpu"))
-    assert f"torch {torch.__version__.split('+')[0]}, fp32" in saved["hardware"] and "1 thread of" in saved["hardware"]
+    assert (
+        f"torch {torch.__version__.split('+')[0]}, fp32" in saved["hardware"]
+        and "1 thread of" in saved["hardware"]
+    )
 
 
 def test_the_vocabulary_knows_the_training_split_only(finished, files):
     pairs = list(stream_pairs(Experiment(**files), "train"))
     by_hand = Tokenizer.train([sentence for pair in pairs for sentence in pair], 300)
-    assert json.loads((finished / "tokenizer.json").read_text()) == json.loads(by_hand.bpe.to_str())
+    assert json.loads((finished / "tokenizer.json").read_text()) == json.loads(
+        by_hand.bpe.to_str()
+    )
 
 
 def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     e = load_run(finished)
     assert last_update(e) is None
     e.folder, e.training = tmp_path, dataclasses.replace(e.training, patience=1)
-    rows = [{"update": 3, "loss": 1.0, "bleu": 2.0}, {"update": 6, "loss": 0.5, "bleu": 1.0}]
+    rows = [
+        {"update": 3, "loss": 1.0, "bleu": 2.0},
+        {"update": 6, "loss": 0.5, "bleu": 1.0},
+    ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert last_update(e) == 3
     model, _ = load(finished)
@@ -242,19 +335,31 @@ def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
 
 
-def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(finished, files, tmp_path):
+def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(
+    finished, files, tmp_path
+):
     """Without its checkpoint a run cannot go on, and what it kept must not mix with another's."""
     shutil.copytree(finished / "weights", tmp_path / "run" / "weights")
-    with pytest.raises(ValueError, match="holds weights, but no checkpoint to go on from: delete"):
-        runs.begin_folder(experiment(files, tmp_path / "run"), "a test", torch.device("cpu"))
+    with pytest.raises(
+        ValueError, match="holds weights, but no checkpoint to go on from: delete"
+    ):
+        runs.begin_folder(
+            experiment(files, tmp_path / "run"), "a test", torch.device("cpu")
+        )
 
 
 def test_an_unfinished_run_is_no_model_yet(tmp_path):
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of a stopped run")
-    with pytest.raises(ValueError, match=r"is not finished; go on with: train\(.*, and in the end save\("):
+    with pytest.raises(
+        ValueError,
+        match=r"is not finished; go on with: train\(.*, and in the end save\(",
+    ):
         load(tmp_path)
     (tmp_path / "run.json").touch()
-    with pytest.raises(ValueError, match=f"the run in {tmp_path} is not finished; go on with: transformer train"):
+    with pytest.raises(
+        ValueError,
+        match=f"the run in {tmp_path} is not finished; go on with: transformer train",
+    ):
         load(tmp_path)
 
 
@@ -262,12 +367,20 @@ def test_resume_with_another_direction(finished):
     e = load_run(finished)
     check_same_data(e)
     e.reverse = True
-    with pytest.raises(ValueError, match="has reverse False, not True: resume it without that option"):
+    with pytest.raises(
+        ValueError, match="has reverse False, not True: resume it without that option"
+    ):
         check_same_data(e)
-    for changes, said in ((dict(seed=99), "seed"), (dict(batch_tokens=77), "batch tokens")):
+    for changes, said in (
+        (dict(seed=99), "seed"),
+        (dict(batch_tokens=77), "batch tokens"),
+    ):
         e = load_run(finished)
         e.training = dataclasses.replace(e.training, **changes)
-        with pytest.raises(ValueError, match=f"has {said} .*, not {list(changes.values())[0]}: resume it without"):
+        with pytest.raises(
+            ValueError,
+            match=f"has {said} .*, not {list(changes.values())[0]}: resume it without",
+        ):
             check_same_data(e)
 
 
@@ -285,66 +398,147 @@ def test_own_files_may_move_but_not_change(files, tmp_path):
     assert old.pop("sha256") and Path(old["source_file"]).is_absolute()
     with moved["target_file"].open("a") as file:
         file.write("Noch eine Zeile.\n")
-    with pytest.raises(ValueError, match="your files are not what the run in .* began with"):
+    with pytest.raises(
+        ValueError, match="your files are not what the run in .* began with"
+    ):
         check_same_data(e)
-    (e.folder / "run.json").write_text(json.dumps(old))  # of a version that kept no checksums
+    (e.folder / "run.json").write_text(
+        json.dumps(old)
+    )  # of a version that kept no checksums
     check_same_data(dataclasses.replace(e, source_file=str(e.source_file)))
-    with pytest.raises(ValueError, match="has source file .*, not .*: resume it without"):
+    with pytest.raises(
+        ValueError, match="has source file .*, not .*: resume it without"
+    ):
         check_same_data(dataclasses.replace(e, **files))
 
 
 def test_a_run_has_a_folder_even_where_none_is_named(files):
-    assert Experiment().folder == Path("runs/bundled") and Experiment(**files).folder == Path("runs/files")
+    assert Experiment().folder == Path("runs/bundled") and Experiment(
+        **files
+    ).folder == Path("runs/files")
     assert Experiment(folder="runs/mine").folder == Path("runs/mine")
 
 
 # Through the command, with a kill, and with two processes
 
+
 def command(*arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True, env=environment)
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
 
 
 def options(files, folder):
     sizes = {"vocab_size": 300, **TINY}
-    sizes = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", value)]
-    return ["transformer", "train", "--source-file", files["source_file"], "--target-file", files["target_file"],
-            "--folder", folder, "--device", "cpu", *sizes, "--updates", 6, "--batch-tokens", 300, "--warmup", 10,
-            "--save-every", 3, "--keep", 2, "--accumulate", 2, "--save-minutes", 1e-4,
-            "--P-drop", 0.1, "--no-norm-first", "--factor", 1.0, "--no-falling"]    # as in `experiment`
+    sizes = [
+        word
+        for name, value in sizes.items()
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
+    return [
+        "transformer",
+        "train",
+        "--source-file",
+        files["source_file"],
+        "--target-file",
+        files["target_file"],
+        "--folder",
+        folder,
+        "--device",
+        "cpu",
+        *sizes,
+        "--updates",
+        6,
+        "--batch-tokens",
+        300,
+        "--warmup",
+        10,
+        "--save-every",
+        3,
+        "--keep",
+        2,
+        "--accumulate",
+        2,
+        "--save-minutes",
+        1e-4,
+        "--P-drop",
+        0.1,
+        "--no-norm-first",
+        "--factor",
+        1.0,
+        "--no-falling",
+    ]  # as in `experiment`
 
 
 def test_torchrun(finished, files, tmp_path):
     """Two processes through the real command: one vocabulary, one folder, and the weights of one process."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        "-m",
+    ]
     run = command(*torchrun, *options(files, tmp_path / "two"))
     out, err = run.communicate(timeout=240)
     assert run.returncode == 0, err[-3000:]
     assert out.count("59 sentence pairs") == out.count("done: ") == 1
-    one, two = (load_weights(folder / "model.safetensors")[0] for folder in (finished, tmp_path / "two"))
-    assert one.keys() == two.keys() and all(torch.allclose(one[name], two[name], rtol=0, atol=1e-4) for name in one)
-    alone = [json.loads(line)["loss"] for line in (finished / "log.jsonl").read_text().splitlines()]
-    together = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
+    one, two = (
+        load_weights(folder / "model.safetensors")[0]
+        for folder in (finished, tmp_path / "two")
+    )
+    assert one.keys() == two.keys() and all(
+        torch.allclose(one[name], two[name], rtol=0, atol=1e-4) for name in one
+    )
+    alone = [
+        json.loads(line)["loss"]
+        for line in (finished / "log.jsonl").read_text().splitlines()
+    ]
+    together = [
+        json.loads(line)["loss"]
+        for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()
+    ]
     assert together == pytest.approx(alone, abs=1e-4)
 
 
 def test_kill_and_resume(finished, files, tmp_path):
     """SIGKILL in the middle, then --resume: the same model, bit for bit."""
-    run, path = command("-m", *options(files, tmp_path / "run")), tmp_path / "run" / "checkpoint.safetensors"
+    run, path = (
+        command("-m", *options(files, tmp_path / "run")),
+        tmp_path / "run" / "checkpoint.safetensors",
+    )
     deadline = time.monotonic() + 120
     while not path.exists() and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     run.send_signal(KILL)
     run.communicate()
-    assert path.exists() and not (tmp_path / "run" / "model.safetensors").exists(), "killed too early or too late"
-    run = command("-m", "transformer", "train", "--resume", "--folder", tmp_path / "run", "--device", "cpu")
+    assert path.exists() and not (tmp_path / "run" / "model.safetensors").exists(), (
+        "killed too early or too late"
+    )
+    run = command(
+        "-m",
+        "transformer",
+        "train",
+        "--resume",
+        "--folder",
+        tmp_path / "run",
+        "--device",
+        "cpu",
+    )
     _, err = run.communicate(timeout=240)
     assert run.returncode == 0, err[-3000:]
-    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (finished / "model.safetensors").read_bytes()
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
+        finished / "model.safetensors"
+    ).read_bytes()
 
 
 # Scores
+
 
 def test_score_report():
     pairs = read_corpus("bundled", "test")[:100]
@@ -353,17 +547,23 @@ def test_score_report():
     report, expected = score_report(outputs, references), scores(outputs, references)
     assert report.keys() == expected.keys() - {"bleu_compounds_split"}
     for name, row in report.items():
-        assert row["score"] == round(expected[name].score, 2) and row["margin"] == round(expected[name].margin, 2)
+        assert row["score"] == round(expected[name].score, 2) and row[
+            "margin"
+        ] == round(expected[name].margin, 2)
         assert row["signature"] == expected[name].signature
     few = score_report(outputs[:99], references[:99], corpus="newstest2014")
-    assert "bleu_compounds_split" in few and all(row["margin"] is None for row in few.values())
+    assert "bleu_compounds_split" in few and all(
+        row["margin"] is None for row in few.values()
+    )
 
 
 @pytest.fixture
 def scored(finished, monkeypatch):
     """The finished run as if it had been trained on the bundled corpus, scored on four sentences."""
     saved = json.loads((finished / "run.json").read_text())
-    (finished / "run.json").write_text(json.dumps({**saved, "source_file": None, "target_file": None}))
+    (finished / "run.json").write_text(
+        json.dumps({**saved, "source_file": None, "target_file": None})
+    )
     yield finished
     for path in finished.glob("scores.*"):
         path.unlink()
@@ -371,30 +571,62 @@ def scored(finished, monkeypatch):
 
 
 def test_score_and_record(scored):
-    with pytest.raises(ValueError, match="has no scores: train, then evaluate, then record it"):
+    with pytest.raises(
+        ValueError, match="has no scores: train, then evaluate, then record it"
+    ):
         record(scored)
     score(Scoring(scored, device="cpu", average=1), most=4)
     report = score(Scoring(scored, device="cpu"), most=4)
     kept = record(scored)
     assert kept["test.average-1.sentences"] == kept["test.sentences"] == 4
-    assert kept["test.bleu"] == report["bleu"]["score"] and kept["test.bleu.signature"] == report["bleu"]["signature"]
+    assert (
+        kept["test.bleu"] == report["bleu"]["score"]
+        and kept["test.bleu.signature"] == report["bleu"]["signature"]
+    )
     log = [json.loads(line) for line in (scored / "log.jsonl").read_text().splitlines()]
-    assert kept["updates"] == 6 and kept["tokens"] == log[-1]["tokens"] and kept["seed"] == 2017
-    assert kept["parameters"] == parameters_of(TransformerConfig(**under(kept, "model")))
+    assert (
+        kept["updates"] == 6
+        and kept["tokens"] == log[-1]["tokens"]
+        and kept["seed"] == 2017
+    )
+    assert kept["parameters"] == parameters_of(
+        TransformerConfig(**under(kept, "model"))
+    )
     assert kept["log.update"] == [row["update"] for row in log]
-    assert kept["command"] == "transformer train --seed 2017" and "torch" in kept["hardware"]
+    assert (
+        kept["command"] == "transformer train --seed 2017"
+        and "torch" in kept["hardware"]
+    )
     saved = json.loads((scored / "run.json").read_text())
-    again = {"command": "transformer train --resume --folder somewhere/run", "commit": "abc1234", "hardware": "a CPU"}
+    again = {
+        "command": "transformer train --resume --folder somewhere/run",
+        "commit": "abc1234",
+        "hardware": "a CPU",
+    }
     (scored / "run.json").write_text(json.dumps({**saved, "resumed": [again]}))
-    assert record(scored)["resumed"] == [{**again, "command": "transformer train --resume"}]
+    assert record(scored)["resumed"] == [
+        {**again, "command": "transformer train --resume"}
+    ]
     assert kept["commit"] == runs.git_commit()
     assert str(scored.parent) not in json.dumps(kept)
 
 
 def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
     small_bundled(monkeypatch, lambda split, read=corpora.read_bundled: read(split)[:3])
-    monkeypatch.setattr(sys, "argv", ["transformer", "evaluate", "--folder", str(scored), "--beam", "1", "--record",
-                                      str(tmp_path / "kept.json")])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "transformer",
+            "evaluate",
+            "--folder",
+            str(scored),
+            "--beam",
+            "1",
+            "--record",
+            str(tmp_path / "kept.json"),
+        ],
+    )
     command_line.main()
     assert read_rows(tmp_path / "kept.json") == [{"name": "kept", **record(scored)}]
     assert json.loads(capsys.readouterr().out)["sentences"] == 3
@@ -404,16 +636,31 @@ def test_evaluate_writes_the_record(scored, tmp_path, monkeypatch, capsys):
 
 # The way of WMT 2014, with a true part of it
 
+
 @pytest.mark.slow
 def test_europarl(tmp_path, monkeypatch, capsys):
     """Tokenizer from a stream, pairs on disk, training, scores of both conventions; needs a mirror or a network."""
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
-    e = Experiment("europarl", folder=tmp_path / "run", device="cpu",
-                   model=TransformerConfig(1000, **{**TINY, "max_positions": 256}),
-                   training=dataclasses.replace(TRAINING, batch_tokens=2000))
+    e = Experiment(
+        "europarl",
+        folder=tmp_path / "run",
+        device="cpu",
+        model=TransformerConfig(1000, **{**TINY, "max_positions": 256}),
+        training=dataclasses.replace(TRAINING, batch_tokens=2000),
+    )
     run_experiment(e, "a test", count=5)
-    assert next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin")).stat().st_size > 1e6
-    assert score(Scoring(e.folder, device="cpu"), most=5).keys() >= {"bleu", "bleu_compounds_split", "bleu_tokenized_lowercased", "chrf"}
+    assert (
+        next((tmp_path / "downloads" / "encoded").glob("europarl-train-*/tokens.bin"))
+        .stat()
+        .st_size
+        > 1e6
+    )
+    assert score(Scoring(e.folder, device="cpu"), most=5).keys() >= {
+        "bleu",
+        "bleu_compounds_split",
+        "bleu_tokenized_lowercased",
+        "chrf",
+    }
 
 
 def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):
@@ -426,11 +673,16 @@ def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):
         words[:] = sent
 
     monkeypatch.setattr(runs, "process_count", lambda: 2)
-    monkeypatch.setattr(runs, "distributed", SimpleNamespace(broadcast_object_list=exchange))
+    monkeypatch.setattr(
+        runs, "distributed", SimpleNamespace(broadcast_object_list=exchange)
+    )
     monkeypatch.setattr(runs, "process_number", lambda: 0)
     with pytest.raises(OSError), runs.first_goes_ahead():
         raise OSError("the disk is full")
     monkeypatch.setattr(runs, "process_number", lambda: 1)
-    with pytest.raises(ValueError, match="first process stopped, .*: the disk is full"), runs.first_goes_ahead():
+    with (
+        pytest.raises(ValueError, match="first process stopped, .*: the disk is full"),
+        runs.first_goes_ahead(),
+    ):
         done.append("inside")
     assert done == []

@@ -25,20 +25,40 @@ import book  # noqa: E402
 
 ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+VOID = {
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "source",
+    "track",
+    "wbr",
+}
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id):
     """The folder of the site's pages; test processes side by side build it once, together."""
     alone = worker_id == "master"
-    folder = tmp_path_factory.mktemp("site") if alone else tmp_path_factory.getbasetemp().parent / "site"
+    folder = (
+        tmp_path_factory.mktemp("site")
+        if alone
+        else tmp_path_factory.getbasetemp().parent / "site"
+    )
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "done").exists():
             command = [sys.executable, "tools/site/book.py", str(folder)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-            (folder / "done").write_text(f"{done.returncode}\n{done.stderr}", encoding="utf8")
+            (folder / "done").write_text(
+                f"{done.returncode}\n{done.stderr}", encoding="utf8"
+            )
     assert (folder / "done").read_text(encoding="utf8") == "0\n"
     return folder / "html"
 
@@ -48,7 +68,14 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.ids, self.loads, self.links, self.pictures, self.text, self.inside = set(), [], [], [], "", []
+        self.ids, self.loads, self.links, self.pictures, self.text, self.inside = (
+            set(),
+            [],
+            [],
+            [],
+            "",
+            [],
+        )
         self.feed(path.read_text(encoding="utf8"))
 
     def handle_starttag(self, tag, attributes):
@@ -60,7 +87,9 @@ class Page(html.parser.HTMLParser):
             self.loads.append(given["src"])
         if tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon"):
             self.loads.append(given["href"])
-        if tag == "img" and "_static/" not in given.get("src", ""):       # there lie the theme's own
+        if tag == "img" and "_static/" not in given.get(
+            "src", ""
+        ):  # there lie the theme's own
             self.pictures.append((given.get("src", ""), given.get("alt", "")))
         if tag not in VOID:
             self.inside.append(tag)
@@ -81,14 +110,19 @@ def page(path):
 
 def pages(site):
     """{path below the site: `Page`} of all pages."""
-    return {path.relative_to(site).as_posix(): page(path) for path in sorted(site.rglob("*.html"))
-            if "_static" not in path.parts}
+    return {
+        path.relative_to(site).as_posix(): page(path)
+        for path in sorted(site.rglob("*.html"))
+        if "_static" not in path.parts
+    }
 
 
 def notebooks(site):
     """The notebooks that the site was built from."""
     found = sorted((site.parent / "source" / "notebooks").glob("*.ipynb"))
-    assert [notebook.name for notebook in found] == [notebook.name for notebook in NOTEBOOKS]
+    assert [notebook.name for notebook in found] == [
+        notebook.name for notebook in NOTEBOOKS
+    ]
     return found
 
 
@@ -97,10 +131,16 @@ def test_every_notebook_is_a_page_and_is_downloaded_as_it_is(site):
         found = pages(site)[f"notebooks/{notebook.stem}.html"]
         source = f"../_sources/notebooks/{notebook.name}"
         assert source in found.links
-        assert (site / "notebooks" / source).resolve().read_bytes() == notebook.read_bytes()
-        colab = book.stamp.address(ROOT).replace("https://github.com", "https://colab.research.google.com/github")
+        assert (
+            site / "notebooks" / source
+        ).resolve().read_bytes() == notebook.read_bytes()
+        colab = book.stamp.address(ROOT).replace(
+            "https://github.com", "https://colab.research.google.com/github"
+        )
         assert f"{colab}/blob/main/notebooks/{notebook.name}" in found.links
-        assert sum("colab" in link for link in found.links) == 1        # the badge is the button at the top
+        assert (
+            sum("colab" in link for link in found.links) == 1
+        )  # the badge is the button at the top
 
 
 def test_every_link_inside_leads_somewhere(site):
@@ -110,9 +150,16 @@ def test_every_link_inside_leads_somewhere(site):
             parts = urlsplit(link)
             if parts.scheme or link.startswith("//"):
                 continue
-            path = (site / name).parent / unquote(parts.path) if parts.path else site / name
-            there = path.is_file() and (not parts.fragment or path.suffix != ".html"
-                                        or unquote(parts.fragment) in page(path.resolve()).ids)
+            path = (
+                (site / name).parent / unquote(parts.path)
+                if parts.path
+                else site / name
+            )
+            there = path.is_file() and (
+                not parts.fragment
+                or path.suffix != ".html"
+                or unquote(parts.fragment) in page(path.resolve()).ids
+            )
             broken += [] if there else [(name, link)]
             count += 1
     assert not broken and count > 1000
@@ -120,45 +167,73 @@ def test_every_link_inside_leads_somewhere(site):
 
 def test_links_into_the_repository_name_files_that_are_there(site):
     address = f"{book.stamp.address(ROOT)}/blob/main/"
-    named = {link.removeprefix(address).partition("#")[0] for found in pages(site).values() for link in found.links
-             if link.startswith(address)}
+    named = {
+        link.removeprefix(address).partition("#")[0]
+        for found in pages(site).values()
+        for link in found.links
+        if link.startswith(address)
+    }
     assert named and all((ROOT / name).exists() for name in named), named
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
     for name, found in pages(site).items():
-        assert not [link for link in found.loads if re.match(r"(?!data:)[a-z]+:|//", link)], name
+        assert not [
+            link for link in found.loads if re.match(r"(?!data:)[a-z]+:|//", link)
+        ], name
     for path in site.rglob("*.css"):
         text = path.read_text(encoding="utf8")
-        assert not re.search(r"url\(['\"]?(?!data:)(?:[a-z]+:|//)|@import\s+['\"]http", text), path
+        assert not re.search(
+            r"url\(['\"]?(?!data:)(?:[a-z]+:|//)|@import\s+['\"]http", text
+        ), path
 
 
 def test_every_picture_has_words(site):
-    silent = {name for name, found in pages(site).items() for _, alt in found.pictures
-              if len(alt) < 25 or "Figure size" in alt or ".png" in alt}
+    silent = {
+        name
+        for name, found in pages(site).items()
+        for _, alt in found.pictures
+        if len(alt) < 25 or "Figure size" in alt or ".png" in alt
+    }
     assert not silent, "execute these notebooks again: make notebooks"
     for notebook in notebooks(site):
         cells = nbformat.read(notebook, as_version=4).cells
-        drawn = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+        drawn = sum(
+            "image/png" in output.get("data", {})
+            for cell in cells
+            for output in cell.get("outputs", [])
+        )
         assert len(pages(site)[f"notebooks/{notebook.stem}.html"].pictures) == drawn
 
 
 def test_formulae_are_mathml(site):
     for name, found in pages(site).items():
         text = (site / name).read_text(encoding="utf8")
-        assert "<merror" not in text and not re.search(r"\\(?:frac|sqrt|mathrm|cdot)\b", found.text), name
-    assert (site / "notebooks" / "04_attention.html").read_text(encoding="utf8").count("<math") > 20
+        assert "<merror" not in text and not re.search(
+            r"\\(?:frac|sqrt|mathrm|cdot)\b", found.text
+        ), name
+    assert (site / "notebooks" / "04_attention.html").read_text(encoding="utf8").count(
+        "<math"
+    ) > 20
     assert (site / "_static" / "math.woff").stat().st_size > 10_000
 
 
 def test_readers_questions_lead_to_their_cells(site):
-    texts = json.loads((ROOT / "tools" / "site" / "questions.json").read_text(encoding="utf8"))
+    texts = json.loads(
+        (ROOT / "tools" / "site" / "questions.json").read_text(encoding="utf8")
+    )
     expected = {}
     for notebook in notebooks(site):
         for cell in nbformat.read(notebook, as_version=4).cells:
-            for number in filter(None, map(book.QUESTION.fullmatch, cell.metadata.get("tags", []))):
-                expected[f"notebooks/{notebook.stem}.html#{number[0]}"] = texts[number[1]]
-    found = {link for link in pages(site)["questions.html"].links if "#question" in link}
+            for number in filter(
+                None, map(book.QUESTION.fullmatch, cell.metadata.get("tags", []))
+            ):
+                expected[f"notebooks/{notebook.stem}.html#{number[0]}"] = texts[
+                    number[1]
+                ]
+    found = {
+        link for link in pages(site)["questions.html"].links if "#question" in link
+    }
     assert found == set(expected) and len(found) >= 15
     text = re.sub(r"\s+", " ", pages(site)["questions.html"].text)
     assert all(question in text for question in expected.values())
@@ -176,12 +251,18 @@ def test_every_documented_name_is_on_its_page(site):
 
     for name in book.modules():
         module = importlib.import_module(f"transformer.{name}")
-        public = {f"{module.__name__}.{key}" for key, thing in vars(module).items() if not key.startswith("_")
-                  and (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__ == module.__name__}
+        public = {
+            f"{module.__name__}.{key}"
+            for key, thing in vars(module).items()
+            if not key.startswith("_")
+            and (inspect.isclass(thing) or inspect.isfunction(thing))
+            and thing.__module__ == module.__name__
+        }
         assert public <= pages(site)[f"api/{name}.html"].ids | {""}, name
 
 
 # The pages in a browser
+
 
 @pytest.fixture(scope="module")
 def browser(site, tmp_path_factory):
@@ -193,7 +274,9 @@ def browser(site, tmp_path_factory):
         def log_message(self, *arguments):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=site))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Handler, directory=site)
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     folder = tmp_path_factory.mktemp("browser")
     found = Browser(folder)
@@ -204,15 +287,27 @@ def browser(site, tmp_path_factory):
 
 
 def screen(browser, width, scheme="light"):
-    browser.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
-    browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=width < 500,
+    )
+    browser.send(
+        "Emulation.setEmulatedMedia",
+        features=[{"name": "prefers-color-scheme", "value": scheme}],
+    )
 
 
 def errors(browser):
     """What a page complained of since the last call; what it merely logs is none of it."""
-    found = [complaint for complaint in browser.complaints
-             if complaint.get("type") not in ("log", "info", "debug")
-             and complaint.get("entry", {}).get("level") not in ("info", "verbose")]
+    found = [
+        complaint
+        for complaint in browser.complaints
+        if complaint.get("type") not in ("log", "info", "debug")
+        and complaint.get("entry", {}).get("level") not in ("info", "verbose")
+    ]
     browser.complaints.clear()
     return found
 
@@ -226,11 +321,18 @@ def test_every_page_on_a_phone_and_a_desk(site, browser):
         browser.open(f"{address}/{name}")
         for width in (390, 1280):
             screen(browser, width)
-            needed = browser.run("document.documentElement.scrollWidth")        # a phone's innerWidth grows with it
-            wide += [(name, width, needed)] if needed > width else []           # one would have to scroll sideways
+            needed = browser.run(
+                "document.documentElement.scrollWidth"
+            )  # a phone's innerWidth grows with it
+            wide += (
+                [(name, width, needed)] if needed > width else []
+            )  # one would have to scroll sideways
         complaints += [(name, error) for error in errors(browser)]
     assert (wide, complaints) == ([], [])
-    assert {urlsplit(link).netloc for link in browser.addresses} <= {urlsplit(address).netloc, ""}
+    assert {urlsplit(link).netloc for link in browser.addresses} <= {
+        urlsplit(address).netloc,
+        "",
+    }
 
 
 @pytest.mark.parametrize("name", ["live.html", "notebooks/19_visualization.html"])
@@ -248,7 +350,9 @@ def test_the_model_works_on_its_pages(site, browser, name):
             assert any(number.endswith("%") for number in browser.numbers())
             browser.select("kind", "encoder")
             assert browser.words() == browser.read()
-            assert browser.run("document.querySelector('.note').textContent").endswith("✓ as in the corpus ")
+            assert browser.run("document.querySelector('.note').textContent").endswith(
+                "✓ as in the corpus "
+            )
         assert errors(browser) == []
 
 
@@ -258,33 +362,50 @@ def test_the_bot_answers_on_its_page(site, browser):
     with browser.frame("iframe"):
         while browser.run("document.querySelector('#examples button') === null"):
             pass
-        browser.run("document.querySelector('#examples button').click(), text.value = 'cat', say.click()")
+        browser.run(
+            "document.querySelector('#examples button').click(), text.value = 'cat', say.click()"
+        )
         assert browser.run("document.querySelectorAll('#log .bot .text').length") == 2
     assert errors(browser) == []
 
 
 # The tools
 
+
 def test_docstrings_are_taken_literally():
     from docutils import nodes
     from docutils.core import publish_doctree
     from docutils.parsers.rst import roles
 
-    lines = ["a * b | c_ `x`s", "", "see `read_corpus` and `a < b`; *args, (B, T, d_model)."]
+    lines = [
+        "a * b | c_ `x`s",
+        "",
+        "see `read_corpus` and `a < b`; *args, (B, T, d_model).",
+    ]
     roles.register_generic_role("py:obj", nodes.literal)
-    tree = publish_doctree("\n".join(book.rst(lines)), settings_overrides={"report_level": 2, "halt_level": 2})
-    assert [node.astext() for node in tree.children if isinstance(node, nodes.paragraph)] == [
-        "a * b | c_ xs", "see read_corpus and a < b; *args, (B, T, d_model)."]
+    tree = publish_doctree(
+        "\n".join(book.rst(lines)),
+        settings_overrides={"report_level": 2, "halt_level": 2},
+    )
+    assert [
+        node.astext() for node in tree.children if isinstance(node, nodes.paragraph)
+    ] == ["a * b | c_ xs", "see read_corpus and a < b; *args, (B, T, d_model)."]
 
 
 def test_links_of_the_repository(root):
     url = "https://github.com/x/y"
-    text = book.relink("[a](04_attention.ipynb#b) [r](../README.md) [f](../data/README.md) [h](http://x) `[c](d)`",
-                       "notebooks", url)
-    assert text == ("[a](04_attention.ipynb#b) [r](../index.md) [f](https://github.com/x/y/blob/main/data/README.md) "
-                    "[h](http://x) `[c](d)`")
+    text = book.relink(
+        "[a](04_attention.ipynb#b) [r](../README.md) [f](../data/README.md) [h](http://x) `[c](d)`",
+        "notebooks",
+        url,
+    )
+    assert text == (
+        "[a](04_attention.ipynb#b) [r](../index.md) [f](https://github.com/x/y/blob/main/data/README.md) "
+        "[h](http://x) `[c](d)`"
+    )
     assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
-        "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)")
+        "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)"
+    )
 
 
 def test_routes_lead_through_their_notebooks(site):
@@ -295,4 +416,6 @@ def test_routes_lead_through_their_notebooks(site):
         assert set(names) <= {link.split("/")[-1].split(".")[0] for link in links}
         for here, there in zip(names, names[1:]):
             found = pages(site)[f"notebooks/{here}.html"]
-            assert f"On the route {name}" in found.text and f"{there}.html" in found.links
+            assert (
+                f"On the route {name}" in found.text and f"{there}.html" in found.links
+            )

@@ -22,8 +22,12 @@ from transformer.attention import (
 from transformer.complexity import local_attention
 from transformer.data import Batch
 from transformer.experiments import evolution
-from transformer.language import LanguageConfig, LanguageModel, MaskedConfig, MaskedModel
-from transformer.measuring import TensorMemory
+from transformer.language import (
+    LanguageConfig,
+    LanguageModel,
+    MaskedConfig,
+    MaskedModel,
+)
 from transformer.model import Parts
 from transformer.regularization import SmoothedLoss
 from transformer.sparse import (
@@ -42,6 +46,7 @@ from transformer.sparse import (
     spans_of,
     sparse_attention,
 )
+from transformer.teaching.measuring import TensorMemory
 from transformer.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
@@ -67,11 +72,15 @@ def by_hand(pattern, n, h):
             for j in range(n):
                 near = abs(i - j) <= pattern.r * gap and (i - j) % gap == 0
                 either = {i, j} & set(pattern.global_tokens)
-                mask[head, i, j] = (near or bool(either)) and (j <= i or not pattern.causal)
+                mask[head, i, j] = (near or bool(either)) and (
+                    j <= i or not pattern.causal
+                )
     return mask
 
 
-@pytest.mark.parametrize("name", ["band", "causal", "gaps", "global", "gaps and global"])
+@pytest.mark.parametrize(
+    "name", ["band", "causal", "gaps", "global", "gaps and global"]
+)
 def test_mask_is_the_pattern_pair_by_pair(name):
     pattern, right = PATTERNS[name], by_hand(PATTERNS[name], 37, 4)
     assert torch.equal(pattern_mask(pattern, 37, 4), right)
@@ -81,8 +90,12 @@ def test_mask_is_the_pattern_pair_by_pair(name):
 @pytest.mark.parametrize("causal", [False, True])
 def test_random_blocks_are_whole_far_and_as_many_as_asked_for(causal):
     pattern = Pattern(4, random_blocks=2, causal=causal)
-    more = pattern_mask(pattern, 40)[0] & ~pattern_mask(Pattern(4, causal=causal), 40)[0]
-    far = more.unflatten(1, (10, 4)).unflatten(0, (10, 4)).transpose(1, 2)  # (10, 10, 4, 4)
+    more = (
+        pattern_mask(pattern, 40)[0] & ~pattern_mask(Pattern(4, causal=causal), 40)[0]
+    )
+    far = (
+        more.unflatten(1, (10, 4)).unflatten(0, (10, 4)).transpose(1, 2)
+    )  # (10, 10, 4, 4)
     chosen = far.all(dim=-1).all(dim=-1)
     b = torch.arange(10)
     assert not chosen[(b[:, None] - b).abs() <= 1].any()
@@ -100,17 +113,23 @@ def test_equals_torch_with_the_patterns_mask(name, n, padded):
     """Gradients, too; also for n below r, or not divisible by r or a gap."""
     pattern, tokens = PATTERNS[name], torch.ones(2, n)
     if padded and n > 3:
-        tokens[0, n // 2:] = 0
+        tokens[0, n // 2 :] = 0
     q, k, v = random(2, 4, n, 6), random(2, 4, n, 6), random(2, 4, n, 5)
     real = padding_mask(tokens, pad_id=0)
     ours, _ = sparse_attention(q, k, v, real if padded else None, pattern=pattern)
     allowed = pattern_mask(pattern, n, 4) & real
-    some = allowed.any(dim=-1, keepdim=True)  # before torch 2.5 a row without a key gave NaN
-    theirs = F.scaled_dot_product_attention(q, k, v, allowed | ~some).masked_fill(~some, 0.0)
+    some = allowed.any(
+        dim=-1, keepdim=True
+    )  # before torch 2.5 a row without a key gave NaN
+    theirs = F.scaled_dot_product_attention(q, k, v, allowed | ~some).masked_fill(
+        ~some, 0.0
+    )
     assert_close(ours, theirs)
     direction = torch.randn_like(ours)
-    for a, b in zip(torch.autograd.grad((ours * direction).sum(), (q, k, v)),
-                    torch.autograd.grad((theirs * direction).sum(), (q, k, v))):
+    for a, b in zip(
+        torch.autograd.grad((ours * direction).sum(), (q, k, v)),
+        torch.autograd.grad((theirs * direction).sum(), (q, k, v)),
+    ):
         assert_close(a, b)
 
 
@@ -118,10 +137,14 @@ def test_equals_torch_with_the_patterns_mask(name, n, padded):
 def test_diagonals_equal_blocks(n, r):
     q, k, v = random(2, 3, n, 4), random(2, 3, n, 4), random(2, 3, n, 6)
     real = (torch.arange(n) < n - n // 3)[None, None, None]
-    ours, theirs = (attend(q, k, v, real, r=r)[0]
-                    for attend in (diagonal_attention, local_attention))
+    ours, theirs = (
+        attend(q, k, v, real, r=r)[0]
+        for attend in (diagonal_attention, local_attention)
+    )
     assert_close(ours, theirs)
-    for a, b in zip(*(torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (ours, theirs))):
+    for a, b in zip(
+        *(torch.autograd.grad(y.square().sum(), (q, k, v)) for y in (ours, theirs))
+    ):
         assert_close(a, b)
 
 
@@ -142,12 +165,15 @@ def test_equals_flex_attention(name):
     pattern, n = PATTERNS[name], 128
     mask = pattern_mask(pattern, n, 4)
     q, k, v = (torch.randn(1, 4, n, 8, dtype=torch.float64) for _ in range(3))
-    allowed = flex.create_block_mask(lambda b, h, i, j: mask[h, i, j], None, 4, n, n, device="cpu")
+    allowed = flex.create_block_mask(
+        lambda b, h, i, j: mask[h, i, j], None, 4, n, n, device="cpu"
+    )
     theirs = flex.flex_attention(q, k, v, block_mask=allowed)
     assert_close(sparse_attention(q, k, v, pattern=pattern)[0], theirs)
 
 
 # Longformer
+
 
 @pytest.mark.parametrize("places", [(0,), (0, 1, 17)])
 def test_equals_longformer(monkeypatch, places):
@@ -160,36 +186,57 @@ def test_equals_longformer(monkeypatch, places):
     )
 
     n, r = 32, 4
-    ours = LongformerAttention(16, 2, pattern=Pattern(r, global_tokens=places), bias=True)
+    ours = LongformerAttention(
+        16, 2, pattern=Pattern(r, global_tokens=places), bias=True
+    )
     with torch.no_grad():
         for p in ours.parameters():
             p.normal_()
         ours.W_O.weight.div_(4)  # the root of its inputs' number: outputs stay as large
-    config = LongformerConfig(hidden_size=16, num_attention_heads=2, attention_window=[2 * r],
-                              attention_probs_dropout_prob=0.0)
+    config = LongformerConfig(
+        hidden_size=16,
+        num_attention_heads=2,
+        attention_window=[2 * r],
+        attention_probs_dropout_prob=0.0,
+    )
     theirs = LongformerSelfAttention(config, layer_id=0).eval()
-    theirs.load_state_dict({
-        f"{their}{suffix}.{part}": getattr(getattr(module, own), part)
-        for suffix, module in (("", ours), ("_global", ours.of_global))
-        for own, their in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"))
-        for part in ("weight", "bias")})
+    theirs.load_state_dict(
+        {
+            f"{their}{suffix}.{part}": getattr(getattr(module, own), part)
+            for suffix, module in (("", ours), ("_global", ours.of_global))
+            for own, their in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"))
+            for part in ("weight", "bias")
+        }
+    )
     x, real = torch.randn(2, n, 16), torch.ones(2, n, dtype=torch.bool)
     real[1, 20:] = False
     special = torch.zeros(2, n, dtype=torch.bool)
     special[:, list(places)] = True
     kind = torch.where(real, torch.where(special, 1.0, 0.0), -1.0)
-    expected = theirs(x, attention_mask=10_000 * kind, is_index_masked=kind < 0,
-                      is_index_global_attn=kind > 0, is_global_attn=True)[0]
+    expected = theirs(
+        x,
+        attention_mask=10_000 * kind,
+        is_index_masked=kind < 0,
+        is_index_global_attn=kind > 0,
+        is_global_attn=True,
+    )[0]
     found = ours(x, x, x, real[:, None, None])
-    difference = found - ours.W_O(expected)  # their output's matrix stands outside the class
+    difference = found - ours.W_O(
+        expected
+    )  # their output's matrix stands outside the class
     assert difference[real].abs().max() < 1e-5
 
 
 # In models, by the seams that exist
 
+
 def language_model(pattern):
-    attention = partial(MultiHeadAttention, attend=partial(sparse_attention, pattern=pattern))
-    config = LanguageConfig(20, d_model=16, d_ff=16, N=2, h=4, P_drop=0.0, max_positions=64)
+    attention = partial(
+        MultiHeadAttention, attend=partial(sparse_attention, pattern=pattern)
+    )
+    config = LanguageConfig(
+        20, d_model=16, d_ff=16, N=2, h=4, P_drop=0.0, max_positions=64
+    )
     return LanguageModel(config, Parts(attention=attention))
 
 
@@ -203,7 +250,9 @@ def test_a_language_model_with_a_pattern_trains_and_writes():
     with torch.no_grad():
         whole = model(tokens)
         state = model.start(tokens[:, :20])
-        steps = torch.stack([model.step(tokens[:, i:i + 1], state) for i in range(20, 25)], dim=1)
+        steps = torch.stack(
+            [model.step(tokens[:, i : i + 1], state) for i in range(20, 25)], dim=1
+        )
     assert torch.allclose(whole[:, 20:], steps, rtol=0, atol=1e-5)
     changed = tokens.clone()
     changed[:, 15] = (changed[:, 15] - 2) % 17 + 3
@@ -216,7 +265,9 @@ def test_random_blocks_stay_while_a_text_grows():
     tokens = torch.randint(3, 20, (2, 30))
     with torch.no_grad():
         state = model.start(tokens[:, :15])
-        steps = torch.stack([model.step(tokens[:, i:i + 1], state) for i in range(15, 30)], dim=1)
+        steps = torch.stack(
+            [model.step(tokens[:, i : i + 1], state) for i in range(15, 30)], dim=1
+        )
         assert torch.allclose(model(tokens)[:, 15:], steps, rtol=0, atol=1e-5)
 
 
@@ -229,14 +280,20 @@ def test_equal_dice_do_not_depend_on_the_length():
 
 def test_weights_that_are_not_known_are_not_recorded():
     tokens = torch.randint(3, 20, (1, 12))
-    with torch.no_grad(), pytest.raises(ValueError, match="looks elsewhere than its mask says"):
+    with (
+        torch.no_grad(),
+        pytest.raises(ValueError, match="looks elsewhere than its mask says"),
+    ):
         model = language_model(Pattern(2, causal=True)).eval()
         with record_attention(model):
             model(tokens)
 
 
 def test_prompts_with_padding_in_front_need_a_pattern_without_places():
-    prompts, more = torch.tensor([[0, 0, 5, 6, 7], [3, 4, 5, 6, 7]]), torch.tensor([[8], [8]])
+    prompts, more = (
+        torch.tensor([[0, 0, 5, 6, 7], [3, 4, 5, 6, 7]]),
+        torch.tensor([[8], [8]]),
+    )
     model = language_model(Pattern(2, (1, 2, 1, 2), causal=True)).eval()
     with torch.no_grad():
         both = model.step(more, model.start(prompts))
@@ -248,7 +305,9 @@ def test_prompts_with_padding_in_front_need_a_pattern_without_places():
 
 def test_a_model_that_fills_gaps_takes_global_rows_of_their_own():
     pattern = Pattern(2, global_tokens=(0,))
-    config = MaskedConfig(20, d_model=16, d_ff=16, N=2, h=4, P_drop=0.0, max_positions=64)
+    config = MaskedConfig(
+        20, d_model=16, d_ff=16, N=2, h=4, P_drop=0.0, max_positions=64
+    )
     attention = partial(LongformerAttention, pattern=pattern)
     model = MaskedModel(config, Parts(attention=attention)).eval()
     tokens = torch.randint(3, 20, (1, 30))
@@ -258,11 +317,19 @@ def test_a_model_that_fills_gaps_takes_global_rows_of_their_own():
 
 # Learned spans
 
+
 def test_a_span_fades_out_over_its_ramp():
     span = Span(2, longest=10, ramp=4)
     span.share.data = torch.tensor([0.5, 0.0])
-    assert torch.equal(span.soft(torch.arange(11)[None])[:, 0], torch.tensor([
-        [1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0, 0], [1, 0.75, 0.5, 0.25, 0, 0, 0, 0, 0, 0, 0]]))
+    assert torch.equal(
+        span.soft(torch.arange(11)[None])[:, 0],
+        torch.tensor(
+            [
+                [1, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25, 0, 0],
+                [1, 0.75, 0.5, 0.25, 0, 0, 0, 0, 0, 0, 0],
+            ]
+        ),
+    )
     assert span.reach() == 8
 
 
@@ -296,7 +363,9 @@ def test_a_full_span_is_attention():
 
 
 def priced(price, longest=24):
-    config = LanguageConfig(20, d_model=16, d_ff=16, N=2, h=2, P_drop=0.0, max_positions=64)
+    config = LanguageConfig(
+        20, d_model=16, d_ff=16, N=2, h=2, P_drop=0.0, max_positions=64
+    )
     attention = partial(SpanAttention, longest=longest, ramp=4)
     return PricedModel(config, Parts(attention=attention), price)
 
@@ -315,7 +384,9 @@ def test_cropped_layers_give_the_same_with_less_work():
         last = cropped.step(tokens[:, 59:], state)
         assert torch.allclose(last, outputs[0][:, -1], rtol=0, atol=1e-5)
     assert torch.allclose(*outputs, rtol=0, atol=1e-5)
-    blocks = [2 * r * r * math.ceil(60 / r) for r in (11, 13)]  # pairs, of 3600 in the table
+    blocks = [
+        2 * r * r * math.ceil(60 / r) for r in (11, 13)
+    ]  # pairs, of 3600 in the table
     assert flops[0] - flops[1] == 2 * 2 * 2 * 16 * (2 * 3600 - sum(blocks))
 
 
@@ -326,13 +397,17 @@ def test_the_price_is_per_token_of_the_mean_span():
     model, criterion = priced(0.5), SmoothedLoss(0.0, 0)
     for span in spans_of(model):
         span.share.data = torch.tensor([0.25, 0.75])
-    more = model.loss(batch, criterion) - super(PricedModel, model).loss(batch, criterion)
+    more = model.loss(batch, criterion) - super(PricedModel, model).loss(
+        batch, criterion
+    )
     assert more.item() == pytest.approx(0.5 * 7 * 0.5, abs=1e-4)
 
 
 def test_spans_shrink_at_a_price():
     model = priced(10.0)
-    config = TrainingConfig(updates=20, batch_tokens=60, warmup=1, factor=0.4, save_every=20)
+    config = TrainingConfig(
+        updates=20, batch_tokens=60, warmup=1, factor=0.4, save_every=20
+    )
     rows = torch.randint(3, 20, (8, 20)).tolist()
     train(model, [([], [1, *row]) for row in rows], config, optimizer=clamping)
     assert torch.cat([span.share for span in spans_of(model)]).max() < 0.5
@@ -353,14 +428,22 @@ def test_spans_are_clamped_after_each_update():
 
 # What cannot be
 
-@pytest.mark.parametrize("changes, message", [
-    ({"r": 0}, "r must be at least 1, not 0"),
-    ({"r": 2.5}, "r must be a whole number, not 2.5"),
-    ({"gaps": ()}, "a pattern needs a gap"),
-    ({"gaps": (1, 0)}, "a gap must be at least 1, not 0"),
-    ({"global_tokens": (-1,)}, "a global token's position must be at least 0, not -1"),
-    ({"random_blocks": -1}, "random_blocks must be at least 0, not -1"),
-    ({"random_blocks": 1, "gaps": (1, 2)}, "random blocks go with gaps of 1")])
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"r": 0}, "r must be at least 1, not 0"),
+        ({"r": 2.5}, "r must be a whole number, not 2.5"),
+        ({"gaps": ()}, "a pattern needs a gap"),
+        ({"gaps": (1, 0)}, "a gap must be at least 1, not 0"),
+        (
+            {"global_tokens": (-1,)},
+            "a global token's position must be at least 0, not -1",
+        ),
+        ({"random_blocks": -1}, "random_blocks must be at least 0, not -1"),
+        ({"random_blocks": 1, "gaps": (1, 2)}, "random blocks go with gaps of 1"),
+    ],
+)
 def test_refuses_a_pattern_that_cannot_be(changes, message):
     with pytest.raises(ValueError, match=message):
         Pattern(**{"r": 3, **changes})
@@ -369,7 +452,9 @@ def test_refuses_a_pattern_that_cannot_be(changes, message):
 def test_refuses_what_does_not_fit_the_pattern():
     x, other = torch.zeros(1, 4, 9, 2), torch.zeros(1, 4, 6, 2)
     three, plain = Pattern(3, gaps=(1, 2, 3)), Pattern(3)
-    with pytest.raises(ValueError, match="3 gaps do not fit 4 heads: give one for all, or 4"):
+    with pytest.raises(
+        ValueError, match="3 gaps do not fit 4 heads: give one for all, or 4"
+    ):
         sparse_attention(x, x, x, pattern=three)
     with pytest.raises(ValueError, match="3 gaps do not fit 4 heads"):
         pattern_mask(three, 9, 4)
@@ -389,6 +474,7 @@ def test_refuses_what_does_not_fit_the_pattern():
 
 # Evolution
 
+
 def numbers(population, trials, seed=1):
     """A search for the largest number, with the candidates in the order of their changes."""
     changed = []
@@ -397,8 +483,14 @@ def numbers(population, trials, seed=1):
         changed.append(number)
         return number + chance.choice([-1, 1])
 
-    tried = evolve(lambda chance: chance.randrange(1000), change, lambda number: -number,
-                   population, trials, Random(seed))
+    tried = evolve(
+        lambda chance: chance.randrange(1000),
+        change,
+        lambda number: -number,
+        population,
+        trials,
+        Random(seed),
+    )
     return tried, changed
 
 
@@ -413,8 +505,10 @@ def test_only_the_best_of_some_recent_ones_is_changed():
     tried, changed = numbers(population=5, trials=60)
     assert len(tried) == 60 and len(changed) == 55
     for count, parent in enumerate(changed, 5):
-        recent = sorted(number for _, number in tried[count - 5:count])
-        assert parent in recent[2:]  # the best of three of five is at least the third from below
+        recent = sorted(number for _, number in tried[count - 5 : count])
+        assert (
+            parent in recent[2:]
+        )  # the best of three of five is at least the third from below
         assert abs(tried[count][1] - parent) == 1
     assert numbers(5, 60) == (tried, changed)
 
@@ -427,7 +521,9 @@ def test_what_is_old_is_forgotten():
         changed.append(old)
         return old + 1
 
-    evolve(lambda chance: 0, change, lambda number: number, 3, 10, Random(1))  # each child is worse
+    evolve(
+        lambda chance: 0, change, lambda number: number, 3, 10, Random(1)
+    )  # each child is worse
     assert changed == [0, 0, 0, 1, 1, 1, 2]
 
 
@@ -441,14 +537,16 @@ def test_a_candidate_s_neighbours_and_its_model():
     chance, one = Random(1), evolution.LARGEST
     for _ in range(200):
         new = evolution.change(one, chance)
-        steps = [values.index(getattr(new, name)) - values.index(getattr(one, name))
-                 for name, values in evolution.CHOICES.items()]
+        steps = [
+            values.index(getattr(new, name)) - values.index(getattr(one, name))
+            for name, values in evolution.CHOICES.items()
+        ]
         assert sorted(map(abs, steps)) == [0, 0, 0, 1]
         one = new
     small = evolution.Candidate(2, 4, 2, 64)
     model = evolution.model_of(small).double().eval()
     x = torch.randn(1, 20, 64, dtype=torch.float64, requires_grad=True)
-    gradient, = torch.autograd.grad(model.decoder(x, causal_mask(20))[0, 15].sum(), x)
+    (gradient,) = torch.autograd.grad(model.decoder(x, causal_mask(20))[0, 15].sum(), x)
     seen = gradient.abs().sum(dim=-1)[0] > 0
     assert seen.nonzero()[:, 0].tolist() == list(range(15 - 6, 16))
     assert evolution.flops(small) < evolution.flops(evolution.LARGEST)

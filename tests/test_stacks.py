@@ -9,7 +9,7 @@ from torch import nn
 from transformer.attention import MultiHeadAttention, causal_mask
 from transformer.feed_forward import FeedForward
 from transformer.stacks import Layer, LayerNorm, Residual, Stack, layer_norm
-from transformer.toys import (
+from transformer.teaching.toys import (
     Average,
     Networks,
     readable,
@@ -24,28 +24,43 @@ pytestmark = pytest.mark.usefixtures("seed")
 
 # LayerNorm
 
+
 def test_layer_norm_equals_torch():
     x, gain, bias, direction = random(3, 5, D), random(D), random(D), random(3, 5, D)
     ours, theirs = layer_norm(x, gain, bias), F.layer_norm(x, (D,), gain, bias)
     assert close(ours, theirs)
-    for a, b in zip(*(torch.autograd.grad((y * direction).sum(), (x, gain, bias)) for y in (ours, theirs))):
+    for a, b in zip(
+        *(
+            torch.autograd.grad((y * direction).sum(), (x, gain, bias))
+            for y in (ours, theirs)
+        )
+    ):
         assert close(a, b)
 
 
 def test_layer_norm_by_hand():
     x = torch.tensor([1.0, 2.0, 3.0, 6.0], dtype=torch.float64)  # mean 3, variance 3.5
-    expected = 2 * torch.tensor([-2.0, -1.0, 0.0, 3.0], dtype=torch.float64) / (3.5 + 1e-5) ** 0.5 + 1
+    expected = (
+        2
+        * torch.tensor([-2.0, -1.0, 0.0, 3.0], dtype=torch.float64)
+        / (3.5 + 1e-5) ** 0.5
+        + 1
+    )
     assert close(layer_norm(x, 2.0, 1.0), expected)
 
 
 def test_layer_norm_of_a_constant_row_is_the_bias():
     bias = random(D)
-    assert torch.equal(layer_norm(torch.full((D,), 7.0, dtype=torch.float64), random(D), bias), bias)
+    assert torch.equal(
+        layer_norm(torch.full((D,), 7.0, dtype=torch.float64), random(D), bias), bias
+    )
 
 
 def test_module_equals_the_formula():
     norm = LayerNorm(D, eps=1e-3).double()
-    assert torch.equal(norm.gain, torch.ones(D)) and torch.equal(norm.bias, torch.zeros(D))
+    assert torch.equal(norm.gain, torch.ones(D)) and torch.equal(
+        norm.bias, torch.zeros(D)
+    )
     nn.init.normal_(norm.gain), nn.init.normal_(norm.bias)
     x = random(2, 3, D)
     assert close(norm(x), layer_norm(x, norm.gain, norm.bias, eps=1e-3))
@@ -53,8 +68,13 @@ def test_module_equals_the_formula():
 
 # Residual
 
+
 def test_post_norm_is_the_default():
-    residual, x, sublayer = Residual(D, P_drop=0.0).double(), random(2, 3, D), nn.Linear(D, D).double()
+    residual, x, sublayer = (
+        Residual(D, P_drop=0.0).double(),
+        random(2, 3, D),
+        nn.Linear(D, D).double(),
+    )
     assert not torch.equal(sublayer(x), x)
     assert close(residual(x, sublayer), layer_norm(x + sublayer(x), 1, 0))
 
@@ -68,7 +88,10 @@ def test_pre_norm_is_a_switch():
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_dropout_stands_on_the_sublayers_output(norm_first):
     """With everything dropped only the path is left: normalised after the sum, or untouched."""
-    residual, x = Residual(D, P_drop=1.0, norm_first=norm_first).double(), random(2, 3, D)
+    residual, x = (
+        Residual(D, P_drop=1.0, norm_first=norm_first).double(),
+        random(2, 3, D),
+    )
     assert close(residual(x, torch.ones_like), x if norm_first else layer_norm(x, 1, 0))
     residual.eval()
     assert not close(residual(x, torch.sin), x if norm_first else layer_norm(x, 1, 0))
@@ -82,10 +105,13 @@ def test_dropout_is_a_tenth_by_default():
 
 # Whole layers against torch's
 
+
 def copy_attention(ours, theirs):
     """Give torch's attention our weights; its biases become zero."""
     with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight]))
+        theirs.in_proj_weight.copy_(
+            torch.cat([ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight])
+        )
         theirs.out_proj.weight.copy_(ours.W_O.weight)
         theirs.in_proj_bias.zero_()
         theirs.out_proj.bias.zero_()
@@ -94,7 +120,10 @@ def copy_attention(ours, theirs):
 def copy_rest(ours, theirs):
     """Give torch's layer our network's weights and our norms', which are made random first."""
     with torch.no_grad():
-        for linear, name in [(ours.feed_forward.W_1, "linear1"), (ours.feed_forward.W_2, "linear2")]:
+        for linear, name in [
+            (ours.feed_forward.W_1, "linear1"),
+            (ours.feed_forward.W_2, "linear2"),
+        ]:
             getattr(theirs, name).load_state_dict(linear.state_dict())
         for i, residual in enumerate(ours.residuals, start=1):
             norm = getattr(theirs, f"norm{i}")
@@ -119,10 +148,19 @@ def layers(kind, norm_first):
     attentions = [MultiHeadAttention(D, H) for _ in range(2)]
     if kind == "encoder":
         ours = Layer(lambda: wrapper(norm_first), attentions[0], FeedForward(D, D_FF))
-        theirs = nn.TransformerEncoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
+        theirs = nn.TransformerEncoderLayer(
+            D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first
+        )
     else:
-        ours = Layer(lambda: wrapper(norm_first), attentions[0], FeedForward(D, D_FF), attentions[1])
-        theirs = nn.TransformerDecoderLayer(D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first)
+        ours = Layer(
+            lambda: wrapper(norm_first),
+            attentions[0],
+            FeedForward(D, D_FF),
+            attentions[1],
+        )
+        theirs = nn.TransformerDecoderLayer(
+            D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first
+        )
         copy_attention(ours.cross_attention, theirs.multihead_attn)
     copy_attention(ours.self_attention, theirs.self_attn)
     copy_rest(ours, theirs)
@@ -131,23 +169,39 @@ def layers(kind, norm_first):
 
 def gradients_of_ours(layer):
     """Gradients of the parameters that our layer and torch's both have, by name."""
-    found = {f"{name}.{i}": p.grad for i, r in enumerate(layer.residuals, 1) for name, p in r.norm.named_parameters()}
+    found = {
+        f"{name}.{i}": p.grad
+        for i, r in enumerate(layer.residuals, 1)
+        for name, p in r.norm.named_parameters()
+    }
     for i, linear in enumerate((layer.feed_forward.W_1, layer.feed_forward.W_2), 1):
         found |= {f"W_{i}": linear.weight.grad, f"b_{i}": linear.bias.grad}
     for name in ("self_attention", "cross_attention"):
         if a := getattr(layer, name, None):
-            found[name] = torch.cat([a.W_Q.weight.grad, a.W_K.weight.grad, a.W_V.weight.grad, a.W_O.weight.grad])
+            found[name] = torch.cat(
+                [
+                    a.W_Q.weight.grad,
+                    a.W_K.weight.grad,
+                    a.W_V.weight.grad,
+                    a.W_O.weight.grad,
+                ]
+            )
     return found
 
 
 def gradients_of_theirs(layer):
     """The same of torch's layer, under the same names."""
-    norms = [getattr(layer, f"norm{i}") for i in (1, 2, 3) if hasattr(layer, f"norm{i}")]
+    norms = [
+        getattr(layer, f"norm{i}") for i in (1, 2, 3) if hasattr(layer, f"norm{i}")
+    ]
     found = {f"gain.{i}": norm.weight.grad for i, norm in enumerate(norms, 1)}
     found |= {f"bias.{i}": norm.bias.grad for i, norm in enumerate(norms, 1)}
     for i, linear in enumerate((layer.linear1, layer.linear2), 1):
         found |= {f"W_{i}": linear.weight.grad, f"b_{i}": linear.bias.grad}
-    for name, theirs in (("self_attention", "self_attn"), ("cross_attention", "multihead_attn")):
+    for name, theirs in (
+        ("self_attention", "self_attn"),
+        ("cross_attention", "multihead_attn"),
+    ):
         if a := getattr(layer, theirs, None):
             found[name] = torch.cat([a.in_proj_weight.grad, a.out_proj.weight.grad])
     return found
@@ -158,7 +212,9 @@ def compare(ours, theirs, our_output, their_output, inputs):
     assert close(our_output, their_output)
     direction, of_inputs = torch.randn_like(our_output), []
     for y in (our_output, their_output):
-        of_inputs.append(torch.autograd.grad((y * direction).sum(), inputs, retain_graph=True))
+        of_inputs.append(
+            torch.autograd.grad((y * direction).sum(), inputs, retain_graph=True)
+        )
         (y * direction).sum().backward()
     assert all(close(a, b) for a, b in zip(*of_inputs))
     mine, other = gradients_of_ours(ours), gradients_of_theirs(theirs)
@@ -170,19 +226,39 @@ def compare(ours, theirs, our_output, their_output, inputs):
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_encoder_layer_equals_torch(norm_first):
     ours, theirs = layers("encoder", norm_first)
-    x, real = random(2, 5, D), torch.tensor([[True] * 5, [True, True, True, False, False]])
-    compare(ours, theirs, ours(x, real[:, None, None]), theirs(x, src_key_padding_mask=~real), (x,))
+    x, real = (
+        random(2, 5, D),
+        torch.tensor([[True] * 5, [True, True, True, False, False]]),
+    )
+    compare(
+        ours,
+        theirs,
+        ours(x, real[:, None, None]),
+        theirs(x, src_key_padding_mask=~real),
+        (x,),
+    )
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_decoder_layer_equals_torch(norm_first):
     ours, theirs = layers("decoder", norm_first)
-    x, memory, real = random(2, 4, D), random(2, 5, D), torch.tensor([[True] * 5, [True, True, True, False, False]])
+    x, memory, real = (
+        random(2, 4, D),
+        random(2, 5, D),
+        torch.tensor([[True] * 5, [True, True, True, False, False]]),
+    )
     mine = ours(x, causal_mask(4), memory, real[:, None, None])
-    compare(ours, theirs, mine, theirs(x, memory, ~causal_mask(4), memory_key_padding_mask=~real), (x, memory))
+    compare(
+        ours,
+        theirs,
+        mine,
+        theirs(x, memory, ~causal_mask(4), memory_key_padding_mask=~real),
+        (x, memory),
+    )
 
 
 # Stand-ins: who sees whom
+
 
 def test_decoder_layer_masks():
     """No output depends on a later target position, or on a source position that is masked."""
@@ -191,7 +267,9 @@ def test_decoder_layer_masks():
     source_mask = torch.tensor([True, True, True, False, True]).expand(4, 5)
     y = layer(x, causal_mask(4), memory, source_mask)[0]
     for t in range(4):
-        own, source = torch.autograd.grad((y[t] * torch.randn(D)).sum(), (x, memory), retain_graph=True)
+        own, source = torch.autograd.grad(
+            (y[t] * torch.randn(D)).sum(), (x, memory), retain_graph=True
+        )
         assert own[0].norm(dim=-1).gt(0).tolist() == [s <= t for s in range(4)]
         assert source[0].norm(dim=-1).gt(0).tolist() == [True, True, True, False, True]
 
@@ -199,7 +277,7 @@ def test_decoder_layer_masks():
 def test_encoder_layer_uses_its_mask():
     layer = encoder_layer()
     x, mask = random(1, 4, D), torch.eye(4, dtype=torch.bool)
-    alone = torch.cat([layer(x[:, t:t + 1]) for t in range(4)], dim=1)
+    alone = torch.cat([layer(x[:, t : t + 1]) for t in range(4)], dim=1)
     assert close(layer(x, mask), alone) and not close(layer(x), alone)
 
 
@@ -230,14 +308,22 @@ class Remembers(Average):
 
 
 def test_each_attention_gets_its_own_cache():
-    layers, pairs = [decoder_layer(Remembers) for _ in range(2)], [("own 0", "cross 0"), ("own 1", "cross 1")]
+    layers, pairs = (
+        [decoder_layer(Remembers) for _ in range(2)],
+        [("own 0", "cross 0"), ("own 1", "cross 1")],
+    )
     Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs)
-    assert [(layer.self_attention.cache, layer.cross_attention.cache) for layer in layers] == pairs
-    with pytest.raises(ValueError, match="2 layers need as many pairs of caches, not 1"):
+    assert [
+        (layer.self_attention.cache, layer.cross_attention.cache) for layer in layers
+    ] == pairs
+    with pytest.raises(
+        ValueError, match="2 layers need as many pairs of caches, not 1"
+    ):
         Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs[:1])
 
 
 # What notebook 03 measures with
+
 
 def test_up_and_down_by_hand():
     """Two layers that double: sizes 1, 2, 4 on the way up, gradients 4, 2, 1 on the way down."""

@@ -8,23 +8,26 @@ import torch
 from helpers import SENTENCES, assert_close, batch, small_bundled
 from sacrebleu.metrics import BLEU
 
+from transformer.core.analysis import counts_at, paired_bootstrap
+from transformer.core.protocol import build
+from transformer.core.records import flatten, read_rows, table, write_rows
+from transformer.core.scores import bleu, bleu_of_counts, ngram_counts
 from transformer.corpora import read_bundled, read_corpus
 from transformer.decoding import KeyValueCache
 from transformer.experiments import positions, table2
-from transformer.experiments.analysis import counts_at, paired_bootstrap
-from transformer.experiments.records import flatten, read_rows, table, write_rows
-from transformer.figures import families
 from transformer.model import TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids
-from transformer.protocol import build
-from transformer.scores import bleu, bleu_of_counts, ngram_counts
+from transformer.views import families
 
-SIZES = TransformerConfig(12, d_model=16, d_ff=32, N=2, h=2, P_drop=0.0, max_positions=40)
+SIZES = TransformerConfig(
+    12, d_model=16, d_ff=32, N=2, h=2, P_drop=0.0, max_positions=40
+)
 BUNDLED = table2.COMPARISONS["bundled"]
 
 
 # What the families share
+
 
 @pytest.mark.parametrize("corpus", table2.COMPARISONS)
 def test_families_are_of_one_size_and_share_all_else(corpus):
@@ -39,18 +42,25 @@ def test_families_are_of_one_size_and_share_all_else(corpus):
 
 @pytest.mark.parametrize("family", BUNDLED.models)
 def test_the_peak_is_the_rate_asked_for(family):
-    job = table2.Plan(BUNDLED, "bundled", (1,)).job(family, 0.0025, 100, 7, updates=1000)
+    job = table2.Plan(BUNDLED, "bundled", (1,)).job(
+        family, 0.0025, 100, 7, updates=1000
+    )
     factor, d_model = job.known["training.factor"], job.known["model.d_model"]
     assert learning_rate(100, d_model, 100, factor) == pytest.approx(0.0025)
     assert (job.known["what"], job.known["training.updates"]) == ("choice", 1000)
 
 
 def test_an_unknown_family_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="unknown family 'gru': choose rnn-attention, transformer"):
-        table2.main(families=("rnn", "gru"), folder=tmp_path, record=tmp_path / "x.json")
+    with pytest.raises(
+        ValueError, match="unknown family 'gru': choose rnn-attention, transformer"
+    ):
+        table2.main(
+            families=("rnn", "gru"), folder=tmp_path, record=tmp_path / "x.json"
+        )
 
 
 # What is chosen
+
 
 def chosen(merit, **changes):
     """The peaks and warm-ups that are tried, in order, where merit(peak, warm-up) is the BLEU, and
@@ -82,16 +92,34 @@ def test_jobs_come_family_by_family_and_seed_by_seed():
     while jobs := plan.next_jobs(rows):
         job = jobs[0]
         names.append(job.name)
-        found = {} if job.known["rate"] == 0.005 else {"validation.bleu": 1000 * job.known["rate"]}
-        rows.append({**job.known, "test.alpha": 1.2, **found})  # one without a score diverged
+        found = (
+            {}
+            if job.known["rate"] == 0.005
+            else {"validation.bleu": 1000 * job.known["rate"]}
+        )
+        rows.append(
+            {**job.known, "test.alpha": 1.2, **found}
+        )  # one without a score diverged
         if job.known["what"] == "run":
             alphas.append(job.do.args[1].args[1])
-    tuned = [f"{{}}-{rate}-1-1000" for rate in (
-        "0.00125-300", "0.0025-300", "0.005-300", "0.0025-100", "0.0025-600")]
+    tuned = [
+        f"{{}}-{rate}-1-1000"
+        for rate in (
+            "0.00125-300",
+            "0.0025-300",
+            "0.005-300",
+            "0.0025-100",
+            "0.0025-600",
+        )
+    ]
     assert names == [
-        *(name.format("rnn") for name in tuned), "rnn-0.0025-300-1-4000",
-        *(name.format("bias") for name in tuned), "bias-0.0025-300-1-4000",
-        "rnn-0.0025-300-2-4000", "bias-0.0025-300-2-4000"]
+        *(name.format("rnn") for name in tuned),
+        "rnn-0.0025-300-1-4000",
+        *(name.format("bias") for name in tuned),
+        "bias-0.0025-300-1-4000",
+        "rnn-0.0025-300-2-4000",
+        "bias-0.0025-300-2-4000",
+    ]
     assert alphas == [None, None, 1.2, 1.2]
 
 
@@ -105,14 +133,29 @@ def test_minutes_count_training_only(monkeypatch):
         return {"validation_loss": 1.0}
 
     validate, log = table2.timed_validator(lambda *given: slow, None, None, 0), []
-    for update, seconds in ((10, 30), (20, 30), (30, 300), (40, 30), (42, 6)):  # one is disturbed
+    for update, seconds in (
+        (10, 30),
+        (20, 30),
+        (30, 300),
+        (40, 30),
+        (42, 6),
+    ):  # one is disturbed
         clock[0] += seconds
         log.append({"update": update, **validate(None)})
-    first = {"update": 10, "validation_loss": 1.0, "wall_seconds": 30, "cpu_seconds": 15}
-    assert log[0] == first and table2.minutes(log) == {"minutes.wall": 2.1, "minutes.cpu": 1.05}
+    first = {
+        "update": 10,
+        "validation_loss": 1.0,
+        "wall_seconds": 30,
+        "cpu_seconds": 15,
+    }
+    assert log[0] == first and table2.minutes(log) == {
+        "minutes.wall": 2.1,
+        "minutes.cpu": 1.05,
+    }
 
 
 # Kinds of positions
+
 
 def model_of(places):
     torch.manual_seed(2)
@@ -136,7 +179,9 @@ def test_word_by_word_equals_all_at_once(places):
 def test_a_bias_depends_on_distance_alone_and_on_no_new_one():
     score = positions.RelativeBias(2).double()
     torch.nn.init.normal_(score.weight)
-    found = score(torch.zeros(1, 2, 60, 4).double(), torch.zeros(1, 2, 60, 4).double())[0]
+    found = score(torch.zeros(1, 2, 60, 4).double(), torch.zeros(1, 2, 60, 4).double())[
+        0
+    ]
     assert_close(found[:, 1:, 1:], found[:, :-1, :-1])
     assert len(found[0].unique()) == 2 * positions.REACH + 1
     assert found[0, 30, 31] != found[0, 31, 30]  # before is not after
@@ -146,7 +191,9 @@ def test_without_positions_the_encoder_sees_a_bag_of_words():
     words, order = torch.tensor([[3, 4, 5, 6]]), torch.tensor([2, 0, 3, 1])
     for places in positions.ADDED:
         model = model_of(places)
-        same = torch.allclose(model.encode(words)[:, order], model.encode(words[:, order]))
+        same = torch.allclose(
+            model.encode(words)[:, order], model.encode(words[:, order])
+        )
         assert same == (places == "none")
 
 
@@ -156,7 +203,7 @@ def test_shifted_sines_begin_anywhere_in_training_and_at_zero_later():
     assert torch.equal(added.eval()(x, start=3)[0], sines[3:8])
     found = added.train()(x)
     begin = [(sines == rows[0]).all(dim=1).nonzero().item() for rows in found]
-    assert all(torch.equal(rows, sines[i:i + 5]) for i, rows in zip(begin, found))
+    assert all(torch.equal(rows, sines[i : i + 5]) for i, rows in zip(begin, found))
     assert len(set(begin)) > 20 and max(begin) <= positions.SHIFT
 
 
@@ -189,8 +236,10 @@ def test_parts_of_the_harder_set_are_what_its_lines_say():
 def test_parts_have_the_bleu_and_the_length_of_their_sentences():
     found = table2.parts_of(ngram_counts(BAD, TEXTS), "test")
     expected = BLEU().corpus_score(BAD, [TEXTS])
-    assert found == {"part.test": pytest.approx(expected.score, abs=1e-3),
-                     "length.test": pytest.approx(expected.sys_len / expected.ref_len, abs=1e-4)}
+    assert found == {
+        "part.test": pytest.approx(expected.score, abs=1e-3),
+        "length.test": pytest.approx(expected.sys_len / expected.ref_len, abs=1e-4),
+    }
 
 
 def test_a_run_is_searched_with_every_alpha(monkeypatch, tmp_path):
@@ -203,12 +252,29 @@ def test_a_run_is_searched_with_every_alpha(monkeypatch, tmp_path):
     small_bundled(monkeypatch, lambda split: read_bundled("train")[:4])
     monkeypatch.setattr(table2, "translate", outputs)
     model = replace(SIZES, vocab_size=300, max_positions=200)
-    small = replace(BUNDLED, models={"rotary": model}, tests=("test",), alphas=(0.0, 1.2, 1.8),
-                    training=replace(BUNDLED.training, updates=2))
-    row = table2.Plan(small, "bundled", (1,)).job("rotary", 0.01, 1, 1).do(tmp_path, "cpu")
-    assert row["validation.alpha"] == row["test.alpha"] == 1.2 and row["test.bleu"] == 100
-    assert row["test.by_alpha.1.2.part.test"] == 100 and row["test.by_alpha.1.2.length.test"] == 1
-    assert 0 < row["test.by_alpha.0.part.test"] < 90 and row["test.by_alpha.0.length.test"] < 1
+    small = replace(
+        BUNDLED,
+        models={"rotary": model},
+        tests=("test",),
+        alphas=(0.0, 1.2, 1.8),
+        training=replace(BUNDLED.training, updates=2),
+    )
+    row = (
+        table2.Plan(small, "bundled", (1,))
+        .job("rotary", 0.01, 1, 1)
+        .do(tmp_path, "cpu")
+    )
+    assert (
+        row["validation.alpha"] == row["test.alpha"] == 1.2 and row["test.bleu"] == 100
+    )
+    assert (
+        row["test.by_alpha.1.2.part.test"] == 100
+        and row["test.by_alpha.1.2.length.test"] == 1
+    )
+    assert (
+        0 < row["test.by_alpha.0.part.test"] < 90
+        and row["test.by_alpha.0.length.test"] < 1
+    )
     assert row["test.ngrams.output"] == row["test.ngrams.reference"]
 
 
@@ -223,28 +289,52 @@ def test_differences_are_those_of_the_parts(tmp_path):
                 counts[f"{n}"][700:] -= lost
                 counts[f"{n}"][:seed] = 0  # what is left to chance
             counts = {name: column.tolist() for name, column in counts.items()}
-            rows.append({"name": f"{family}-{seed}", "what": "run", "family": family, "seed": seed,
-                         "command": "", "commit": "", "hardware": "", "corpus": "bundled",
-                         **flatten({"hard": {"ngrams": counts}})})
+            rows.append(
+                {
+                    "name": f"{family}-{seed}",
+                    "what": "run",
+                    "family": family,
+                    "seed": seed,
+                    "command": "",
+                    "commit": "",
+                    "hardware": "",
+                    "corpus": "bundled",
+                    **flatten({"hard": {"ngrams": counts}}),
+                }
+            )
     write_rows(tmp_path / "x.json", rows)
     for _ in range(2):  # the second time nothing is added
         table2.summarize(tmp_path / "x.json", 3)
     found = read_rows(tmp_path / "x.json")
     by = {row["part"]: row for row in found if row["what"] == "difference"}
-    assert by["hard.longer"]["bleu.difference"] < -15 < by["hard"]["bleu.difference"] < -4
+    assert (
+        by["hard.longer"]["bleu.difference"] < -15 < by["hard"]["bleu.difference"] < -4
+    )
     assert by["hard"]["bleu.p"] < 0.001 and len(found) == 6 + 3
     assert by["hard.combinations"]["bleu.difference"] == pytest.approx(0, abs=1e-9)
 
 
 def test_families_are_compared_when_all_seeds_are_there_and_only_stable_ones():
     def runs(**seeds):
-        return [{"family": family, "seed": seed, **({} if found else {"diverged": "at once"})}
-                for family, own in seeds.items() for seed, found in enumerate(own, 1)]
+        return [
+            {
+                "family": family,
+                "seed": seed,
+                **({} if found else {"diverged": "at once"}),
+            }
+            for family, own in seeds.items()
+            for seed, found in enumerate(own, 1)
+        ]
 
     whole = runs(transformer=(1, 1, 1), bias=(1, 0, 1), rotary=(0, 1, 0))
     found = table2.comparable(whole, 3)
     assert [(row["family"], row["seed"]) for row in found] == [
-        ("transformer", 1), ("transformer", 2), ("transformer", 3), ("bias", 1), ("bias", 3)]
+        ("transformer", 1),
+        ("transformer", 2),
+        ("transformer", 3),
+        ("bias", 1),
+        ("bias", 3),
+    ]
     assert table2.comparable(runs(transformer=(1, 1, 1), bias=(1, 1)), 3) == []
     for few in (runs(bias=(1, 1, 1)), runs(transformer=(1,)), []):
         assert table2.comparable(few, len(few)) == []
@@ -273,21 +363,31 @@ def test_kept_families_compare_like_with_like():
         assert (runs.groupby("seed")["tokens"].nunique() == 1).all()
         assert runs["parameters"].max() <= 1.1 * runs["parameters"].min()
         for family, whole in runs.groupby("family"):
-            best, = set(map(tuple, whole[setting].values))
+            (best,) = set(map(tuple, whole[setting].values))
             tried = choices[choices["family"] == family]
             assert best == tried.set_index(setting)["validation.bleu"].idxmax()
-            assert len(tried) >= 5 and tried["rate"].min() < best[0] < tried["rate"].max()
+            assert (
+                len(tried) >= 5 and tried["rate"].min() < best[0] < tried["rate"].max()
+            )
 
 
-@pytest.mark.parametrize("record, part, column", [
-    ("table2-bundled", "hard", "part.hard"),
-    ("table2-bundled", "hard at 1.8", "hard.by_alpha.1.8.part.hard"),
-    ("table2-multi30k", "test at 0.6", "test.by_alpha.0.6.part.test")])
+@pytest.mark.parametrize(
+    "record, part, column",
+    [
+        ("table2-bundled", "hard", "part.hard"),
+        ("table2-bundled", "hard at 1.8", "hard.by_alpha.1.8.part.hard"),
+        ("table2-multi30k", "test at 0.6", "test.by_alpha.0.6.part.test"),
+    ],
+)
 def test_kept_differences_are_those_of_the_runs(record, part, column):
     """Means over seeds minus the Transformer's, as all families have the same seeds."""
     rows = table(record)
     means = rows[rows["what"] == "run"].groupby("family")[column].mean()
     found = rows[rows["part"] == part].set_index("family")["bleu.difference"]
-    assert len(found) == len(means) - 1 and (rows["what"] == "run").sum() == 3 * len(means)
+    assert len(found) == len(means) - 1 and (rows["what"] == "run").sum() == 3 * len(
+        means
+    )
     for family, difference in found.items():
-        assert difference == pytest.approx(means[family] - means["transformer"], abs=0.06)
+        assert difference == pytest.approx(
+            means[family] - means["transformer"], abs=0.06
+        )

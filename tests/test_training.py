@@ -16,16 +16,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer import protocol, training
-from transformer.checkpoint import load_checkpoint, progress_in
-from transformer.corpora.encoded import check_pairs
+from transformer import training
+from transformer.core import protocol
+from transformer.core.interrupt import Interrupted, catch_interrupt
+from transformer.core.weights import load_weights
 from transformer.data import collate, token_batches
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
-from transformer.interrupt import Interrupted, catch_interrupt
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate
-from transformer.progress import merit
 from transformer.regularization import SmoothedLoss
+from transformer.runs.encoded import check_pairs
+from transformer.runs.progress import merit
 from transformer.training import (
     Objective,
     TrainingConfig,
@@ -34,9 +36,10 @@ from transformer.training import (
     update_weights,
     validation_loss,
 )
-from transformer.weights import load_weights
 
-SMALL = TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.1, max_positions=16)
+SMALL = TransformerConfig(
+    20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.1, max_positions=16
+)
 SCALER = loss_scaler(torch.device("cpu"), "fp32")
 UNTIMED = {"seconds": 0, "tokens_per_second": 0, "utilisation": 0}
 BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, save_every=3)
@@ -48,7 +51,9 @@ def model_of(config=SMALL, seed=1):
 
 
 def without_dropout(**changes):
-    return TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.0, max_positions=16, **changes)
+    return TransformerConfig(
+        20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.0, max_positions=16, **changes
+    )
 
 
 @pytest.fixture
@@ -66,12 +71,17 @@ def encoded():
 def interrupt_at_forward(model, number):
     """Ctrl-C during the model's forward pass of this number."""
     calls = itertools.count(1)
-    model.encoder.register_forward_hook(lambda *_: signal.raise_signal(2) if next(calls) == number else None)
+    model.encoder.register_forward_hook(
+        lambda *_: signal.raise_signal(2) if next(calls) == number else None
+    )
     return model
 
 
 def assert_same_checkpoint(one, other):
-    a, b = load_weights(one / "checkpoint.safetensors")[0], load_weights(other / "checkpoint.safetensors")[0]
+    a, b = (
+        load_weights(one / "checkpoint.safetensors")[0],
+        load_weights(other / "checkpoint.safetensors")[0],
+    )
     assert a.keys() == b.keys()
     assert {name.split(".")[0] for name in a} == {"model", "optimizer"}
     assert [name for name in a if not torch.equal(a[name], b[name])] == []
@@ -79,22 +89,37 @@ def assert_same_checkpoint(one, other):
 
 # One update
 
+
 def test_updates_equal_plain_torch(encoded):
     """train() against a loop with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
-    config = TrainingConfig(updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3)
+    config = TrainingConfig(
+        updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3
+    )
     ours, plain = model_of(without_dropout()), model_of(without_dropout())
     log = train(ours, encoded, config)
-    optimizer, losses = torch.optim.Adam(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9), []
-    for update, rows in enumerate(token_batches(encoded, 40, seed=config.seed * 1_000_003)[:3], 1):
+    optimizer, losses = (
+        torch.optim.Adam(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9),
+        [],
+    )
+    for update, rows in enumerate(
+        token_batches(encoded, 40, seed=config.seed * 1_000_003)[:3], 1
+    ):
         batch = collate([encoded[i] for i in rows])
         logits = plain(batch.source, batch.target[:, :-1])
-        loss = F.cross_entropy(logits.transpose(1, 2), batch.target[:, 1:], ignore_index=0, label_smoothing=0.2)
+        loss = F.cross_entropy(
+            logits.transpose(1, 2),
+            batch.target[:, 1:],
+            ignore_index=0,
+            label_smoothing=0.2,
+        )
         optimizer.zero_grad()
         loss.backward()
         norm = torch.cat([p.grad.flatten() for p in plain.parameters()]).norm()
         for p in plain.parameters():
             p.grad *= min(1.0, 0.3 / norm)
-        optimizer.param_groups[0]["lr"] = 0.5 * 16**-0.5 * min(update**-0.5, update * 2**-1.5)
+        optimizer.param_groups[0]["lr"] = (
+            0.5 * 16**-0.5 * min(update**-0.5, update * 2**-1.5)
+        )
         optimizer.step()
         losses.append(loss.item())
     for a, b in zip(ours.parameters(), plain.parameters()):
@@ -108,10 +133,18 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
     for cuts in ([0, 24], [0, 12, 24], [0, 3, 9, 24]):
         model = model_of(without_dropout()).double()
         batches = [collate(encoded[a:b]) for a, b in itertools.pairwise(cuts)]
-        objective, parts = Objective(model, SmoothedLoss(epsilon_ls)), [(0, batch) for batch in batches]
+        objective, parts = (
+            Objective(model, SmoothedLoss(epsilon_ls)),
+            [(0, batch) for batch in batches],
+        )
         loss, _ = update_weights(objective, adam(model), SCALER, parts, tokens, 0.01)
-        results.append((loss, torch.cat([p.grad.flatten() for p in model.parameters()]),
-                        torch.cat([p.detach().flatten() for p in model.parameters()])))
+        results.append(
+            (
+                loss,
+                torch.cat([p.grad.flatten() for p in model.parameters()]),
+                torch.cat([p.detach().flatten() for p in model.parameters()]),
+            )
+        )
     for loss, gradient, weights in results[1:]:
         assert loss == pytest.approx(results[0][0], abs=1e-6)
         assert (gradient - results[0][1]).abs().max() < 1e-12
@@ -119,7 +152,9 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
 
 
 def test_schedule_counts_updates_not_batches(encoded):
-    config = TrainingConfig(updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1)
+    config = TrainingConfig(
+        updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1
+    )
     log = train(model_of(), encoded, config)
     assert [row["rate"] for row in log] == [learning_rate(n, 16, 10) for n in (1, 2, 3)]
 
@@ -129,8 +164,15 @@ def test_divergence_stops_before_the_step(encoded, tmp_path):
     with torch.no_grad():
         model.decoder.layers[0].feed_forward.W_1.weight[0, 0] = float("inf")
     before = {name: p.clone() for name, p in model.named_parameters()}
-    with pytest.raises(ValueError, match="20th update in a row.*diverged.*smaller factor"):
-        train(model, encoded, dataclasses.replace(BRIEF, updates=100, save_every=50), tmp_path)
+    with pytest.raises(
+        ValueError, match="20th update in a row.*diverged.*smaller factor"
+    ):
+        train(
+            model,
+            encoded,
+            dataclasses.replace(BRIEF, updates=100, save_every=50),
+            tmp_path,
+        )
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert list(tmp_path.iterdir()) == []
 
@@ -139,7 +181,13 @@ def resumes(encoded, tmp_path, model_of=model_of, **parts):
     """Asserts that a run with such parts goes on as if it had not been stopped; the log of the whole one."""
     whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", **parts)
     with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 4), encoded, BRIEF, tmp_path / "parts", **parts)
+        train(
+            interrupt_at_forward(model_of(), 4),
+            encoded,
+            BRIEF,
+            tmp_path / "parts",
+            **parts,
+        )
     train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True, **parts)
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
     return whole
@@ -147,38 +195,71 @@ def resumes(encoded, tmp_path, model_of=model_of, **parts):
 
 def test_another_loss_and_another_optimizer(encoded, tmp_path):
     """They are what the loop uses, and their state is kept and found again."""
+
     def likelihood(output, x, gold):
-        return F.cross_entropy(output(x).flatten(0, 1), gold.flatten(), ignore_index=0, reduction="sum")
+        return F.cross_entropy(
+            output(x).flatten(0, 1), gold.flatten(), ignore_index=0, reduction="sum"
+        )
 
     def momentum(model):
         return torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
 
     whole = resumes(encoded, tmp_path, criterion=likelihood, optimizer=momentum)
-    plain = train(model_of(), encoded, dataclasses.replace(BRIEF, epsilon_ls=0.0), optimizer=momentum)
+    plain = train(
+        model_of(),
+        encoded,
+        dataclasses.replace(BRIEF, epsilon_ls=0.0),
+        optimizer=momentum,
+    )
     assert whole[0]["loss"] == pytest.approx(plain[0]["loss"], abs=1e-6)
 
 
 def groups(model):
     """As one often has it: matrices decay, vectors do not."""
-    sides = [[p for p in model.parameters() if (p.dim() > 1) == matrix] for matrix in (True, False)]
-    return torch.optim.AdamW([{"params": sides[0]}, {"params": sides[1], "weight_decay": 0.0}])
+    sides = [
+        [p for p in model.parameters() if (p.dim() > 1) == matrix]
+        for matrix in (True, False)
+    ]
+    return torch.optim.AdamW(
+        [{"params": sides[0]}, {"params": sides[1], "weight_decay": 0.0}]
+    )
 
 
 def keys_first(model):
     """Adam with W_Q and W_K, whose shapes are equal, in the other order."""
     named = dict(model.named_parameters())
-    return adam_of([named[name.replace("W_Q", "W_?").replace("W_K", "W_Q").replace("W_?", "W_K")] for name in named])
+    return adam_of(
+        [
+            named[
+                name.replace("W_Q", "W_?").replace("W_K", "W_Q").replace("W_?", "W_K")
+            ]
+            for name in named
+        ]
+    )
 
 
 def adam_of(parameters):
     return torch.optim.Adam(parameters, lr=0.0)
 
 
-@pytest.mark.parametrize("optimizer", [
-    groups, keys_first, lambda model: adam_of(list(model.parameters())[1:]),
-    pytest.param(lambda model: torch.optim.Adafactor(model.parameters(), lr=0.1), marks=pytest.mark.skipif(
-        not hasattr(torch.optim, "Adafactor"), reason="this torch has no Adafactor"))])
-def test_an_optimizer_of_other_order_parts_or_state_resumes(encoded, tmp_path, optimizer):
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        groups,
+        keys_first,
+        lambda model: adam_of(list(model.parameters())[1:]),
+        pytest.param(
+            lambda model: torch.optim.Adafactor(model.parameters(), lr=0.1),
+            marks=pytest.mark.skipif(
+                not hasattr(torch.optim, "Adafactor"),
+                reason="this torch has no Adafactor",
+            ),
+        ),
+    ],
+)
+def test_an_optimizer_of_other_order_parts_or_state_resumes(
+    encoded, tmp_path, optimizer
+):
     resumes(encoded, tmp_path, optimizer=optimizer)
 
 
@@ -196,35 +277,50 @@ def test_a_model_with_buffers_is_refused(encoded):
     model.register_buffer("count", torch.zeros(()), persistent=False)
     train(model, encoded, dataclasses.replace(BRIEF, updates=1))
     model.register_buffer("mean", torch.zeros(3))
-    with pytest.raises(ValueError, match="mean is a buffer, and only parameters are saved"):
+    with pytest.raises(
+        ValueError, match="mean is a buffer, and only parameters are saved"
+    ):
         train(model, encoded, BRIEF)
 
 
 # Data
 
+
 def test_stream_goes_on_from_any_place(encoded):
     whole = list(itertools.islice(endless_batches(encoded, 40, seed=5), 30))
     for k in (0, 3, 11, 29):
         epoch, index, _ = whole[k]
-        assert list(itertools.islice(endless_batches(encoded, 40, 5, epoch, index), 30 - k)) == whole[k:]
+        assert (
+            list(
+                itertools.islice(endless_batches(encoded, 40, 5, epoch, index), 30 - k)
+            )
+            == whole[k:]
+        )
 
 
 def test_an_epoch_has_every_pair_once_and_each_another_order(encoded):
     epochs = {}
-    for epoch, _, rows in itertools.takewhile(lambda item: item[0] < 3, endless_batches(encoded, 40, seed=5)):
+    for epoch, _, rows in itertools.takewhile(
+        lambda item: item[0] < 3, endless_batches(encoded, 40, seed=5)
+    ):
         epochs.setdefault(epoch, []).append(rows)
-    assert all(sorted(sum(batches, [])) == list(range(24)) for batches in epochs.values())
+    assert all(
+        sorted(sum(batches, [])) == list(range(24)) for batches in epochs.values()
+    )
     assert epochs[0] != epochs[1] != epochs[2]
 
 
 # Validation and the log
 
+
 def test_validation_loss_equals_one_sentence_at_a_time(encoded):
     model, losses = model_of(), []
     for source, target in encoded:
-        log_p = model.eval()(torch.tensor([source]), torch.tensor([target[:-1]]))[0].log_softmax(dim=-1)
+        log_p = model.eval()(torch.tensor([source]), torch.tensor([target[:-1]]))[
+            0
+        ].log_softmax(dim=-1)
         losses += [-log_p[t, token].item() for t, token in enumerate(target[1:])]
-    model.train()                                           # dropout must not count
+    model.train()  # dropout must not count
     found = validation_loss(model, encoded, batch_tokens=30)["validation_loss"]
     assert found == pytest.approx(sum(losses) / len(losses), abs=1e-5)
 
@@ -240,14 +336,34 @@ def test_log_and_files(encoded, tmp_path):
     log = train(model_of(), encoded, config, tmp_path, validate)
     assert seen == [False] * 4 and [row["figure"] for row in log] == [1, 2, 3, 4]
     assert [row["update"] for row in log] == [2, 4, 6, 8]
-    assert [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()] == log
-    assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == ["00000006.safetensors", "00000008.safetensors"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint.safetensors", "log.jsonl", "weights"]
+    assert [
+        json.loads(line)
+        for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()
+    ] == log
+    assert sorted(p.name for p in (tmp_path / "weights").iterdir()) == [
+        "00000006.safetensors",
+        "00000008.safetensors",
+    ]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "checkpoint.safetensors",
+        "log.jsonl",
+        "weights",
+    ]
 
 
 def test_figures_of_other_libraries_are_logged(encoded, tmp_path):
-    figures = {"tensor": torch.tensor(1.5), "short": np.float32(2.5), "count": np.int64(3)}
-    train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1), tmp_path, lambda model: figures)
+    figures = {
+        "tensor": torch.tensor(1.5),
+        "short": np.float32(2.5),
+        "count": np.int64(3),
+    }
+    train(
+        model_of(),
+        encoded,
+        dataclasses.replace(BRIEF, updates=1),
+        tmp_path,
+        lambda model: figures,
+    )
     row = json.loads((tmp_path / "log.jsonl").read_text())
     assert (row["tensor"], row["short"], row["count"]) == (1.5, 2.5, 3)
 
@@ -262,20 +378,30 @@ def test_minutes_end_a_run(encoded):
     started = time.monotonic()
     config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
     log = train(model_of(), encoded, config)
-    assert len(log) == 1 and log[0]["seconds"] >= 0.3 and time.monotonic() - started < 10
+    assert (
+        len(log) == 1 and log[0]["seconds"] >= 0.3 and time.monotonic() - started < 10
+    )
 
 
 # Going on
+
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 6])
 def test_resume_equals_never_stopped(encoded, tmp_path, stop):
     """Bit for bit, with dropout, over the end of an epoch: weights, moments, random state, log and files."""
     whole = train(model_of(), encoded, BRIEF, tmp_path / "whole", validation)
     with pytest.raises(Interrupted, match=f"stopped after update {stop}, all saved"):
-        train(interrupt_at_forward(model_of(), stop), encoded, BRIEF, tmp_path / "parts")
-    parts = train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", validation, resume=True)
+        train(
+            interrupt_at_forward(model_of(), stop), encoded, BRIEF, tmp_path / "parts"
+        )
+    parts = train(
+        model_of(seed=2), encoded, BRIEF, tmp_path / "parts", validation, resume=True
+    )
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
-    names = [sorted(p.name for p in (tmp_path / run / "weights").iterdir()) for run in ("whole", "parts")]
+    names = [
+        sorted(p.name for p in (tmp_path / run / "weights").iterdir())
+        for run in ("whole", "parts")
+    ]
     assert names[0] == names[1]
     for a, b in zip(whole[-1:], parts[-1:], strict=True):
         assert {**a, **UNTIMED} == {**b, **UNTIMED}
@@ -286,7 +412,9 @@ def validation(model):
 
 
 def test_accumulated_runs_resume_too(encoded, tmp_path):
-    config = TrainingConfig(updates=4, batch_tokens=40, accumulate=3, warmup=4, save_every=2)
+    config = TrainingConfig(
+        updates=4, batch_tokens=40, accumulate=3, warmup=4, save_every=2
+    )
     train(model_of(), encoded, config, tmp_path / "whole")
     with pytest.raises(Interrupted, match="after update 3"):
         train(interrupt_at_forward(model_of(), 8), encoded, config, tmp_path / "parts")
@@ -294,11 +422,16 @@ def test_accumulated_runs_resume_too(encoded, tmp_path):
     assert_same_checkpoint(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_a_compiled_model_and_a_plain_one_go_on_with_each_others_files(encoded, tmp_path):
+def test_a_compiled_model_and_a_plain_one_go_on_with_each_others_files(
+    encoded, tmp_path
+):
     train(torch.compile(model_of(), backend="eager"), encoded, BRIEF, tmp_path)
     assert progress_in(tmp_path / "checkpoint.safetensors")["update"] == BRIEF.updates
     names = {name for name, _ in model_of().named_parameters()}
-    assert all(load_weights(path)[0].keys() == names for path in (tmp_path / "weights").iterdir())
+    assert all(
+        load_weights(path)[0].keys() == names
+        for path in (tmp_path / "weights").iterdir()
+    )
     longer = dataclasses.replace(BRIEF, updates=BRIEF.updates + 2)
     log = train(model_of(seed=2), encoded, longer, tmp_path, resume=True)
     assert log[-1]["update"] == longer.updates
@@ -309,12 +442,25 @@ def test_a_stopped_run_can_be_wound_up(encoded, tmp_path, save_every):
     """Gone on with as many updates as it has: validated and kept as if no more had been planned."""
     config = dataclasses.replace(BRIEF, save_every=save_every)
     with pytest.raises(Interrupted, match="after update 5"):
-        train(interrupt_at_forward(model_of(), 5), encoded, config, tmp_path / "parts", validation)
+        train(
+            interrupt_at_forward(model_of(), 5),
+            encoded,
+            config,
+            tmp_path / "parts",
+            validation,
+        )
     config = dataclasses.replace(config, updates=5)
-    parts = train(model_of(seed=2), encoded, config, tmp_path / "parts", validation, resume=True)
+    parts = train(
+        model_of(seed=2), encoded, config, tmp_path / "parts", validation, resume=True
+    )
     whole = train(model_of(), encoded, config, tmp_path / "whole", validation)
-    assert [{**row, **UNTIMED} for row in parts] == [{**row, **UNTIMED} for row in whole]
-    names = [sorted(p.name for p in (tmp_path / run / "weights").iterdir()) for run in ("whole", "parts")]
+    assert [{**row, **UNTIMED} for row in parts] == [
+        {**row, **UNTIMED} for row in whole
+    ]
+    names = [
+        sorted(p.name for p in (tmp_path / run / "weights").iterdir())
+        for run in ("whole", "parts")
+    ]
     assert names[0] == names[1]
 
 
@@ -330,7 +476,10 @@ def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         return matmul_precision(name)
 
-    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="after update 0"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(Interrupted, match="after update 0"),
+    ):
         patch.setattr(training, "matmul_precision", precision_after_ctrl_c)
         train(model_of(), encoded, BRIEF, tmp_path / "parts")
     train(model_of(seed=2), encoded, BRIEF, tmp_path / "parts", resume=True)
@@ -340,15 +489,25 @@ def test_stop_before_the_first_update(encoded, tmp_path, monkeypatch):
 
 def test_ctrl_c_from_outside(encoded, tmp_path):
     """A signal at no particular moment of the training, as a person sends it."""
-    timer, model = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)), model_of()
-    first = model.encoder.register_forward_hook(lambda *_: timer.start() or first.remove())
+    timer, model = (
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)),
+        model_of(),
+    )
+    first = model.encoder.register_forward_hook(
+        lambda *_: timer.start() or first.remove()
+    )
     config = TrainingConfig(updates=10**6, batch_tokens=40, warmup=4, save_every=10**6)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="all saved"):
         train(model, encoded, config, tmp_path)
     assert signal.getsignal(signal.SIGINT) is before
     model = model_of(seed=2)
-    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] > 0
+    assert (
+        load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))[
+            "update"
+        ]
+        > 0
+    )
 
 
 def test_ctrl_c_without_a_folder(encoded):
@@ -359,14 +518,23 @@ def test_ctrl_c_without_a_folder(encoded):
 def test_sigterm_saves_too(encoded, tmp_path):
     """What a computing centre sends before it takes the machine away."""
     model, calls = model_of(), itertools.count(1)
-    model.encoder.register_forward_hook(lambda *_: signal.raise_signal(signal.SIGTERM) if next(calls) == 4 else None)
-    before = signal.signal(signal.SIGTERM, lambda *_: pytest.fail("SIGTERM was not caught"))
+    model.encoder.register_forward_hook(
+        lambda *_: signal.raise_signal(signal.SIGTERM) if next(calls) == 4 else None
+    )
+    before = signal.signal(
+        signal.SIGTERM, lambda *_: pytest.fail("SIGTERM was not caught")
+    )
     try:
         with pytest.raises(Interrupted, match="after update 4, all saved"):
             train(model, encoded, BRIEF, tmp_path)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
+    assert (
+        load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))[
+            "update"
+        ]
+        == 4
+    )
 
 
 def test_the_clock_saves_between_validations(encoded, tmp_path):
@@ -376,12 +544,19 @@ def test_the_clock_saves_between_validations(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, updates=100, save_every=100, save_minutes=1e-9)
     with pytest.raises(ZeroDivisionError):
         train(model, encoded, config, tmp_path)
-    assert load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))["update"] == 4
+    assert (
+        load_checkpoint(tmp_path / "checkpoint.safetensors", model, adam(model))[
+            "update"
+        ]
+        == 4
+    )
     assert not list(tmp_path.glob("weights/*"))
 
 
 def test_a_second_ctrl_c_stops_at_once():
-    before = signal.getsignal(signal.SIGINT)  # a job in the background may have been started with Ctrl-C ignored
+    before = signal.getsignal(
+        signal.SIGINT
+    )  # a job in the background may have been started with Ctrl-C ignored
     with pytest.raises(KeyboardInterrupt), catch_interrupt():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
@@ -402,6 +577,7 @@ def test_a_note_reaches_the_block_around():
 
 # Bad input
 
+
 @pytest.fixture
 def run(encoded, tmp_path):
     train(model_of(), encoded, BRIEF, tmp_path)
@@ -411,7 +587,9 @@ def run(encoded, tmp_path):
 def test_truncated_checkpoint(encoded, run):
     path = run / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="checkpoint.safetensors is not a whole safetensors file"):
+    with pytest.raises(
+        ValueError, match="checkpoint.safetensors is not a whole safetensors file"
+    ):
         train(model_of(), encoded, BRIEF, run, resume=True)
 
 
@@ -421,9 +599,14 @@ def test_weights_without_training_state(encoded, run):
         train(model_of(), encoded, BRIEF, run, resume=True)
 
 
-@pytest.mark.parametrize("changes, match", [(dict(h=4), "h is 2 there and 4 here"),
-                                            (dict(d_ff=64), "d_ff is 32 there and 64 here"),
-                                            (dict(N=2), "N is 1 there and 2 here")])
+@pytest.mark.parametrize(
+    "changes, match",
+    [
+        (dict(h=4), "h is 2 there and 4 here"),
+        (dict(d_ff=64), "d_ff is 32 there and 64 here"),
+        (dict(N=2), "N is 1 there and 2 here"),
+    ],
+)
 def test_checkpoint_of_another_configuration(encoded, run, changes, match):
     config = TransformerConfig(**{**SMALL.__dict__, **changes})
     with pytest.raises(ValueError, match=f"another configuration .*{match}"):
@@ -432,9 +615,22 @@ def test_checkpoint_of_another_configuration(encoded, run, changes, match):
 
 def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
     """Its weights would be mixed with the new ones, and the newest by number kept."""
-    train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
-    with pytest.raises(ValueError, match="already holds a run: go on with it .resume=True., or name another folder"):
-        train(model_of(), encoded, TrainingConfig(updates=2, batch_tokens=40, save_every=1), tmp_path)
+    train(
+        model_of(),
+        encoded,
+        TrainingConfig(updates=2, batch_tokens=40, save_every=1),
+        tmp_path,
+    )
+    with pytest.raises(
+        ValueError,
+        match="already holds a run: go on with it .resume=True., or name another folder",
+    ):
+        train(
+            model_of(),
+            encoded,
+            TrainingConfig(updates=2, batch_tokens=40, save_every=1),
+            tmp_path,
+        )
 
 
 def test_nothing_to_resume(encoded, tmp_path):
@@ -442,14 +638,19 @@ def test_nothing_to_resume(encoded, tmp_path):
         train(model_of(), encoded, BRIEF, tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("source, target, fits", [(16, 17, True), (17, 5, False), (5, 18, False)])
+@pytest.mark.parametrize(
+    "source, target, fits", [(16, 17, True), (17, 5, False), (5, 18, False)]
+)
 def test_pairs_longer_than_the_positions(encoded, source, target, fits):
     pair = ([3] * (source - 1) + [2], [1] + [3] * (target - 2) + [2])
     config = TrainingConfig(updates=1, batch_tokens=10**4, warmup=4)
     if fits:
         train(model_of(), [*encoded, pair], config)
         return
-    with pytest.raises(ValueError, match="sentence pair 25 has 17 tokens, more than the model's 16 positions"):
+    with pytest.raises(
+        ValueError,
+        match="sentence pair 25 has 17 tokens, more than the model's 16 positions",
+    ):
         train(model_of(), [*encoded, pair], config)
 
 
@@ -458,11 +659,26 @@ def test_no_pairs():
         train(model_of(), [], BRIEF)
 
 
-@pytest.mark.parametrize("name, value", [
-    ("updates", 0), ("batch_tokens", 0), ("accumulate", 0), ("warmup", 0), ("save_every", 0), ("keep", 0),
-    ("updates", 2.5), ("keep", 1.0), ("warmup", True),
-    ("minutes", 0), ("factor", 0.0), ("factor", float("nan")), ("clip", -1.0),
-    ("epsilon_ls", 1.0), ("epsilon_ls", -0.1)])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("updates", 0),
+        ("batch_tokens", 0),
+        ("accumulate", 0),
+        ("warmup", 0),
+        ("save_every", 0),
+        ("keep", 0),
+        ("updates", 2.5),
+        ("keep", 1.0),
+        ("warmup", True),
+        ("minutes", 0),
+        ("factor", 0.0),
+        ("factor", float("nan")),
+        ("clip", -1.0),
+        ("epsilon_ls", 1.0),
+        ("epsilon_ls", -0.1),
+    ],
+)
 def test_bad_settings(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not {value}$"):
         TrainingConfig(**{name: value})
@@ -475,11 +691,22 @@ def test_resuming_needs_a_folder(encoded):
 
 def test_defaults_are_the_papers():
     config = TrainingConfig()
-    assert (config.updates, config.batch_tokens, config.warmup, config.epsilon_ls) == (100_000, 25_000, 4000, 0.1)
-    assert (config.factor, config.accumulate, config.keep, config.clip) == (1.0, 1, 5, None)
+    assert (config.updates, config.batch_tokens, config.warmup, config.epsilon_ls) == (
+        100_000,
+        25_000,
+        4000,
+        0.1,
+    )
+    assert (config.factor, config.accumulate, config.keep, config.clip) == (
+        1.0,
+        1,
+        5,
+        None,
+    )
 
 
 # What goes wrong on the way, and when to stop
+
 
 def test_a_bad_update_is_skipped_and_counted(encoded):
     """The third update's gradient is not a number: weights and moments stay, the run goes on, the log counts it."""
@@ -487,27 +714,49 @@ def test_a_bad_update_is_skipped_and_counted(encoded):
 
     def spoil(module, inputs, output):
         number = next(calls)
-        states.append({name: p.detach().clone() for name, p in model.named_parameters()})
+        states.append(
+            {name: p.detach().clone() for name, p in model.named_parameters()}
+        )
         return output * float("nan") if number == 3 else output
 
     model.encoder.register_forward_hook(spoil)
     log = train(model, encoded, BRIEF)
-    assert [row["skipped"] for row in log] == [1, 1, 1] and all(row["loss"] < 10 for row in log)
+    assert [row["skipped"] for row in log] == [1, 1, 1] and all(
+        row["loss"] < 10 for row in log
+    )
     assert all(torch.equal(states[2][name], states[3][name]) for name in states[2])
     assert not all(torch.equal(states[3][name], states[4][name]) for name in states[3])
 
 
 def test_log_has_the_norm_before_clipping(encoded):
-    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, clip=clip))[0]["norm"]
-             for clip in (None, 1e-3)]
+    norms = [
+        train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, clip=clip))[0][
+            "norm"
+        ]
+        for clip in (None, 1e-3)
+    ]
     assert norms[0] == norms[1] > 1e-3
 
 
-@pytest.mark.parametrize("figures, expected", [
-    ([{"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 9.0}], 12),
-    ([{"validation_loss": 3.0}, {"validation_loss": 2.0}, {"validation_loss": 2.5}, {"validation_loss": 2.1}], 12),
-    ([{"bleu": 1.0 * n} for n in range(9)], 20),
-])
+@pytest.mark.parametrize(
+    "figures, expected",
+    [
+        (
+            [{"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 9.0}],
+            12,
+        ),
+        (
+            [
+                {"validation_loss": 3.0},
+                {"validation_loss": 2.0},
+                {"validation_loss": 2.5},
+                {"validation_loss": 2.1},
+            ],
+            12,
+        ),
+        ([{"bleu": 1.0 * n} for n in range(9)], 20),
+    ],
+)
 def test_patience(encoded, figures, expected):
     """Two validations without a better one end the run; without any such pair it goes on to its last update."""
     results = iter(figures)
@@ -516,76 +765,151 @@ def test_patience(encoded, figures, expected):
     assert log[-1]["update"] == expected
 
 
-@pytest.mark.parametrize("figures, error, said", [
-    ({"loss": 1.0}, ValueError, "names a figure 'loss', which the log has"),
-    ({"bleu": "3.1"}, TypeError, "gives {'bleu': '3.1'}: numbers by name are wanted"),
-    ({"mine": object()}, TypeError, "not JSON serializable"),
-    (3.0, TypeError, "numbers by name")])
+@pytest.mark.parametrize(
+    "figures, error, said",
+    [
+        ({"loss": 1.0}, ValueError, "names a figure 'loss', which the log has"),
+        (
+            {"bleu": "3.1"},
+            TypeError,
+            "gives {'bleu': '3.1'}: numbers by name are wanted",
+        ),
+        ({"mine": object()}, TypeError, "not JSON serializable"),
+        (3.0, TypeError, "numbers by name"),
+    ],
+)
 def test_a_validation_that_fails_loses_nothing(figures, error, said, encoded, tmp_path):
     with pytest.raises(error, match=said):
         train(model_of(), encoded, BRIEF, tmp_path, lambda model: figures)
-    log = train(model_of(seed=2), encoded, BRIEF, tmp_path, lambda model: None, resume=True)
+    log = train(
+        model_of(seed=2), encoded, BRIEF, tmp_path, lambda model: None, resume=True
+    )
     whole = train(model_of(), encoded, BRIEF)
-    assert [row["update"] for row in log] == [6, 7] and log[-1]["loss"] == whole[-1]["loss"]
+    assert [row["update"] for row in log] == [6, 7] and log[-1]["loss"] == whole[-1][
+        "loss"
+    ]
 
 
 def test_a_run_does_not_go_back(encoded, tmp_path):
     train(model_of(), encoded, BRIEF, tmp_path)
-    with pytest.raises(ValueError, match="has done 7 updates: go on with at least as many, not 4"):
-        train(model_of(), encoded, dataclasses.replace(BRIEF, updates=4), tmp_path, resume=True)
+    with pytest.raises(
+        ValueError, match="has done 7 updates: go on with at least as many, not 4"
+    ):
+        train(
+            model_of(),
+            encoded,
+            dataclasses.replace(BRIEF, updates=4),
+            tmp_path,
+            resume=True,
+        )
 
 
 def test_another_optimizer_does_not_go_on(encoded, tmp_path):
-    train(model_of(), encoded, BRIEF, tmp_path, optimizer=lambda model: torch.optim.SGD(model.parameters()))
+    train(
+        model_of(),
+        encoded,
+        BRIEF,
+        tmp_path,
+        optimizer=lambda model: torch.optim.SGD(model.parameters()),
+    )
     more = dataclasses.replace(BRIEF, updates=9)
-    with pytest.raises(ValueError, match="with the optimizer SGD, not Adam: resume with the one it began with"):
+    with pytest.raises(
+        ValueError,
+        match="with the optimizer SGD, not Adam: resume with the one it began with",
+    ):
         train(model_of(), encoded, more, tmp_path, resume=True)
 
 
 def test_patience_keeps_the_best_weights(encoded, tmp_path):
     """Rotation must not delete them while the run waits for something better."""
-    results = iter([{"bleu": math.nan}, {"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 1.0}])
+    results = iter(
+        [{"bleu": math.nan}, {"bleu": 3.0}, {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 1.0}]
+    )
     config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
     log = train(model_of(), encoded, config, tmp_path, lambda model: next(results))
     assert log[-1]["update"] == 15 and max(log, key=merit)["update"] == 9
-    assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [6, 9, 12, 15]
+    assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [
+        6,
+        9,
+        12,
+        15,
+    ]
 
 
 def test_patience_survives_a_resume(encoded, tmp_path):
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
     with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 7), encoded, config, tmp_path, lambda model: {"bleu": 1.0})
-    resumed = train(model_of(), encoded, config, tmp_path, lambda model: {"bleu": 1.0}, resume=True)
+        train(
+            interrupt_at_forward(model_of(), 7),
+            encoded,
+            config,
+            tmp_path,
+            lambda model: {"bleu": 1.0},
+        )
+    resumed = train(
+        model_of(), encoded, config, tmp_path, lambda model: {"bleu": 1.0}, resume=True
+    )
     assert resumed[-1]["update"] == 9, "the third validation had used the patience up"
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_short_numbers_learn_as_well(encoded, precision):
     config = dataclasses.replace(BRIEF, updates=30, save_every=30, factor=0.5)
-    losses = [train(model_of(), encoded, dataclasses.replace(config, precision=p))[-1]
-              for p in ("fp32", precision)]
-    assert losses[1]["loss"] == pytest.approx(losses[0]["loss"], rel=0.03) and losses[1]["skipped"] < 10
+    losses = [
+        train(model_of(), encoded, dataclasses.replace(config, precision=p))[-1]
+        for p in ("fp32", precision)
+    ]
+    assert (
+        losses[1]["loss"] == pytest.approx(losses[0]["loss"], rel=0.03)
+        and losses[1]["skipped"] < 10
+    )
     assert losses[1]["loss"] != losses[0]["loss"]
 
 
-def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_well(encoded, exact_products):
+def test_medium_takes_the_other_route_in_training_and_validation_and_learns_as_well(
+    encoded, exact_products
+):
     seen = []
 
     def validate(model):
         seen.append(torch.get_float32_matmul_precision())
         return {}
 
-    losses = [train(model_of(), encoded, dataclasses.replace(BRIEF, precision=precision), validate=validate)[-1]["loss"] for precision in ("fp32", "medium")]
-    assert set(seen[:len(seen) // 2]) == {"highest"} and set(seen[len(seen) // 2:]) == {"medium"}
-    assert losses[1] == pytest.approx(losses[0], rel=2e-2) and torch.get_float32_matmul_precision() == "highest"
+    losses = [
+        train(
+            model_of(),
+            encoded,
+            dataclasses.replace(BRIEF, precision=precision),
+            validate=validate,
+        )[-1]["loss"]
+        for precision in ("fp32", "medium")
+    ]
+    assert set(seen[: len(seen) // 2]) == {"highest"} and set(
+        seen[len(seen) // 2 :]
+    ) == {"medium"}
+    assert (
+        losses[1] == pytest.approx(losses[0], rel=2e-2)
+        and torch.get_float32_matmul_precision() == "highest"
+    )
 
 
 @pytest.mark.parametrize("first, then", [("fp16", "fp32"), ("bf16", "fp16")])
 def test_a_run_goes_on_in_another_precision(encoded, tmp_path, first, then):
     """As where "auto" meets another GPU: the scale of fp16 is left, or begun."""
     with pytest.raises(Interrupted):
-        train(interrupt_at_forward(model_of(), 4), encoded, dataclasses.replace(BRIEF, precision=first), tmp_path)
-    log = train(model_of(), encoded, dataclasses.replace(BRIEF, precision=then), tmp_path, resume=True)
+        train(
+            interrupt_at_forward(model_of(), 4),
+            encoded,
+            dataclasses.replace(BRIEF, precision=first),
+            tmp_path,
+        )
+    log = train(
+        model_of(),
+        encoded,
+        dataclasses.replace(BRIEF, precision=then),
+        tmp_path,
+        resume=True,
+    )
     assert log[-1]["update"] == 7 and math.isfinite(log[-1]["loss"])
 
 
@@ -600,24 +924,40 @@ def test_fp16_resumes_with_its_scale(encoded, tmp_path):
 
 # What a broken line would not have shown
 
+
 def test_every_batch_of_every_update_drops_other_entries():
-    places = [(seed, update, number) for seed in (1, 2) for update in (1, 2, 3) for number in range(4)]
+    places = [
+        (seed, update, number)
+        for seed in (1, 2)
+        for update in (1, 2, 3)
+        for number in range(4)
+    ]
     assert len({training.batch_seed(*place) for place in places}) == len(places)
 
 
 def test_fp16_clips_the_gradient_itself(encoded):
     """Not the gradient times the loss scale of 65,536."""
-    norms = [train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, precision=p))[0]["norm"]
-             for p in ("fp32", "fp16")]
+    norms = [
+        train(model_of(), encoded, dataclasses.replace(BRIEF, updates=1, precision=p))[
+            0
+        ]["norm"]
+        for p in ("fp32", "fp16")
+    ]
     assert norms[1] == pytest.approx(norms[0], rel=0.05)
 
 
 def test_a_row_is_the_mean_since_the_last_row(encoded):
-    each, some = (train(model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every))
-                  for every in (1, 3))
+    each, some = (
+        train(
+            model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every)
+        )
+        for every in (1, 3)
+    )
     for name in ("loss", "norm"):
         values = [row[name] for row in each]
-        assert [row[name] for row in some] == pytest.approx([sum(values[:3]) / 3, sum(values[3:]) / 3])
+        assert [row[name] for row in some] == pytest.approx(
+            [sum(values[:3]) / 3, sum(values[3:]) / 3]
+        )
 
 
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
@@ -631,7 +971,9 @@ def test_a_switch_is_on_or_off():
         TrainingConfig(falling="no")
 
 
-@pytest.mark.parametrize("name", ["updates", "warmup", "keep", "factor", "save_minutes"])
+@pytest.mark.parametrize(
+    "name", ["updates", "warmup", "keep", "factor", "save_minutes"]
+)
 def test_most_settings_may_not_be_none(name):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not None$"):
         TrainingConfig(**{name: None})
@@ -655,17 +997,29 @@ def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeyp
 
         def __init__(self, config):
             super().__init__()
-            self.config, self.first, self.output = config, nn.Embedding(30, 8), nn.Linear(8, 30)
+            self.config, self.first, self.output = (
+                config,
+                nn.Embedding(30, 8),
+                nn.Linear(8, 30),
+            )
 
         def loss(self, batch, criterion):
             return criterion(self.output, self.first(batch.decoder_input), batch.gold)
 
     protocol.register("table", Table, Sizes)
-    row, = train(Table(Sizes()), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2, save_every=2))
-    assert row["utilisation"] >= 0 and forward_flops(Sizes(), 3, 5) == (30 * 8 + 8 * 30 + 30) * 8
+    (row,) = train(
+        Table(Sizes()), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2, save_every=2)
+    )
+    assert (
+        row["utilisation"] >= 0
+        and forward_flops(Sizes(), 3, 5) == (30 * 8 + 8 * 30 + 30) * 8
+    )
 
 
-@pytest.mark.parametrize("kernel, disabled, shown", [(True, None, True), (True, "1", False), (False, None, False)])
+@pytest.mark.parametrize(
+    "kernel, disabled, shown",
+    [(True, None, True), (True, "1", False), (False, None, False)],
+)
 def test_a_notebook_shows_a_bar(kernel, disabled, shown, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)

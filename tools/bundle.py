@@ -14,15 +14,15 @@ from pathlib import Path
 import pairs
 import torch
 
+from transformer.cli.demo import scores_of
+from transformer.core.records import write_rows
+from transformer.core.weights import save_weights
 from transformer.corpora import read_bundled
-from transformer.demo import scores_of
 from transformer.experiments import runner
-from transformer.experiments.records import write_rows
-from transformer.pretrained import load, save
-from transformer.recipes import recipe
-from transformer.runs import Experiment
+from transformer.models.pretrained import load, save
+from transformer.runs.recipes import recipe
+from transformer.runs.run import Experiment
 from transformer.visualization import score_attention
-from transformer.weights import save_weights
 
 COMMAND = "python tools/bundle.py"
 
@@ -41,9 +41,12 @@ def score(folder: Path, e: Experiment, device) -> dict:
     """
     halve(e.folder, folder)
     model, tokenizer = load(folder)
-    reports = {split: scores_of(model, tokenizer, split)[0] for split in ("test", "hard")}
-    return reports | score_attention(model, tokenizer, read_bundled("validation"),
-                                     read_bundled("test"))
+    reports = {
+        split: scores_of(model, tokenizer, split)[0] for split in ("test", "hard")
+    }
+    return reports | score_attention(
+        model, tokenizer, read_bundled("validation"), read_bundled("test")
+    )
 
 
 def job_of(folder: Path) -> runner.Job:
@@ -52,20 +55,27 @@ def job_of(folder: Path) -> runner.Job:
     training = replace(parts["training"], updates=2 * parts["training"].updates)
     e = Experiment(model=parts["model"], training=training)
     do = partial(runner.train_and_score, e, partial(score, folder), COMMAND)
-    return runner.Job("bundled", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND)
+    return runner.Job(
+        "bundled", do, {**runner.settings_of(e), "torch": torch.__version__}, COMMAND
+    )
 
 
 def command_of(job_of: Callable, name: str) -> Callable:
     """A command that makes one of the models that come with the package."""
-    def main(runs: Path = pairs.ROOT / "runs",
-             folder: Path = pairs.ROOT / "data" / "models" / name) -> None:
+
+    def main(
+        runs: Path = pairs.ROOT / "runs",
+        folder: Path = pairs.ROOT / "data" / "models" / name,
+    ) -> None:
         """Make the model, or go on with that.
 
         Args:
             runs: where it is trained, in a folder of its own
             folder: where the model goes
         """
-        write_rows(folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"]))
+        write_rows(
+            folder / "card.json", runner.run_jobs([job_of(folder)], runs, ["cpu"])
+        )
 
     return main
 

@@ -8,33 +8,40 @@ import torch
 from fault_cases import NUMBERS, SIZES, VALUES, Case, some_text
 
 from transformer.convolution import ConvolutionConfig
+from transformer.core.protocol import build
+from transformer.core.scores import bleu
+from transformer.core.weights import load_weights, parameters_of
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
 from transformer.decoding import average_checkpoints, beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
-from transformer.pages import view
+from transformer.models.pretrained import load
+from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
-from transformer.pretrained import load
-from transformer.protocol import build
 from transformer.recurrence import RecurrenceConfig
-from transformer.scores import bleu
-from transformer.search import Batching, translate, translate_n_best
 from transformer.training import TrainingConfig, train
 from transformer.translation import evaluate
-from transformer.weights import load_weights, parameters_of
+from transformer.views.pages import view
 
 
 @cache
 def parts(home):
     """(model, tokenizer, pairs) of the run; nobody changes them."""
     model, tokenizer = load(home / "run")
-    return model, tokenizer, encode_pairs(tokenizer, [("A cat.", "Eine Katze."), ("Yes.", "Ja.")])
+    return (
+        model,
+        tokenizer,
+        encode_pairs(tokenizer, [("A cat.", "Eine Katze."), ("Yes.", "Ja.")]),
+    )
 
 
 def fields_of(config, chance):
     """Some settings of a configuration with values that may not suit them."""
     names = list(config.__dataclass_fields__)
-    found = {name: chance.choice(VALUES) for name in chance.sample(names, chance.randrange(1, 4))}
+    found = {
+        name: chance.choice(VALUES)
+        for name in chance.sample(names, chance.randrange(1, 4))
+    }
     if config is TrainingConfig:
         return found
     return {name: value for name, value in SIZES.items() if name in names} | found
@@ -42,8 +49,15 @@ def fields_of(config, chance):
 
 def configure(chance, home):
     """A configuration; what is taken must make a model, or at least be counted."""
-    config = chance.choice([TransformerConfig, TransformerConfig, RecurrenceConfig,
-                            ConvolutionConfig, TrainingConfig])
+    config = chance.choice(
+        [
+            TransformerConfig,
+            TransformerConfig,
+            RecurrenceConfig,
+            ConvolutionConfig,
+            TrainingConfig,
+        ]
+    )
     settings = fields_of(config, chance)
 
     def call():
@@ -75,8 +89,9 @@ def search(chance, home):
     """A search with settings, sentences, or a model that may not suit it."""
     model, tokenizer, pairs = parts(home)
     texts = [some_text(chance) for _ in range(chance.randrange(4))]
-    beam, alpha, extra = (chance.choice([good, good, chance.choice(NUMBERS)])
-                          for good in (3, 0.6, 5))
+    beam, alpha, extra = (
+        chance.choice([good, good, chance.choice(NUMBERS)]) for good in (3, 0.6, 5)
+    )
     n_best = chance.choice([1, 2, chance.choice(NUMBERS)])
     bad = chance.random() < 0.2
     if bad:
@@ -96,8 +111,11 @@ def search(chance, home):
                 return "a score that is no number"
         else:
             source = pad([source for source, _ in pairs], 0)
-            found = greedy_search(model, source, extra) if way == 2 else beam_search(
-                model, source, beam, alpha, extra, n_best)
+            found = (
+                greedy_search(model, source, extra)
+                if way == 2
+                else beam_search(model, source, beam, alpha, extra, n_best)
+            )
             return "" if len(found) == len(source) and all(found) else "no output"
         return "" if len(found) == len(texts) else f"{len(found)} outputs"
 
@@ -130,12 +148,26 @@ def tokenize(chance, home):
                 tokenizer.encode(text)
         return ""
 
-    return Case("tokenizers", f"way {way}, {str(texts)[:200]!r}, {size}, {ids}", call=call)
+    return Case(
+        "tokenizers", f"way {way}, {str(texts)[:200]!r}, {size}, {ids}", call=call
+    )
 
 
 def trees(chance, home):
     """Brackets that are no trees."""
-    bits = ["(", ")", "((", "S", "NP", " ", "(DT the)", "(NN cat)", "-NONE-", "(-NONE- *)", "_"]
+    bits = [
+        "(",
+        ")",
+        "((",
+        "S",
+        "NP",
+        " ",
+        "(DT the)",
+        "(NN cat)",
+        "-NONE-",
+        "(-NONE- *)",
+        "_",
+    ]
     text = "".join(chance.choice(bits) for _ in range(chance.randrange(30)))
     deep = chance.choice([0, 0, 0, 100, 399, 900, 10_000])
     text = "(S " * deep + text + ")" * deep if deep else text
@@ -157,10 +189,21 @@ def forward(chance, home):
     model, tokenizer, pairs = parts(home)
     some = [3, 5, 299, 300, -1, 0, 2**40]
     ids = [chance.choices(some, k=chance.choice([1, 4, 200])) for _ in range(2)]
-    shapes = [chance.choice([(2, 3, 4), (3,), (0, 3), (2, 0), (1, 2)]) for _ in range(2)]
+    shapes = [
+        chance.choice([(2, 3, 4), (3,), (0, 3), (2, 0), (1, 2)]) for _ in range(2)
+    ]
     way = chance.randrange(5)
-    rows = chance.choice([pairs, [], [([], [])], [([5], [1])], pairs + [([5] * 200, [1, 2])],
-                          [([300], [1, 2])], [([5, 2], [1, -3, 2])]])
+    rows = chance.choice(
+        [
+            pairs,
+            [],
+            [([], [])],
+            [([5], [1])],
+            pairs + [([5] * 200, [1, 2])],
+            [([300], [1, 2])],
+            [([5, 2], [1, -3, 2])],
+        ]
+    )
     size = chance.choice([100, *NUMBERS])
 
     def call():
@@ -186,11 +229,29 @@ def forward(chance, home):
 
 def files(chance, home):
     """Folders, files and corpora that are not there or not what they should be."""
-    place = chance.choice(["", ".", "/", "/nowhere", "\x00", "a" * 300, "/dev/null", "\udce9", home,
-                           home / "own.en", home / "run", home / "run" / "run.json"])
+    place = chance.choice(
+        [
+            "",
+            ".",
+            "/",
+            "/nowhere",
+            "\x00",
+            "a" * 300,
+            "/dev/null",
+            "\udce9",
+            home,
+            home / "own.en",
+            home / "run",
+            home / "run" / "run.json",
+        ]
+    )
     way = chance.randrange(6)
-    names = [chance.choice(["bundled", "mine", "", "multi30k", "\udce9", *map(str, NUMBERS)]),
-             chance.choice(["train", "test", "", "exam"])]
+    names = [
+        chance.choice(
+            ["bundled", "mine", "", "multi30k", "\udce9", *map(str, NUMBERS)]
+        ),
+        chance.choice(["train", "test", "", "exam"]),
+    ]
 
     def call():
         if way == 0:
@@ -206,7 +267,9 @@ def files(chance, home):
         else:
             known = dict(CORPORA)
             try:
-                register_corpus(names[0], train=chance.choice([(place,), (place, place), place]))
+                register_corpus(
+                    names[0], train=chance.choice([(place,), (place, place), place])
+                )
                 read_corpus(names[0], "train")
             finally:
                 CORPORA.clear()
@@ -219,13 +282,27 @@ def files(chance, home):
 def scored(chance, home):
     """Translations to score and sentences to view."""
     model, tokenizer, _ = parts(home)
-    outputs, references = ([some_text(chance) for _ in range(chance.randrange(4))]
-                           for _ in range(2))
+    outputs, references = (
+        [some_text(chance) for _ in range(chance.randrange(4))] for _ in range(2)
+    )
     if chance.random() < 0.2:
         outputs = chance.choice(["text", [None], None, [3]])
     way = chance.randrange(3)
-    many = chance.choice([outputs, references, "A cat.", "", [], ["A cat."] * 500, [None], 3,
-                          [("a", "b", "c")], ("A cat.", "Eine Katze."), [("", "")]])
+    many = chance.choice(
+        [
+            outputs,
+            references,
+            "A cat.",
+            "",
+            [],
+            ["A cat."] * 500,
+            [None],
+            3,
+            [("a", "b", "c")],
+            ("A cat.", "Eine Katze."),
+            [("", "")],
+        ]
+    )
     resamples = chance.choice([0, 0, 2, -1, 1])
 
     def call():
@@ -234,7 +311,9 @@ def scored(chance, home):
             return "" if 0 <= found.score <= 100.0001 else f"a score of {found.score}"
         if way == 1:
             found = evaluate(model, tokenizer, list(zip(references, references)), 1)
-            return "" if found["sentences"] == len(references) else "sentences are missing"
+            return (
+                "" if found["sentences"] == len(references) else "sentences are missing"
+            )
         page = view(model, tokenizer, many).page
         return "not a number" if re.search(r"[\[,:]NaN[\],}]", page) else ""
 

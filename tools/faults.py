@@ -28,7 +28,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-with contextlib.suppress(ImportError):  # Windows has no limits: there a campaign cannot run
+with contextlib.suppress(
+    ImportError
+):  # Windows has no limits: there a campaign cannot run
     import resource
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,8 +56,10 @@ def too_long(*_):
 @contextlib.contextmanager
 def inside(folder):
     """In this folder, with an alarm."""
-    clocks = {signal.SIGALRM: (signal.ITIMER_REAL, WAIT),
-              signal.SIGPROF: (signal.ITIMER_PROF, LONGEST)}
+    clocks = {
+        signal.SIGALRM: (signal.ITIMER_REAL, WAIT),
+        signal.SIGPROF: (signal.ITIMER_PROF, LONGEST),
+    }
     before, cwd = {name: signal.signal(name, too_long) for name in clocks}, os.getcwd()
     os.chdir(folder)
     for timer, seconds in clocks.values():
@@ -77,8 +81,12 @@ def is_clear(error):
     frame = traceback.extract_tb(error.__traceback__)[-1]
     ours = Path(frame.filename).is_relative_to(ROOT / "transformer")
     kinds = (ValueError, TypeError, OSError, ImportError)
-    return ours and isinstance(error, kinds) and len(str(error).split()) > 2 and (
-        (frame.line or "").startswith("raise "))
+    return (
+        ours
+        and isinstance(error, kinds)
+        and len(str(error).split()) > 2
+        and ((frame.line or "").startswith("raise "))
+    )
 
 
 def verdict_of_command(case, status, out, err):
@@ -94,7 +102,8 @@ def verdict_of_command(case, status, out, err):
     if status == 2:
         said = last.startswith("transformer: ") and len(last.split()) > 3
         by_the_parser = not case.prepared and (
-            "For full helptext" in err + out.decode("utf8", "replace"))
+            "For full helptext" in err + out.decode("utf8", "replace")
+        )
         return ("refused", last) if said or by_the_parser else ("unclear", err[-500:])
     wrong = case.wrong(out.decode("utf8"))
     return ("silent", wrong) if wrong else ("done", "")
@@ -105,8 +114,12 @@ def command_here(case):
     import transformer.cli as command_line
 
     out = io.TextIOWrapper(io.BytesIO(), "utf8")
-    err = io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace")  # as Python opens it
-    stdin = None if case.stdin is None else io.TextIOWrapper(io.BytesIO(case.stdin), "utf8")
+    err = io.TextIOWrapper(
+        io.BytesIO(), "utf8", "backslashreplace"
+    )  # as Python opens it
+    stdin = (
+        None if case.stdin is None else io.TextIOWrapper(io.BytesIO(case.stdin), "utf8")
+    )
     before = sys.argv, sys.stdin
     sys.argv, sys.stdin = ["transformer", *map(os.fsdecode, case.arguments)], stdin
     status = 0
@@ -120,8 +133,12 @@ def command_here(case):
     finally:
         sys.argv, sys.stdin = before
     out.flush(), err.flush()
-    return verdict_of_command(case, status, out.buffer.getvalue(),
-                              err.buffer.getvalue().decode("utf8", "replace"))
+    return verdict_of_command(
+        case,
+        status,
+        out.buffer.getvalue(),
+        err.buffer.getvalue().decode("utf8", "replace"),
+    )
 
 
 def limit(closed):
@@ -146,8 +163,14 @@ def command_afresh(case, folder):
     closed = case.stdin is None
     try:
         done = subprocess.run(
-            words, cwd=folder, input=None if closed else case.stdin, capture_output=True,
-            env=environment, timeout=WAIT, preexec_fn=partial(limit, closed))
+            words,
+            cwd=folder,
+            input=None if closed else case.stdin,
+            capture_output=True,
+            env=environment,
+            timeout=WAIT,
+            preexec_fn=partial(limit, closed),
+        )
     except subprocess.TimeoutExpired:
         return "hang", ""
     return verdict_of_command(case, done.returncode, done.stdout, done.stderr)
@@ -199,28 +222,42 @@ def command_forked(case, folder):
             os.waitpid(child, 0)
             return "hang", ""
         out.seek(0), err.seek(0)
-        return verdict_of_command(case, os.waitstatus_to_exitcode(status), out.read(), err.read())
+        return verdict_of_command(
+            case, os.waitstatus_to_exitcode(status), out.read(), err.read()
+        )
 
 
 def function_here(case):
     """Call a public function."""
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
             wrong = case.call()
     except BaseException as error:
         if isinstance(error, Hang | KeyboardInterrupt):
             raise
         said = f"{type(error).__name__}: {error}"
         where = "".join(traceback.format_tb(error.__traceback__)[-3:])
-        return ("refused", said[:300]) if is_clear(error) else ("unclear", f"{said[:300]}\n{where}")
+        return (
+            ("refused", said[:300])
+            if is_clear(error)
+            else ("unclear", f"{said[:300]}\n{where}")
+        )
     return ("silent", wrong) if wrong else ("done", "")
 
 
 def draw(chance, home, folder, kinds=None, only_commands=False):
     """The case that these random numbers decide, its folder filled."""
     functions = [] if only_commands else fault_calls.FUNCTIONS
-    kind = chance.choice([kind for kind in [*fault_cases.COMMANDS, *functions]
-                          if not kinds or kind.__name__ in kinds])
+    kind = chance.choice(
+        [
+            kind
+            for kind in [*fault_cases.COMMANDS, *functions]
+            if not kinds or kind.__name__ in kinds
+        ]
+    )
     if kind in functions:
         return kind(chance, home)
     fault_cases.prepare(home, folder)
@@ -242,15 +279,25 @@ def run_case(number, seed, home, kinds=None, fresh=None):
             else:
                 with inside(folder), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    verdict, why = command_here(case) if case.arguments else function_here(case)
+                    verdict, why = (
+                        command_here(case) if case.arguments else function_here(case)
+                    )
         except Hang:
             verdict, why = "hang", traceback.format_exc()[-1500:]
     words = case.told.replace(str(home), "HOME").replace(name, "PLACE")
-    return {"number": number, "kind": case.kind, "fresh": fresh, "verdict": verdict, "why": why,
-            "case": words[:400], "seconds": round(time.monotonic() - started, 2)}
+    return {
+        "number": number,
+        "kind": case.kind,
+        "fresh": fresh,
+        "verdict": verdict,
+        "why": why,
+        "case": words[:400],
+        "seconds": round(time.monotonic() - started, 2),
+    }
 
 
 # Many cases
+
 
 def work(numbers, seed, home, kinds, fresh):
     """The worker: one case after the other in this process, a line of JSON for each."""
@@ -267,19 +314,40 @@ def work(numbers, seed, home, kinds, fresh):
 def in_one_process(numbers, options, home, fresh=None):
     """Yield the findings; the process is begun anew where a case has killed or blocked it."""
     while numbers:
-        words = [sys.executable, __file__, "--worker", f"{numbers[0]}:{numbers[-1] + 1}", "--home",
-                 str(home), "--seed", str(options.seed), *(f"--kind={k}" for k in options.kind)]
+        words = [
+            sys.executable,
+            __file__,
+            "--worker",
+            f"{numbers[0]}:{numbers[-1] + 1}",
+            "--home",
+            str(home),
+            "--seed",
+            str(options.seed),
+            *(f"--kind={k}" for k in options.kind),
+        ]
         words += ["--forked"] if fresh else []
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              stdin=subprocess.DEVNULL, env=os.environ) as worker:
+        with subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            env=os.environ,
+        ) as worker:
             while numbers:
                 ready = select.select([worker.stdout], [], [], 2 * WAIT)[0]
                 line = worker.stdout.readline() if ready else b""
                 if not line.endswith(b"\n"):
                     worker.kill()
                     status = "hang" if not ready else "crash"
-                    yield {"number": numbers[0], "kind": "?", "fresh": fresh, "verdict": status,
-                           "why": f"status {worker.wait()}", "case": "", "seconds": 0}
+                    yield {
+                        "number": numbers[0],
+                        "kind": "?",
+                        "fresh": fresh,
+                        "verdict": status,
+                        "why": f"status {worker.wait()}",
+                        "case": "",
+                        "seconds": 0,
+                    }
                 else:
                     yield json.loads(line)
                 numbers = numbers[1:]
@@ -293,8 +361,10 @@ def campaign(options, home):
     yield from in_one_process(list(range(fresh, options.cases)), options, home)
     yield from in_one_process(list(range(started, fresh)), options, home, "forked")
     with ThreadPoolExecutor(options.jobs) as pool:
-        yield from pool.map(lambda n: run_case(n, options.seed, home, options.kind, "started"),
-                            range(started))
+        yield from pool.map(
+            lambda n: run_case(n, options.seed, home, options.kind, "started"),
+            range(started),
+        )
 
 
 def table(found):
@@ -308,19 +378,32 @@ def table(found):
         for group in (name, "all"):
             groups.setdefault(group, Counter()).update(["cases", row["verdict"]])
     for name in sorted(groups, key=lambda name: (name == "all", name)):
-        yield f"| {name} | " + " | ".join(str(groups[name][column]) for column in columns) + " |"
+        yield (
+            f"| {name} | "
+            + " | ".join(str(groups[name][column]) for column in columns)
+            + " |"
+        )
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--fresh", type=int, default=1000, help="so many in processes of their own")
-    parser.add_argument("--started", type=int, default=1000, help="of those, so many by a new "
-                        "interpreter, seconds each; the others are forked from one that has "
-                        "imported the package")
+    parser.add_argument(
+        "--fresh", type=int, default=1000, help="so many in processes of their own"
+    )
+    parser.add_argument(
+        "--started",
+        type=int,
+        default=1000,
+        help="of those, so many by a new "
+        "interpreter, seconds each; the others are forked from one that has "
+        "imported the package",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="interpreters at a time")
     parser.add_argument("--seed", type=int, default=26)
-    parser.add_argument("--kind", action="append", default=[], help="cases of this kind only")
+    parser.add_argument(
+        "--kind", action="append", default=[], help="cases of this kind only"
+    )
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--report", type=Path, help="write all findings into this file")
     parser.add_argument("--home", type=Path, help=argparse.SUPPRESS)
@@ -341,8 +424,12 @@ def main():
         home = fault_cases.make_home(Path(name))
         if options.only is not None:
             fresh = "started" if options.only < options.fresh else None
-            print(json.dumps(run_case(options.only, options.seed, home, options.kind, fresh),
-                             indent=1).replace("\\n", "\n"))
+            print(
+                json.dumps(
+                    run_case(options.only, options.seed, home, options.kind, fresh),
+                    indent=1,
+                ).replace("\\n", "\n")
+            )
             return None
         found = []
         report = open(options.report or os.devnull, "w", encoding="utf8")
@@ -350,7 +437,10 @@ def main():
             found.append(row)
             print(json.dumps(row), file=report, flush=True)
             if row["verdict"] in FAULTS:
-                print(f"{row['number']} {row['kind']} {row['verdict']}: {row['case']}", flush=True)
+                print(
+                    f"{row['number']} {row['kind']} {row['verdict']}: {row['case']}",
+                    flush=True,
+                )
     print("\n".join(table(found)))
     return any(row["verdict"] in FAULTS for row in found)
 

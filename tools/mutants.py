@@ -71,7 +71,7 @@ def named(statement):
 
 def parse(text):
     """The tree of an expression or of a statement."""
-    statement, = ast.parse(text).body
+    (statement,) = ast.parse(text).body
     return statement.value if isinstance(statement, ast.Expr) else statement
 
 
@@ -82,10 +82,13 @@ def same(pattern, node, bound):
         return isinstance(node, ast.expr)
     if isinstance(pattern, list):
         return len(pattern) == len(node) and all(
-            same(a, b, bound) for a, b in zip(pattern, node))
+            same(a, b, bound) for a, b in zip(pattern, node)
+        )
     if isinstance(pattern, ast.AST):
         return type(pattern) is type(node) and all(
-            same(part, getattr(node, name), bound) for name, part in ast.iter_fields(pattern))
+            same(part, getattr(node, name), bound)
+            for name, part in ast.iter_fields(pattern)
+        )
     return pattern == node
 
 
@@ -119,8 +122,9 @@ def broken(mutant, root=ROOT):
     replace = Replace(mutant.old, mutant.new)
     replace.visit(node)
     if replace.count != 1:
-        raise ValueError(f"{mutant.place}: {mutant.old} stands there {replace.count} times, "
-                         "not once")
+        raise ValueError(
+            f"{mutant.place}: {mutant.old} stands there {replace.count} times, not once"
+        )
     return path, ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -137,17 +141,34 @@ def run_tests(tests, path=None, text=None, limit=900):
     """
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         for part in ("transformer", "tests"):
-            shutil.copytree(ROOT / part, Path(name, part),
-                            ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / part,
+                Path(name, part),
+                ignore=shutil.ignore_patterns("__pycache__"),
+            )
         for part in ("data", "notebooks", "tools", "pyproject.toml"):
             Path(name, part).symlink_to(ROOT / part)
         if path:
             Path(name, path.relative_to(ROOT)).write_text(text, encoding="utf8")
         environment = {**os.environ, "PYTHONPATH": name, "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "pytest", "-xq", "--tb=line", "-p", "no:cacheprovider"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-xq",
+            "--tb=line",
+            "-p",
+            "no:cacheprovider",
+        ]
         try:
-            done = subprocess.run([*command, *tests], cwd=name, env=environment,
-                                  capture_output=True, text=True, timeout=limit)
+            done = subprocess.run(
+                [*command, *tests],
+                cwd=name,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+            )
         except subprocess.TimeoutExpired:
             return 1, "ran for ever"
     lines = done.stdout.strip().splitlines() or ["no output"]
@@ -163,13 +184,16 @@ def try_mutant(mutant):
 
 def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="*")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     words = arguments.words or [""]
-    chosen = [m for m in read_table() if any(word in f"{m.area} {m.place}" for word in words)]
+    chosen = [
+        m for m in read_table() if any(word in f"{m.area} {m.place}" for word in words)
+    ]
     for mutant in chosen:
         broken(mutant)
     if arguments.list:
@@ -184,9 +208,14 @@ def main():
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for mutant, (noticed, by) in zip(chosen, pool.map(try_mutant, chosen)):
             survived += not noticed
-            print(f"{'noticed ' if noticed else 'SURVIVED'}  {mutant.area:20} {mutant.place}: "
-                  f"{mutant.old} -> {mutant.new}  ({by})", flush=True)
-    print(f"{len(chosen) - survived} of {len(chosen)} noticed in {time.time() - start:.0f} s")
+            print(
+                f"{'noticed ' if noticed else 'SURVIVED'}  {mutant.area:20} {mutant.place}: "
+                f"{mutant.old} -> {mutant.new}  ({by})",
+                flush=True,
+            )
+    print(
+        f"{len(chosen) - survived} of {len(chosen)} noticed in {time.time() - start:.0f} s"
+    )
     sys.exit(survived > 0)
 
 

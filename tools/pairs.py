@@ -19,9 +19,15 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-IN_COLAB = '"google.colab" in sys.modules'  # stands in the cell that installs the package
+IN_COLAB = (
+    '"google.colab" in sys.modules'  # stands in the cell that installs the package
+)
 ROOT = Path(__file__).resolve().parent.parent
-KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+KERNEL = {
+    "display_name": "Python 3 (ipykernel)",
+    "language": "python",
+    "name": "python3",
+}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 HEAVY = 1_000_000  # bytes
 
@@ -45,22 +51,26 @@ def run_jupytext(root, *arguments):
     command = [sys.executable, "-m", "jupytext", *map(str, arguments)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"jupytext {' '.join(map(str, arguments))}:\n{done.stdout}{done.stderr}")
+        sys.exit(
+            f"jupytext {' '.join(map(str, arguments))}:\n{done.stdout}{done.stderr}"
+        )
 
 
 def tidy(book, stem):
     """Keep what readers need and every machine writes alike: kernel, pairing, tags, outputs in one
     piece."""
     kept = {
-        "jupytext": {"formats": formats(stem)}, "kernelspec": KERNEL,
-        "language_info": {"name": "python"}
+        "jupytext": {"formats": formats(stem)},
+        "kernelspec": KERNEL,
+        "language_info": {"name": "python"},
     }
     if "annotated_attention" in book.metadata:
         kept["annotated_attention"] = book.metadata["annotated_attention"]
     book.metadata = nbformat.from_dict(kept)
     for cell in book.cells:
         cell.metadata = nbformat.from_dict(
-            {"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {})
+            {"tags": cell.metadata["tags"]} if cell.metadata.get("tags") else {}
+        )
         outputs = []
         for output in cell.get("outputs", []):
             last = outputs[-1] if outputs else {}
@@ -86,14 +96,18 @@ def write(book, path):
 
 def cells(path):
     """(cell type, source, tags) of every cell of a notebook or a module."""
-    return [(c.cell_type, c.source, tuple(c.metadata.get("tags", ())))
-            for c in jupytext.read(path).cells]
+    return [
+        (c.cell_type, c.source, tuple(c.metadata.get("tags", ())))
+        for c in jupytext.read(path).cells
+    ]
 
 
 def set_header(module, stem):
     """Let the module's header name its notebook (first pairing, or a notebook that was renamed)."""
     text, date = module.read_text(encoding="utf8"), module.stat()
-    header = f"# ---\n# jupyter:\n#   jupytext:\n#     formats: {formats(stem)}\n# ---\n\n"
+    header = (
+        f"# ---\n# jupyter:\n#   jupytext:\n#     formats: {formats(stem)}\n# ---\n\n"
+    )
     if not text.startswith(header):
         text = header + re.sub(r"\A# ---\n(#.*\n)*?# ---\n\n*", "", text)
         module.write_text(text, encoding="utf8", newline="\n")
@@ -109,7 +123,9 @@ def pair(stem, root=ROOT):
     if module_of(notebook).exists():
         set_header(module_of(notebook), stem)
     elif not notebook.exists():
-        sides = f"{notebook.relative_to(root)} nor {module_of(notebook).relative_to(root)}"
+        sides = (
+            f"{notebook.relative_to(root)} nor {module_of(notebook).relative_to(root)}"
+        )
         sys.exit(f"{stem}: neither {sides} is there")
     sync(root)
 
@@ -119,28 +135,41 @@ def sync(root=ROOT, names=()):
     other."""
     known = {module_of(notebook) for notebook in notebooks(root)}
     for module in sorted(set((root / "transformer").glob("*.py")) - known):
-        header = re.match(r"# ---\n(?:#.*\n)*?#\s+formats: notebooks/(\d\d_)/ipynb",
-                          module.read_text(encoding="utf8"))
+        header = re.match(
+            r"# ---\n(?:#.*\n)*?#\s+formats: notebooks/(\d\d_)/ipynb",
+            module.read_text(encoding="utf8"),
+        )
         if header:
             notebook = root / "notebooks" / f"{header[1]}{module.stem}.ipynb"
             notebook.parent.mkdir(exist_ok=True)
             write(jupytext.read(module), notebook)
-            print(f"made {notebook.relative_to(root)} from {module.relative_to(root)}: "
-                  "it has no outputs yet")
+            print(
+                f"made {notebook.relative_to(root)} from {module.relative_to(root)}: "
+                "it has no outputs yet"
+            )
     for notebook in choose(names, root) or notebooks(root):
         module = module_of(notebook)
-        newer = max(filter(Path.exists, (notebook, module)),
-                    key=lambda path: path.stat().st_mtime_ns)
+        newer = max(
+            filter(Path.exists, (notebook, module)),
+            key=lambda path: path.stat().st_mtime_ns,
+        )
         write(nbformat.read(notebook, as_version=4), notebook)
         if not module.exists():
-            run_jupytext(root, "--set-formats", formats(notebook.stem), notebook.relative_to(root))
+            run_jupytext(
+                root,
+                "--set-formats",
+                formats(notebook.stem),
+                notebook.relative_to(root),
+            )
         set_header(module, notebook.stem)
         if cells(notebook) != cells(module):
-            os.utime(newer)     # tidying has touched the notebook
+            os.utime(newer)  # tidying has touched the notebook
             run_jupytext(root, "--sync", newer.relative_to(root))
             write(nbformat.read(notebook, as_version=4), notebook)
             print(f"synced {notebook.stem} from {newer.relative_to(root)}")
-        os.utime(module)  # Jupyter takes the inputs from the module where it is the newer side
+        os.utime(
+            module
+        )  # Jupyter takes the inputs from the module where it is the newer side
 
 
 def code(text):
@@ -156,9 +185,13 @@ def imported(text, front):
     A name of the front door, whose text is given, stands for the module it comes from.
     """
     names = re.findall(r"import transformer\.([\w.]+)", text)
-    for home, line in re.findall(r"from transformer\.?([\w.]*) import ([^()\n]+|\([^)]*\))", text):
+    for home, line in re.findall(
+        r"from transformer\.?([\w.]*) import ([^()\n]+|\([^)]*\))", text
+    ):
         for name in re.findall(r"\w+", line):
-            found = re.search(rf"^from transformer\.(\S+) import {name} as", front, re.MULTILINE)
+            found = re.search(
+                rf"^from transformer\.(\S+) import {name} as", front, re.MULTILINE
+            )
             home_of = found[1] if found and not home else home
             names.append(f"{home_of}.{name}".lstrip("."))
     parts = [name.split(".") for name in names]
@@ -183,8 +216,13 @@ def code_hash(notebook):
             seen[name] = code("\n".join(found))
             waiting |= imported(seen[name], front)
     runs = folder.parent / "data" / "runs"
-    results = sorted({path for name in re.findall(r'"(\w[\w*-]*)"', text)
-                      for path in runs.glob(f"{name}.json")})  # read_rows("bench"), table("t*")
+    results = sorted(
+        {
+            path
+            for name in re.findall(r'"(\w[\w*-]*)"', text)
+            for path in runs.glob(f"{name}.json")
+        }
+    )  # read_rows("bench"), table("t*")
     whole = [text, *(seen[name] for name in sorted(seen) if seen[name])]
     whole += [path.read_text(encoding="utf8") for path in results]
     return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:16]
@@ -192,17 +230,23 @@ def code_hash(notebook):
 
 def is_stale(notebook):
     book = nbformat.read(notebook, as_version=4)
-    return book.metadata.get("annotated_attention", {}).get("code_hash") != code_hash(notebook)
+    return book.metadata.get("annotated_attention", {}).get("code_hash") != code_hash(
+        notebook
+    )
 
 
 def choose(names, root=ROOT):
     """The notebooks that are named, by number or stem; a name that fits none stops everything."""
     unknown = [
-        name for name in names if not any(name in (n.stem, n.stem[:2]) for n in notebooks(root))
+        name
+        for name in names
+        if not any(name in (n.stem, n.stem[:2]) for n in notebooks(root))
     ]
     if unknown:
-        sys.exit(f"no notebook {' or '.join(unknown)}: "
-                 "give its number, such as 04, or its name, 04_attention")
+        sys.exit(
+            f"no notebook {' or '.join(unknown)}: "
+            "give its number, such as 04, or its name, 04_attention"
+        )
     return [n for n in notebooks(root) if n.stem in names or n.stem[:2] in names]
 
 
@@ -212,22 +256,35 @@ def execute(notebook):
     # runs anywhere, but its readers should see torchtext at work
     if notebook.stem == "90_vocabulary":
         from transformer.vocabulary import why_not
+
         if why_not():
-            print(f"{notebook.name}: left as it is; "
-                  "its outputs are made where torchtext works: make torchtext")
+            print(
+                f"{notebook.name}: left as it is; "
+                "its outputs are made where torchtext works: make torchtext"
+            )
             return
     environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     environment["TQDM_DISABLE"] = "1"  # a bar is for who waits, and no output to keep
     start = time.time()
     command = [
-        sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace",
-        "--log-level=WARN", "--ExecutePreprocessor.record_timing=False",
-        "--ExecutePreprocessor.kernel_name=python3", "--ExecutePreprocessor.timeout=600",
-        str(notebook)
+        sys.executable,
+        "-m",
+        "nbconvert",
+        "--to",
+        "notebook",
+        "--execute",
+        "--inplace",
+        "--log-level=WARN",
+        "--ExecutePreprocessor.record_timing=False",
+        "--ExecutePreprocessor.kernel_name=python3",
+        "--ExecutePreprocessor.timeout=600",
+        str(notebook),
     ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{done.stderr}\n{notebook.name} did not run to its end; the file is as it was")
+        sys.exit(
+            f"{done.stderr}\n{notebook.name} did not run to its end; the file is as it was"
+        )
     book = nbformat.read(notebook, as_version=4)
     book.metadata["annotated_attention"] = {"code_hash": code_hash(notebook)}
     write(book, notebook)
@@ -236,12 +293,17 @@ def execute(notebook):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["pair", "sync", "check", "stale", "execute"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "command", choices=["pair", "sync", "check", "stale", "execute"]
+    )
     parser.add_argument("names", nargs="*", help="notebooks, by number or name")
     parser.add_argument("--all", action="store_true", help="execute every notebook")
-    parser.add_argument("--root", type=Path, default=ROOT, help="another copy of the project")
+    parser.add_argument(
+        "--root", type=Path, default=ROOT, help="another copy of the project"
+    )
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     if arguments.command == "pair":
@@ -253,10 +315,15 @@ def main():
     elif arguments.command == "check":
         differing = [n.name for n in notebooks(root) if cells(n) != cells(module_of(n))]
         sys.exit(
-            f"not equal to their modules: {', '.join(differing)}: make sync" if differing else 0)
+            f"not equal to their modules: {', '.join(differing)}: make sync"
+            if differing
+            else 0
+        )
     elif arguments.command == "stale":
-        print("\n".join(n.name for n in notebooks(root) if is_stale(n))
-              or "every notebook has run with this code")
+        print(
+            "\n".join(n.name for n in notebooks(root) if is_stale(n))
+            or "every notebook has run with this code"
+        )
     else:
         sync(root, arguments.names)
         due = [n for n in notebooks(root) if arguments.all or is_stale(n)]

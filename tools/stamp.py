@@ -32,11 +32,17 @@ def address(root=ROOT):
 
 def moved(text, old, new):
     """A text with the new address, that of its GitHub Pages, and the folder of a new clone."""
-    (owner, name), (to, renamed) = (url.removeprefix(GITHUB).split("/") for url in (old, new))
-    for before, after in ((re.escape(f"{owner}/{name}"), f"{to}/{renamed}"),
-                          (rf"(?i:{re.escape(owner)})\.github\.io/{re.escape(name)}",
-                           f"{to.lower()}.github.io/{renamed}"),
-                          (re.escape(f"&& cd {name}"), f"&& cd {renamed}")):
+    (owner, name), (to, renamed) = (
+        url.removeprefix(GITHUB).split("/") for url in (old, new)
+    )
+    for before, after in (
+        (re.escape(f"{owner}/{name}"), f"{to}/{renamed}"),
+        (
+            rf"(?i:{re.escape(owner)})\.github\.io/{re.escape(name)}",
+            f"{to.lower()}.github.io/{renamed}",
+        ),
+        (re.escape(f"&& cd {name}"), f"&& cd {renamed}"),
+    ):
         text = re.sub(rf"{before}(?![\w-])", after, text)
     return text
 
@@ -76,13 +82,17 @@ def stamp_notebook(notebook, url, old):
         title.source = BADGE_LINE.sub(lambda _: line, title.source)
     else:
         first, _, rest = title.source.partition("\n")
-        title.source = "\n\n".join(part for part in (first, line, rest.strip("\n")) if part)
+        title.source = "\n\n".join(
+            part for part in (first, line, rest.strip("\n")) if part
+        )
     install = next((cell for cell in book.cells if is_install_cell(cell)), None)
     if install is None:
         install = nbformat.v4.new_code_cell()
         book.cells.insert(1, install)
-    install.source, install.metadata = install_cell(url), nbformat.from_dict(
-        {"tags": ["active-ipynb"]})
+    install.source, install.metadata = (
+        install_cell(url),
+        nbformat.from_dict({"tags": ["active-ipynb"]}),
+    )
     pairs.write(book, notebook)
 
 

@@ -1,6 +1,8 @@
 """The front door as editors and type checkers see it."""
 
 from transformer.attention import record_attention as record_attention
+from transformer.core.protocol import register as register
+from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
@@ -8,15 +10,13 @@ from transformer.decoding import beam_search as beam_search
 from transformer.decoding import greedy_search as greedy_search
 from transformer.model import Transformer as Transformer
 from transformer.model import TransformerConfig as TransformerConfig
-from transformer.pages import view as view
-from transformer.pretrained import load as load
-from transformer.pretrained import save as save
-from transformer.protocol import register as register
-from transformer.scores import bleu as bleu
-from transformer.search import translate as translate
-from transformer.search import translate_n_best as translate_n_best
+from transformer.models.pretrained import load as load
+from transformer.models.pretrained import save as save
+from transformer.models.search import translate as translate
+from transformer.models.search import translate_n_best as translate_n_best
 from transformer.training import TrainingConfig as TrainingConfig
 from transformer.training import train as train
 from transformer.translation import evaluate as evaluate
+from transformer.views.pages import view as view
 
 __version__: str

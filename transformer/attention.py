@@ -27,8 +27,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from transformer.checks import check_heads, check_mask, check_values
-
+from transformer.core.checks import check_heads, check_mask, check_values
 
 # %% tags=["active-ipynb"]
 # # what only pictures, trainings and checks need: not part of the module
@@ -36,8 +35,9 @@ from transformer.checks import check_heads, check_mask, check_values
 #
 # import torch.nn.functional as F
 #
-# from transformer import load, plotting, toys
-# from transformer.figures import diagrams
+# from transformer import load
+# from transformer.teaching import toys
+# from transformer.views import diagrams, plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -58,10 +58,18 @@ from transformer.checks import check_heads, check_mask, check_values
 # plain = torch.full((4, 4), 1 / 4)  # row: the word that takes; column: from which
 # print("every word gets the average", (plain @ x)[0].tolist())
 # alike = (x @ x.T).softmax(dim=1)
-# panels = [("a plain average", plain, words, words),
-#           ("weights from x alone", alike, words, words)]
-# plotting.heatmaps(panels, values=True, width=3.2, height=2.9, largest=1.0,
-#                   labels=("takes from", "word"));
+# panels = [
+#     ("a plain average", plain, words, words),
+#     ("weights from x alone", alike, words, words),
+# ]
+# plotting.heatmaps(
+#     panels,
+#     values=True,
+#     width=3.2,
+#     height=2.9,
+#     largest=1.0,
+#     labels=("takes from", "word"),
+# );
 
 # %% [markdown]
 # Now each word has weights of its own, but the wrong ones: every word takes most from itself, or from a word that is like it. "His" is not like Tom. And "his" needs Tom, while Tom does not need "his"; but no vectors would let "his" score Tom higher than Tom scores "his", because $x_i \cdot x_j = x_j \cdot x_i$.
@@ -108,10 +116,15 @@ from transformer.checks import check_heads, check_mask, check_values
 # weights = scores.softmax(dim=1)
 # output = weights @ V
 # kinds = ["being", "action", "wants"]
-# steps = [("x", x, kinds, words), ("Q = x W_Q: asks for", Q, kinds[:2], words),
-#          ("K = x W_K: is", K, kinds[:2], words), ("V = x W_V", V, None, words),
-#          ("scores Q Kᵀ / √2", scores, words, words), ("weights", weights, words, words),
-#          ("output = weights V", output, None, words)]
+# steps = [
+#     ("x", x, kinds, words),
+#     ("Q = x W_Q: asks for", Q, kinds[:2], words),
+#     ("K = x W_K: is", K, kinds[:2], words),
+#     ("V = x W_V", V, None, words),
+#     ("scores Q Kᵀ / √2", scores, words, words),
+#     ("weights", weights, words, words),
+#     ("output = weights V", output, None, words),
+# ]
 # plotting.heatmaps(steps, values=True, width=2.5, height=2.6)
 # powers = [math.exp(4 * 2 / 2**0.5), 1, 1, math.exp(4 * 1 / 2**0.5)]
 # his = [p / sum(powers) for p in powers]
@@ -138,6 +151,7 @@ from transformer.checks import check_heads, check_mask, check_values
 # $\sqrt{d_k}$, where $d_k$ is the width of a key. The older way is `AdditiveScore` of [notebook 01](01_recurrence.ipynb), a small network,
 # $w^\top \tanh(W q + U k)$, in which query and key meet in a sum. The code divides the queries before the product, since undivided scores could overflow 16-bit numbers (fp16).
 
+
 # %%
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
     """q . k (Luong et al., 2015): q (..., T, d_k), k (..., S, d_k) -> (..., T, S)."""
@@ -153,6 +167,7 @@ def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
 # **Weights.** Padding and words not yet written must get no weight. A **mask** says who may be looked at (True). The paper
 # writes $-\infty$ over forbidden scores (Section 3.2.3). In a row where *everything* is forbidden (as in a sentence that is all padding), softmax would then divide 0 by 0, and one NaN spreads through the model.
 # **We write the lowest finite number instead, and set forbidden weights to zero afterwards.** Such a row gives zeros, forwards and backwards.
+
 
 # %%
 def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -175,9 +190,15 @@ def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 
+
 # %%
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
-              score: Callable = scaled_dot_product) -> tuple[Tensor, Tensor]:
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    score: Callable = scaled_dot_product,
+) -> tuple[Tensor, Tensor]:
     """softmax(score(Q, K)) V: every flavour of attention in the paper (Section 3.2.1).
 
     q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
@@ -189,19 +210,22 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None,
     return weights @ v, weights
 
 
-def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
-                                 mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def scaled_dot_product_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """softmax(Q K^T / sqrt(d_k)) V, equation 1; shapes and results: see `attention`."""
     return attention(q, k, v, mask, scaled_dot_product)
 
 
 # %% tags=["active-ipynb"]
 # logits = torch.tensor([[1.0, 2.0, 3.0]] * 3, requires_grad=True)
-# allowed = torch.tensor([
-#     [True, True, True],  # everything
-#     [True, True, False],  # not the last
-#     [False, False, False],  # nothing
-# ])
+# allowed = torch.tensor(
+#     [
+#         [True, True, True],  # everything
+#         [True, True, False],  # not the last
+#         [False, False, False],  # nothing
+#     ]
+# )
 # weights = masked_softmax(logits, allowed)
 # weights.square().sum().backward()
 # assert torch.allclose(weights[1, :2], torch.tensor([1.0, 2.0]).softmax(0))
@@ -232,8 +256,8 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # One function, four settings of the first two rows, the same seven random vectors as queries. Both kinds of score are timed:
 
 # %% tags=["active-ipynb"]
-# from transformer.measuring import turns
 # from transformer.recurrence import AdditiveScore
+# from transformer.teaching.measuring import turns
 #
 # x, y, additive = torch.randn(7, 16), torch.randn(5, 16), AdditiveScore(16, 32)
 # settings = {
@@ -242,15 +266,21 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     "additive (untrained)": (x, additive),
 #     "scaled, other sequence": (y, scaled_dot_product),
 # }
-# panels = [(name, attention(x, other, other, score=score)[1].detach(), None, None)
-#           for name, (other, score) in settings.items()]
+# panels = [
+#     (name, attention(x, other, other, score=score)[1].detach(), None, None)
+#     for name, (other, score) in settings.items()
+# ]
 # plotting.heatmaps(panels, largest=1.0, labels=("keys", "queries", "weight"))
-# scores = {"scaled": lambda x: scaled_dot_product(x, x),
-#           "additive": lambda x: additive(x, x)}
+# scores = {
+#     "scaled": lambda x: scaled_dot_product(x, x),
+#     "additive": lambda x: additive(x, x),
+# }
 # seconds = turns(scores, torch.ones(500, 16), seconds=0.2)
 # product, network = (min(seconds[name]) for name in scores)
-# print(f"500 queries with 500 keys: {1000 * product:.2f} ms by product, "
-#       f"{1000 * network:.0f} ms by the additive network of 32 hidden units")
+# print(
+#     f"500 queries with 500 keys: {1000 * product:.2f} ms by product, "
+#     f"{1000 * network:.0f} ms by the additive network of 32 hidden units"
+# )
 
 # %% [markdown]
 # In the first three panels each vector is query and key at once. With a product each vector fits itself best, by far so without the scale. The additive score starts almost even.
@@ -288,8 +318,14 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 # %% tags=["active-ipynb"]
 # def layers(d_in, width):
-#     return nn.Sequential(nn.Linear(d_in, width), nn.ReLU(),
-#                          nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+#     return nn.Sequential(
+#         nn.Linear(d_in, width),
+#         nn.ReLU(),
+#         nn.Linear(width, width),
+#         nn.ReLU(),
+#         nn.Linear(width, 1),
+#     )
+#
 #
 # class WholeInput(nn.Module):
 #     """A network with a place for each of four pairs and for the name asked for."""
@@ -301,6 +337,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     def forward(self, asked, names, numbers):
 #         parts = asked, names, numbers
 #         return self.layers(torch.cat([part.flatten(1) for part in parts], dim=1))
+#
 #
 # class EachPair(nn.Module):
 #     """One network for each pair, with the name asked for; the results are added."""
@@ -360,30 +397,41 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 
 # %% tags=["active-ipynb"]
 # def rows(score, d_k, n=64):
-#     q, k, v = (torch.randn(1000, *size, dtype=torch.float64, requires_grad=True)
-#                for size in ((1, d_k), (n, d_k), (n, 1)))
+#     q, k, v = (
+#         torch.randn(1000, *size, dtype=torch.float64, requires_grad=True)
+#         for size in ((1, d_k), (n, d_k), (n, 1))
+#     )
 #     logits = score(q, k)
 #     weights = logits.softmax(dim=-1)
 #     gradients = torch.autograd.grad((weights @ v).sum(), (logits, q))
 #     at_scores, at_q = (g.norm(dim=-1).flatten().sort().values for g in gradients)
 #     dead = (weights.amax(dim=-1) > 0.999).double().mean()
-#     return {"gradient at the scores": {"median": at_scores[500],
-#                                        "10th percentile": at_scores[100]},
-#             "dead rows": {"share": dead},
-#             "gradient at q": {"median": at_q[500], "90th percentile": at_q[900]},
-#             "variance": logits.var()}
+#     return {
+#         "gradient at the scores": {
+#             "median": at_scores[500],
+#             "10th percentile": at_scores[100],
+#         },
+#         "dead rows": {"share": dead},
+#         "gradient at q": {"median": at_q[500], "90th percentile": at_q[900]},
+#         "variance": logits.var(),
+#     }
+#
 #
 # sizes = [4, 16, 64, 256, 1024]
-# plain, scaled = ([rows(score, d) for d in sizes]
-#                  for score in (dot_product, scaled_dot_product))
+# plain, scaled = (
+#     [rows(score, d) for d in sizes] for score in (dot_product, scaled_dot_product)
+# )
 
 # %% tags=["active-ipynb"]
 # axes = plotting.new_axes(3.9, 3.4, columns=3)
-# for ax, title, ylabel, log in zip(axes, plain[0], ("norm", "share of rows", "norm"),
-#                                   ("xy", "x", "xy")):
-#     curves = {f"{kind}, {name}": [row[title][kind] for row in some]
-#               for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
-#               for kind in plain[0][title]}
+# for ax, title, ylabel, log in zip(
+#     axes, plain[0], ("norm", "share of rows", "norm"), ("xy", "x", "xy")
+# ):
+#     curves = {
+#         f"{kind}, {name}": [row[title][kind] for row in some]
+#         for name, some in (("q·k", plain), ("q·k / √d_k", scaled))
+#         for kind in plain[0][title]
+#     }
 #     plotting.lines(sizes, curves, "d_k", ylabel, title, log, ax, markers=True)
 #     ax.set_xticks(sizes, sizes)
 # least, most = "10th percentile", "90th percentile"
@@ -392,8 +440,10 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # assert plain[3]["dead rows"]["share"] > 0.2 and scaled[3]["dead rows"]["share"] == 0
 # assert plain[3][at_q][most] > 5 * scaled[3][at_q][most]
 # for name, row in (("q·k", plain[3]), ("q·k / √d_k", scaled[3])):
-#     print(f"d_k = 256, {name}: scores of variance {row['variance']:.1f}, "
-#           f"{row['dead rows']['share']:.0%} of rows dead")
+#     print(
+#         f"d_k = 256, {name}: scores of variance {row['variance']:.1f}, "
+#         f"{row['dead rows']['share']:.0%} of rows dead"
+#     )
 
 # %% [markdown]
 # Unscaled, the smallest gradients at the scores vanish first, and at $d_k = 256$ 30% of all rows are dead. The scale also divides the gradient at $q$, a weighted sum of keys. So without it most rows get a larger one up to $d_k = 64$; at 1,024 a few get a huge one, and half almost none.
@@ -409,26 +459,37 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #     "additive": lambda d_k: LookUp(16, d_k, AdditiveScore(d_k, 32)),
 # }
 #
+#
 # def at_best_rate(make):
 #     batch = partial(toys.look_ups, known)
 #     trained = [toys.train_several(make, batch, 200, lr) for lr in (0.003, 0.01, 0.03)]
 #     return min(trained, key=lambda run: run[0][-50:].mean())
 #
-# trained = {(d_k, name): at_best_rate(partial(make, d_k))
-#            for d_k in (16, 64, 256) for name, make in flavours.items()}
+#
+# trained = {
+#     (d_k, name): at_best_rate(partial(make, d_k))
+#     for d_k in (16, 64, 256)
+#     for name, make in flavours.items()
+# }
 # for ax, d_k in zip(plotting.new_axes(3.9, 3.4, columns=3, sharey=True), (16, 64, 256)):
 #     # 200 steps of 5 starts: the mean over starts, and then over every ten steps
-#     curves = {name: trained[d_k, name][0].mean(dim=1).unflatten(0, (20, 10)).mean(dim=1)
-#               for name in flavours}
+#     curves = {
+#         name: trained[d_k, name][0].mean(dim=1).unflatten(0, (20, 10)).mean(dim=1)
+#         for name in flavours
+#     }
 #     plotting.lines(range(10, 201, 10), curves, "step", "error", f"d_k = {d_k}", "y", ax)
 # for (d_k, name), (losses, networks) in trained.items():
 #     end = losses[-50:].mean(dim=0)
 #     on_new = toys.errors_of(networks, toys.look_ups(new, count=1000))
-#     print(f"d_k = {d_k:3}, {name:18} error {end.mean():.4f} ± {end.std():.4f}, "
-#           f"new names {on_new.mean():.3f} ± {on_new.std():.3f}")
+#     print(
+#         f"d_k = {d_k:3}, {name:18} error {end.mean():.4f} ± {end.std():.4f}, "
+#         f"new names {on_new.mean():.3f} ± {on_new.std():.3f}"
+#     )
 # ends = {key: losses[-50:].mean(dim=0) for key, (losses, _) in trained.items()}
-# plain, others = ends[256, "q·k"], (("q·k, smaller start", 5), ("q·k / √d_k", 5),
-#                                    ("additive", 2))
+# plain, others = (
+#     ends[256, "q·k"],
+#     (("q·k, smaller start", 5), ("q·k / √d_k", 5), ("additive", 2)),
+# )
 # for name, factor in others:
 #     assert plain.min() > ends[256, name].max(), name
 #     assert plain.mean() > factor * ends[256, name].mean(), name
@@ -451,13 +512,17 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #         scores = scaled_dot_product(asked @ self.W_Q, names @ self.W_K)
 #         return (self.shares(scores) @ numbers)[:, 0]
 #
+#
 # def over_sum(x):
 #     return x / (x.sum(dim=-1, keepdim=True) + 1e-6)
 #
-# ways = {"softmax": partial(torch.softmax, dim=-1),
-#         "positive parts over their sum": lambda scores: over_sum(scores.relu()),
-#         "squares over their sum": lambda scores: over_sum(scores.square()),
-#         "scores over their sum": over_sum}
+#
+# ways = {
+#     "softmax": partial(torch.softmax, dim=-1),
+#     "positive parts over their sum": lambda scores: over_sum(scores.relu()),
+#     "squares over their sum": lambda scores: over_sum(scores.square()),
+#     "scores over their sum": over_sum,
+# }
 # for name, way in ways.items():
 #     batch = partial(toys.look_ups, known)
 #     _, networks = toys.train_several(partial(OtherShares, way), batch, 300, 0.01)
@@ -499,10 +564,14 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 #         q, k = (x, x) if self.W is None else (x @ self.W[0], x @ self.W[1])
 #         return attention(q, k, numbers, self.mask)[0]
 #
+#
 # tasks = {"partners": [1, 0, 3, 2, 5, 4], "ring": [1, 2, 3, 4, 5, 0]}
 # others = ~torch.eye(6).bool()
-# networks = {"vectors alone": Fetch, "vectors, not itself": partial(Fetch, others),
-#             "W_Q and W_K": partial(Fetch, matrices=True)}
+# networks = {
+#     "vectors alone": Fetch,
+#     "vectors, not itself": partial(Fetch, others),
+#     "W_Q and W_K": partial(Fetch, matrices=True),
+# }
 # ends = {}
 # print("error of five starts: mean, lowest to highest")
 # for task, partner in tasks.items():
@@ -523,6 +592,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor,
 # Padding at the end of sentences is hidden by a mask over keys, the same for every head and query. In training the decoder gets the whole target at once and must not peek: position $t$ may look at positions up to
 # and including $t$ (Section 3.2.3). Such a mask is called *causal*.
 
+
 # %%
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
     """True where a token is real, for all heads and queries: (B, S) -> (B, 1, 1, S)."""
@@ -538,9 +608,11 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # tokens = torch.tensor([[5, 8, 2, 0, 0], [7, 7, 3, 9, 2]])  # 0 is padding
 # padding, causal = padding_mask(tokens, pad_id=0), causal_mask(5)
 # both = padding & causal  # (2, 1, 5, 5)
-# panels = [("padding", padding[0, 0].expand(5, 5), range(5), range(5)),
-#           ("causal", causal, range(5), range(5)),
-#           ("both", both[0, 0], range(5), range(5))]
+# panels = [
+#     ("padding", padding[0, 0].expand(5, 5), range(5), range(5)),
+#     ("causal", causal, range(5), range(5)),
+#     ("both", both[0, 0], range(5), range(5)),
+# ]
 # plotting.heatmaps(panels, largest=1.0, labels=("key", "query", "allowed"))
 # assert both[0, 0].sum().item() == 1 + 2 + 3 + 3 + 3
 # print("allowed for the first sentence:", both[0, 0].sum(dim=1).tolist())
@@ -562,6 +634,7 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # %% tags=["active-ipynb"]
 # diagrams.splitting_heads()
 
+
 # %%
 def split_heads(x: Tensor, h: int) -> Tensor:
     """Cut the last axis into heads: (B, n, h * d) -> (B, h, n, d)."""
@@ -581,6 +654,7 @@ def share_heads(x: Tensor, h: int) -> Tensor:
 # %% [markdown]
 # `Projections` holds the four matrices, and `MultiHeadAttention` multiplies, splits, attends, joins and multiplies by $W^O$. At first reading take the defaults; the switches are for later notebooks. The paper has no `rotate` (turns queries and keys by position, counted from `start`; [07](07_positions.ipynb)) and no `h_kv` (several heads of queries share one head of keys and values, by `share_heads`; Ainslie et al., 2023). `attend` may be any function that, like ours, returns an output and weights. `cache` keeps the keys and values of earlier words ([15](15_decoding.ipynb)). `record_attention` collects weights inside a `with` block.
 
+
 # %%
 class Projections(nn.Module):
     """W_Q, W_K, W_V of all heads side by side, and W_O; no biases, as in the paper.
@@ -590,9 +664,17 @@ class Projections(nn.Module):
     first. Raises ValueError for sizes that do not fit.
     """
 
-    def __init__(self, d_model: int, h: int, d_k: int | None = None,
-                 d_v: int | None = None, *, bias: bool = False, h_kv: int | None = None,
-                 rotate: Callable | None = None):
+    def __init__(
+        self,
+        d_model: int,
+        h: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        *,
+        bias: bool = False,
+        h_kv: int | None = None,
+        rotate: Callable | None = None,
+    ):
         super().__init__()
         check_heads(d_model, h, d_k, d_v, h_kv)
         d_k, d_v = d_k or d_model // h, d_v or d_model // h
@@ -608,8 +690,9 @@ class Projections(nn.Module):
         q = split_heads(self.W_Q(query), self.h)
         return q if self.rotate is None else self.rotate(q, start)
 
-    def keys_and_values(self, key: Tensor, value: Tensor,
-                        start: int = 0) -> tuple[Tensor, Tensor]:
+    def keys_and_values(
+        self, key: Tensor, value: Tensor, start: int = 0
+    ) -> tuple[Tensor, Tensor]:
         """(B, S, d_model) each -> k (B, h_kv, S, d_k) and v (B, h_kv, S, d_v)."""
         k = split_heads(self.W_K(key), self.h_kv)
         v = split_heads(self.W_V(value), self.h_kv)
@@ -624,15 +707,27 @@ class MultiHeadAttention(Projections):
     output (B, h, T, d_v) and weights (or None).
     """
 
-    def __init__(self, d_model: int, h: int, d_k: int | None = None,
-                 d_v: int | None = None, *,
-                 attend: Callable = scaled_dot_product_attention, **switches):
+    def __init__(
+        self,
+        d_model: int,
+        h: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        *,
+        attend: Callable = scaled_dot_product_attention,
+        **switches,
+    ):
         super().__init__(d_model, h, d_k, d_v, **switches)
         self.attend = attend
 
-    def forward(self, query: Tensor, key: Tensor | None = None,
-                value: Tensor | None = None, mask: Tensor | None = None,
-                cache=None) -> Tensor:
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        mask: Tensor | None = None,
+        cache=None,
+    ) -> Tensor:
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
         mask: boolean, broadcastable to (B, h, T, S). cache: with `length` for rotated
@@ -655,13 +750,16 @@ def recording(attend: Callable, kept: list) -> Callable:
     Where attend returns None in their place, `scaled_dot_product_attention` computes
     them; ValueError where its output is another one.
     """
+
     def attend_and_keep(q, k, v, mask=None):
         output, weights = attend(q, k, v, mask)
         if weights is None:
             full, weights = scaled_dot_product_attention(q, k, v, mask)
             if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by 1%
-                raise ValueError("no weights to record: this attention looks elsewhere "
-                                 "than its mask says, and does not say where")
+                raise ValueError(
+                    "no weights to record: this attention looks elsewhere "
+                    "than its mask says, and does not say where"
+                )
         kept.append(weights.detach())
         return output, weights
 
@@ -675,8 +773,11 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 
     Yields {name of the module: [weights (B, h, T, S) of each call]}.
     """
-    heads = {name: module for name, module in model.named_modules()
-             if isinstance(module, MultiHeadAttention)}
+    heads = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, MultiHeadAttention)
+    }
     before = {name: module.attend for name, module in heads.items()}
     record = {name: [] for name in heads}
     for name, module in heads.items():
@@ -687,6 +788,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
         for name, module in heads.items():
             module.attend = before[name]
 
+
 # %% [markdown]
 # Section 3.2.3 has three uses: encoder to itself, decoder to itself, decoder to encoder. They are three calls of one class, with one output for each *query*. Two checks follow: a change of the last word changes no earlier output
 # behind the causal mask, and torch's module gives the same.
@@ -694,9 +796,11 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=32, h=4)
 # source, target = torch.randn(2, 6, 32), torch.randn(2, 5, 32)
-# uses = {"encoder, self": heads(source, source, source),
-#         "decoder, self": heads(target, target, target, causal_mask(5)),
-#         "decoder to encoder": heads(target, source, source)}
+# uses = {
+#     "encoder, self": heads(source, source, source),
+#     "decoder, self": heads(target, target, target, causal_mask(5)),
+#     "decoder to encoder": heads(target, source, source),
+# }
 # print({use: tuple(output.shape) for use, output in uses.items()})
 # changed = torch.cat([target[:, :4], torch.randn(2, 1, 32)], dim=1)
 # after = heads(changed, changed, changed, causal_mask(5))
@@ -725,15 +829,23 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     def forward(self, query, pairs):  # (B, 1, 32), (B, 6, 32)
 #         return self.after(self.heads(query, pairs, pairs))[:, 0]
 #
+#
 # linear = partial(nn.Linear, 32, 2)
+#
+#
 # def network():
 #     return nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2))
 #
+#
 # trained = {}
-# for name, h, after in (("one head", 1, linear), ("one head and a network", 1, network),
-#                        ("two heads", 2, linear)):
+# for name, h, after in (
+#     ("one head", 1, linear),
+#     ("one head and a network", 1, network),
+#     ("two heads", 2, linear),
+# ):
 #     losses, networks = toys.train_several(
-#         partial(TwoLookUps, h, after), partial(toys.two_look_ups, known), 400, 0.01)
+#         partial(TwoLookUps, h, after), partial(toys.two_look_ups, known), 400, 0.01
+#     )
 #     end = losses[-50:].mean(dim=0)
 #     trained[name] = end, networks[0]
 #     print(f"{name}: error {end.mean():.3f}, from {end.min():.3f} to {end.max():.3f}")
@@ -752,8 +864,10 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     with record_attention(trained[name][1]) as record, torch.no_grad():
 #         trained[name][1](query, pairs)
 #     weights = record["heads"][0][:, :, 0]  # (B, h, 6)
-#     panels += [(f"{name}: no. {i + 1}", weights[:, i], range(6), range(8))
-#                for i in range(weights.shape[1])]
+#     panels += [
+#         (f"{name}: no. {i + 1}", weights[:, i], range(6), range(8))
+#         for i in range(weights.shape[1])
+#     ]
 # plotting.heatmaps(panels, largest=1.0, labels=("pair", "query", "weight"));
 
 # %% [markdown]
@@ -771,8 +885,10 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #
 # model, tokenizer = load()
 # panels, found = [], []
-# for sentence in ("The cat behind the old school lost its ball .",
-#                  "The old school behind the cat lost its ball ."):
+# for sentence in (
+#     "The cat behind the old school lost its ball .",
+#     "The old school behind the cat lost its ball .",
+# ):
 #     ids = [*tokenizer.encode(sentence.replace(" .", ".")), tokenizer.eos_id]
 #     words = [*sentence.split(), "</s>"]
 #     assert len(ids) == len(words)  # each of these words is one token
@@ -780,9 +896,15 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #         model.encode(torch.tensor([ids]))
 #     weights = record["encoder.layers.0.self_attention"][0][0, 2]  # (S, S)
 #     found.append(words[weights[words.index("its")].argmax()])
-#     panels.append((f"\"its\" looks at \"{found[-1]}\"", weights, words, words))
-# plotting.heatmaps(panels, across=2, width=4.4, height=4.2, largest=1.0,
-#                   labels=("looked at", "looks", "weight"))
+#     panels.append((f'"its" looks at "{found[-1]}"', weights, words, words))
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=4.4,
+#     height=4.2,
+#     largest=1.0,
+#     labels=("looked at", "looks", "weight"),
+# )
 # assert found == ["cat", "school"]
 # print("its looks at:", found)
 
@@ -796,11 +918,13 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # **1.** Write equation 1 yourself, without a mask.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.attention import check_attend
+# from transformer.teaching.exercises.attention import check_attend
+#
 #
 # def attend(q, k, v):
 #     """(..., T, d_k), (..., S, d_k), (..., S, d_v) -> the output (..., T, d_v)."""
 #     ...
+#
 #
 # check_attend(attend)
 
@@ -820,11 +944,13 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # **2.** Write softmax over the last axis with `exp` alone. It has to survive scores in the hundreds.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.attention import check_safe_softmax
+# from transformer.teaching.exercises.attention import check_safe_softmax
+#
 #
 # def safe_softmax(scores):
 #     """(..., S) -> weights of the same shape, without `softmax` or `logsumexp`."""
 #     ...
+#
 #
 # check_safe_softmax(safe_softmax)
 
@@ -844,11 +970,13 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # **3.** Let each position see itself and the $r - 1$ before it, and no padding.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.attention import check_window_mask
+# from transformer.teaching.exercises.attention import check_window_mask
+#
 #
 # def window_mask(tokens, r, pad_id):
 #     """Token ids (B, T) -> a boolean mask (B, 1, T, T), True = may attend."""
 #     ...
+#
 #
 # check_window_mask(window_mask)
 
@@ -869,11 +997,13 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # **4.** Write self-attention with $h$ heads from its four matrices alone.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.attention import check_several_heads
+# from transformer.teaching.exercises.attention import check_several_heads
+#
 #
 # def several_heads(x, W_Q, W_K, W_V, W_O, h):
 #     """x (B, T, d), matrices (d, d), applied as x @ W -> (B, T, d); d_k = d / h."""
 #     ...
+#
 #
 # check_several_heads(several_heads)
 

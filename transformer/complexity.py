@@ -34,8 +34,8 @@ from transformer.attention import (
     scaled_dot_product,
     scaled_dot_product_attention,
 )
-from transformer.checks import check_local_attention
 from transformer.convolution import GatedBlock
+from transformer.core.checks import check_local_attention
 from transformer.fast.attention import kernel_attention
 from transformer.recurrence import gru_step
 
@@ -48,13 +48,14 @@ from transformer.recurrence import gru_step
 # from torch.nn.utils.rnn import pad_sequence
 # from torch.utils.flop_counter import FlopCounterMode
 #
-# from transformer import load, plotting
+# from transformer import load
 # from transformer.attention import padding_mask
 # from transformer.convolution import dependence
+# from transformer.core.records import read_rows
 # from transformer.corpora import read_corpus
-# from transformer.experiments.records import read_rows
-# from transformer.figures.growth import add_slopes, growth, mark_sizes
-# from transformer.measuring import crossing, exponent, measure, turns, work
+# from transformer.teaching.measuring import crossing, exponent, measure, turns, work
+# from transformer.views import plotting
+# from transformer.views.growth import add_slopes, growth, mark_sizes
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # one core: then time is work
@@ -82,6 +83,7 @@ from transformer.recurrence import gru_step
 # $n^2$ scores. Instead, the sequence is cut into blocks of $r$. Whatever a block may see lies in the
 # block itself, the one before it and the one after it. **Deviation: here $r$ counts one side**; the paper's neighbourhood has $r$ positions in all.
 
+
 # %%
 def windows(x: Tensor, r: int, causal: bool = False) -> Tensor:
     """What each block of r positions can see: x (..., n, d) -> (..., blocks, width, d).
@@ -104,9 +106,18 @@ def windows(x: Tensor, r: int, causal: bool = False) -> Tensor:
 # exactly the pairs with $|i - j| \le r$, and notebook 04's attention runs over blocks as if they were
 # sentences. There are $n / r$ blocks with $r \cdot 3r$ scores each, so $3 r n$ scores in all, without a loop.
 
+
 # %%
-def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
-                    attend: Callable = scaled_dot_product_attention) -> tuple:
+def local_attention(
+    q,
+    k,
+    v,
+    mask=None,
+    *,
+    r: int,
+    causal: bool = False,
+    attend: Callable = scaled_dot_product_attention,
+) -> tuple:
     """Attention in which i sees j only where |i - j| <= r, in O(r n) (Section 4).
 
     And j <= i if causal. q and k (..., n, d_k), v (..., n, d_v); mask over keys,
@@ -154,6 +165,7 @@ def local_attention(q, k, v, mask=None, *, r: int, causal: bool = False,
 # The attention of notebook 04 takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
 # same convolution on every second position, or every third, and so on: `Dilated`, with a gap of $g$, takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
+
 
 # %%
 class SelfAttention(MultiHeadAttention):
@@ -248,8 +260,9 @@ def make_layer(
 #     "within r = 3, causal": SelfAttention(8, 2, attend=partial(near, causal=True)),
 # }
 # ticks = [t if t % 5 == 0 else "" for t in range(20)]
-# panels = [(name, dependence(layer, x) > 0, ticks, ticks)
-#           for name, layer in layers.items()]
+# panels = [
+#     (name, dependence(layer, x) > 0, ticks, ticks) for name, layer in layers.items()
+# ]
 # size = {"width": 2.7, "height": 2.7}
 # plotting.heatmaps(panels, across=4, **size, labels=("input", "output"))
 # conv = block.convolution.conv
@@ -271,6 +284,7 @@ def make_layer(
 #
 # With enough processors, everything that needs no other's result can run at once. Autograd remembers which operation needed which, so we can
 # count the longest chain in which each needs the one before. Any operation counts as one step.
+
 
 # %%
 def longest_chain(y: Tensor) -> int:
@@ -298,8 +312,9 @@ def longest_chain(y: Tensor) -> int:
 # steps = {}
 # for kind in KINDS:
 #     layer = make_layer(kind, 16, r=4, depth=2)
-#     steps[kind] = [longest_chain(layer(torch.randn(1, n, 16, requires_grad=True)))
-#                    for n in sizes]
+#     steps[kind] = [
+#         longest_chain(layer(torch.randn(1, n, 16, requires_grad=True))) for n in sizes
+#     ]
 # title = "only recurrence has a chain that grows with n"
 # growth(sizes, steps, "longest chain of operations", title, markers=True)
 # first, second, *_ = steps["recurrent"]
@@ -319,6 +334,7 @@ def longest_chain(y: Tensor) -> int:
 # Layers are stacked until the gradient of the last output at the first input is no longer exactly zero. One recurrent layer joins both ends, by $n$ steps inside it. To count them, all positions take one GRU step together, each
 # from the state that its left neighbour had a round before.
 
+
 # %%
 def path_length(step: Callable, x: Tensor) -> int:
     """Steps until the last position depends on the first.
@@ -333,7 +349,7 @@ def path_length(step: Callable, x: Tensor) -> int:
         y = step(i, x, y)
         last = y[0, -1]
         seen = (last * torch.randn_like(last)).sum()
-        gradient, = torch.autograd.grad(seen, x, retain_graph=True)
+        (gradient,) = torch.autograd.grad(seen, x, retain_graph=True)
         if gradient[0, 0].any():
             return i + 1
     n = x.shape[1]
@@ -400,6 +416,7 @@ def recurrent_round(gru: nn.GRU) -> Callable:
 # and the table counts the second part ($A$: the weights). A GRU has six matrices: $12 n d^2$. The gated block makes $2d$ numbers from
 # $kd$: $4 k n d^2$.
 
+
 # %%
 def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
     """FLOPs of the matrix products of one layer, constants and all (Table 1).
@@ -422,6 +439,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #         layer(x)
 #     return counter.get_total_flops()
 #
+#
 # for kind in KINDS:
 #     if "fused" not in kind:  # torch counts its FLOPs on a GPU only
 #         x = torch.randn(1, 200, 64)
@@ -429,8 +447,9 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # print("the formulas equal torch's count")
 # sizes = [64 * 2**i for i in range(8)]  # 64 to 8,192
 # for d in (64, 1024, 512):  # the last one is drawn
-#     curves = {kind: [layer_flops(kind, n, d) / n / 1e6 for n in sizes]
-#               for kind in KINDS}
+#     curves = {
+#         kind: [layer_flops(kind, n, d) / n / 1e6 for n in sizes] for kind in KINDS
+#     }
 #     meet = crossing(sizes, curves["self-attention"], curves["recurrent"])
 #     assert abs(meet - d) < 0.01 * d
 #     print(f"d = {d:4}: the recurrent layer has fewer FLOPs from n = {meet:.0f} on")
@@ -456,6 +475,7 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 #     def forward(self, x):  # (B, n, d) -> the same
 #         return self.mix(self.each(x.transpose(1, 2)).transpose(1, 2))
 #
+#
 # n, d = 65, 64  # odd, so that a window of n has a middle
 # for k in (3, n):
 #     flops = counted(Separable(d, k), torch.randn(1, n, d))
@@ -479,16 +499,20 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # layers = {kind: make_layer(kind, 128, depth=3) for kind in KINDS}
 # live = measure(layers, sizes, 128, passes=2)
 # for ax, mode in zip(plotting.new_axes(5.2, 4, columns=2), live):
-#     curves = {kind: [1000 * seconds for seconds in live[mode][kind]["seconds"]]
-#               for kind in KINDS}
+#     curves = {
+#         kind: [1000 * seconds for seconds in live[mode][kind]["seconds"]]
+#         for kind in KINDS
+#     }
 #     title = f"{mode}, d = 128: self-attention is steepest"
 #     growth(sizes, curves, "milliseconds here", title, ax, markers=True)
 # law = [5 * n**1.7 for n in sizes]
 # assert abs(exponent(sizes, law) - 1.7) < 1e-9
 # memory = {kind: exponent(sizes, live["training"][kind]["bytes"]) for kind in KINDS}
 # assert memory["self-attention"] > 1.5 > 1.1 > memory["restricted attention"]
-# print("memory in training grows like n to the power "
-#       + ", ".join(f"{p:.2f} ({kind})" for kind, p in memory.items()))
+# print(
+#     "memory in training grows like n to the power "
+#     + ", ".join(f"{p:.2f} ({kind})" for kind, p in memory.items())
+# )
 
 # %% [markdown]
 # These sequences are short, and the layers narrow. So
@@ -498,16 +522,24 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # rows = read_rows("complexity")
 # sizes, d = sorted({row["n"] for row in rows}), rows[0]["d"]
 #
+#
 # def column(mode, what):
-#     return {kind: [row[what] for row in rows
-#                    if (row["mode"], row["layer"]) == (mode, kind)] for kind in KINDS}
+#     return {
+#         kind: [row[what] for row in rows if (row["mode"], row["layer"]) == (mode, kind)]
+#         for kind in KINDS
+#     }
+#
 #
 # forward, training = column("forward", "seconds"), column("training", "seconds")
-# memory = {kind: [size / 2**20 for size in held]
-#           for kind, held in column("training", "bytes").items()}
-# panels = [("forward: self-attention is steepest", "seconds", forward),
-#           ("training: self-attention is steepest", "seconds", training),
-#           ("memory in training: n² unless fused", "MiB", memory)]
+# memory = {
+#     kind: [size / 2**20 for size in held]
+#     for kind, held in column("training", "bytes").items()
+# }
+# panels = [
+#     ("forward: self-attention is steepest", "seconds", forward),
+#     ("training: self-attention is steepest", "seconds", training),
+#     ("memory in training: n² unless fused", "MiB", memory),
+# ]
 # for ax, (title, unit, curves) in zip(plotting.new_axes(4.4, 4, columns=3), panels):
 #     growth(sizes, curves, unit, title, ax)
 #     add_slopes(ax, sizes, curves)
@@ -515,19 +547,25 @@ def layer_flops(kind: str, n: int, d: int, k: int = 3, r: int = 32) -> int:
 # for kind in KINDS:
 #     flops = [layer_flops(kind, n, d) for n in sizes]
 #     fits = [exponent(sizes, y[kind]) for y in (forward, training, memory)]
-#     print(f"{kind:22}{2 if 'self' in kind else 1}{exponent(sizes, flops):9.2f}"
-#           f"{fits[0]:9.2f}{fits[1]:10.2f}{fits[2]:8.2f}")
+#     print(
+#         f"{kind:22}{2 if 'self' in kind else 1}{exponent(sizes, flops):9.2f}"
+#         f"{fits[0]:9.2f}{fits[1]:10.2f}{fits[2]:8.2f}"
+#     )
 #     assert "self" in kind or abs(fits[0] - 1) < 0.25
 # for mode, seconds in (("forward", forward), ("training", training)):
-#     meet, fused = (crossing(sizes, seconds[kind], seconds["recurrent"])
-#                    for kind in KINDS[:2])
-#     print(f"{mode}: the GRU is faster than self-attention from n = {meet:,.0f} on, "
-#           f"than the fused kernel from {fused:,.0f}")
+#     meet, fused = (
+#         crossing(sizes, seconds[kind], seconds["recurrent"]) for kind in KINDS[:2]
+#     )
+#     print(
+#         f"{mode}: the GRU is faster than self-attention from n = {meet:,.0f} on, "
+#         f"than the fused kernel from {fused:,.0f}"
+#     )
 
 # %% [markdown]
 # The linear rows are linear. By FLOPs, self-attention stands at 1.72 and not at 2, because the projections are still half of the work at $n = 1{,}024$, where the fit begins; the fused kernel follows that count. The written-out form is steeper, 2.60. Why?
 #
 # A suspect is memory. Each call makes new tables of $8 n^2$ numbers (for 8 heads), for which the system has to find memory. `ReusedTables` writes into tables made beforehand instead:
+
 
 # %%
 class ReusedTables:
@@ -552,8 +590,11 @@ class ReusedTables:
 
 
 # %% tags=["active-ipynb"]
-# attends = {"fresh": scaled_dot_product_attention, "reused": ReusedTables(),
-#            "fused": kernel_attention}
+# attends = {
+#     "fresh": scaled_dot_product_attention,
+#     "reused": ReusedTables(),
+#     "fused": kernel_attention,
+# }
 # layers = {name: SelfAttention(512, 8, attend=attends[name]) for name in attends}
 # print("nanoseconds for each pair of positions: program + operating system")
 # for n in (512, 1024, 2048):
@@ -565,8 +606,10 @@ class ReusedTables:
 #         for _ in range(calls):
 #             work(layer, x)
 #         after = os.times()
-#         own, system = (1e9 * (getattr(after, who) - getattr(before, who)) / calls / n**2
-#                        for who in ("user", "system"))
+#         own, system = (
+#             1e9 * (getattr(after, who) - getattr(before, who)) / calls / n**2
+#             for who in ("user", "system")
+#         )
 #         said.append(f"{name} {own:3.0f} + {system:3.0f}")
 #     print(f"n = {n:5,}:  " + ",  ".join(said))
 # with torch.no_grad():
@@ -587,8 +630,10 @@ class ReusedTables:
 #     power = math.log(curves[form][-1] / curves[form][1], lengths[-1] / lengths[1])
 #     share = own[-1]["system"] / curves[form][-1]
 #     at_4096, at_8192 = curves[form][-2:]
-#     print(f"{form}: {at_4096:.2f} s at 4,096, {at_8192:.2f} at 8,192 ({share:.0%} the "
-#           f"system's); exponent from 1,024 on {power:.2f}")
+#     print(
+#         f"{form}: {at_4096:.2f} s at 4,096, {at_8192:.2f} at 8,192 ({share:.0%} the "
+#         f"system's); exponent from 1,024 on {power:.2f}"
+#     )
 # title = "fresh tables cost as much as attention itself"
 # growth(lengths, curves, "seconds, forward", title, markers=True)
 # assert curves["fresh"][-1] > 1.5 * curves["reused"][-1]
@@ -610,17 +655,36 @@ class ReusedTables:
 #     best = min(timeit.repeat(lambda: states @ U.T, number=1, repeat=200))
 #     return 2 * U.numel() * m / best / 1e9
 #
+#
 # together = [1, 4, 16, 64]
 # rates = {"GRU's matrix": [gflops(m) for m in together]}
 # layers = {kind: make_layer(kind, 512) for kind in KINDS[1:3]}
 # times = [turns(layers, torch.randn(B, 32, 512), seconds=0.6) for B in together]
-# curves = {kind: [32 * B / median(took[kind]) for B, took in zip(together, times)]
-#           for kind in layers}
+# curves = {
+#     kind: [32 * B / median(took[kind]) for B, took in zip(together, times)]
+#     for kind in layers
+# }
 # left, right = plotting.new_axes(5, 3.6, columns=2)
-# plotting.lines(together, rates, "vectors multiplied at once", "billion FLOPs a second",
-#                "many vectors at once are faster", "xy", left, markers=True)
-# plotting.lines(together, curves, "sequences in the batch", "positions a second",
-#                "a batch helps recurrence more", "xy", right, markers=True)
+# plotting.lines(
+#     together,
+#     rates,
+#     "vectors multiplied at once",
+#     "billion FLOPs a second",
+#     "many vectors at once are faster",
+#     "xy",
+#     left,
+#     markers=True,
+# )
+# plotting.lines(
+#     together,
+#     curves,
+#     "sequences in the batch",
+#     "positions a second",
+#     "a batch helps recurrence more",
+#     "xy",
+#     right,
+#     markers=True,
+# )
 # for name, values in (rates | curves).items():
 #     print(f"{name}: {values[-1] / values[0]:.1f} times as fast at the right end")
 # assert max(rates["GRU's matrix"][2:]) > 1.2 * rates["GRU's matrix"][0]
@@ -643,8 +707,9 @@ class ReusedTables:
 # %% tags=["active-ipynb"]
 # print("      n   microseconds a token: full   fused   within 32   weights, batch of 32")
 # for i, n in enumerate(sizes):
-#     full, fused, near = (1e6 * training[kind][i] / n
-#                          for kind in (*KINDS[:2], "restricted attention"))
+#     full, fused, near = (
+#         1e6 * training[kind][i] / n for kind in (*KINDS[:2], "restricted attention")
+#     )
 #     kept = 32 * 12 * 12 * n**2 * 4 / 2**30
 #     print(f"{n:7,}{full:29.0f}{fused:8.0f}{near:12.0f}{kept:19.1f} GiB")
 
@@ -657,8 +722,10 @@ class ReusedTables:
 # %% tags=["active-ipynb"]
 # for row in read_rows("limits"):
 #     if row["name"].startswith("reach"):
-#         print(f"{row['layer']:22}{row['longest']:8,} positions "
-#               f"in {row['seconds']:4.1f} s, ended by {row['stopped']}")
+#         print(
+#             f"{row['layer']:22}{row['longest']:8,} positions "
+#             f"in {row['seconds']:4.1f} s, ended by {row['stopped']}"
+#         )
 
 # %% [markdown]
 # With these limits memory ends the table that is written out, at a length at which time nearly would. The fused kernel (FlashAttention; Dao et al., 2022) computes it piece by piece, and again in the backward pass: its memory is linear, and time ends it. Restricted attention goes further than both.
@@ -668,6 +735,7 @@ class ReusedTables:
 #
 # It is brute force, as all $n^2$ pairs are compared, and smart, as a comparison is only an inner product. Are all needed?
 # The bundled model ([16](16_translation.ipynb)) reads 100 test sentences and their translations while each query keeps only some keys: those with the largest weights, the nearest, or random ones, in all three attentions at once (between two languages, the nearest are those at the same place).
+
 
 # %%
 def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
@@ -706,6 +774,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 # source, target = (pad_sequence(rows, batch_first=True) for rows in (sources, targets))
 # attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
 #
+#
 # @torch.no_grad()
 # def loss(attend):
 #     for part in attentions:
@@ -714,10 +783,13 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 #     gold = target[:, 1:].flatten()
 #     return F.cross_entropy(logits.flatten(0, 1), gold, ignore_index=0).item()
 #
+#
 # keeps, full = [1, 2, 4, 8, 16], loss(scaled_dot_product_attention)
 # rules = {"the largest": "weight", "the nearest": "distance", "at random": "chance"}
-# curves = {name: [loss(partial(pruned_attention, keep=keep, by=by)) for keep in keeps]
-#           for name, by in rules.items()}
+# curves = {
+#     name: [loss(partial(pruned_attention, keep=keep, by=by)) for keep in keeps]
+#     for name, by in rules.items()
+# }
 # four = {name: values[2] for name, values in curves.items()}
 # labels = ("keys kept for each query", "loss per token, nats")
 # title = "the four largest weights nearly suffice"
@@ -725,8 +797,10 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 # plotting.lines(keeps, every, *labels, title, "xy", markers=True)
 # assert four["the largest"] < 1.2 * full < min(four["the nearest"], four["at random"])
 # print(f"a source has {(source != 0).sum() / len(source):.0f} tokens on average")
-# print(f"loss {full:.3f} with all weights; with four: "
-#       + ", ".join(f"{value:.3f} ({name})" for name, value in four.items()))
+# print(
+#     f"loss {full:.3f} with all weights; with four: "
+#     + ", ".join(f"{value:.3f} ({name})" for name, value in four.items())
+# )
 
 # %% [markdown]
 # Four keys, a third of an average source, do nearly the work of all if they have the largest weights, and the nearest four do not. But to know the largest, all scores have to
@@ -735,6 +809,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 # To save more, a method must choose before it scores. One way is to sort (the Reformer; Kitaev et al., 2020): vectors that point the same way
 # have a large product. `sorted_attention` gives each query and each key the number of the random direction, or its opposite, that it fits best, sorts
 # both by these numbers, and lets each query look around among the sorted keys with `local_attention`.
+
 
 # %%
 def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
@@ -755,7 +830,8 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 
     from_q, from_k = by_bucket(q), by_bucket(k)
     output, _ = local_attention(
-        in_order(q, from_q), in_order(k, from_k), in_order(v, from_k), r=r)
+        in_order(q, from_q), in_order(k, from_k), in_order(v, from_k), r=r
+    )
     return in_order(output, from_q.argsort())
 
 
@@ -771,8 +847,9 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # fit, answer = torch.full((n, 1), -torch.inf), torch.zeros(n, 1)
 # tries, errors = [1, 2, 4, 8, 16], {"sorted by direction": [], "the nearest": []}
 # for number in range(1, 17):
-#     found = sorted_attention(queries, keys, torch.cat([values, keys], dim=1),
-#                              torch.randn(64, 32), r)
+#     found = sorted_attention(
+#         queries, keys, torch.cat([values, keys], dim=1), torch.randn(64, 32), r
+#     )
 #     fits = (queries * found[:, 1:]).sum(dim=1, keepdim=True)  # with the keys it blended
 #     answer = torch.where(fits > fit, found[:, :1], answer)
 #     fit = torch.maximum(fits, fit)
@@ -788,8 +865,10 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # title = "sorting finds far partners with few scores"
 # plotting.lines(shares, curves, *labels, title, "xy", markers=True)
 # assert errors["sorted by direction"][3] < 0.3 < errors["the nearest"][3]
-# print(f"{shares[3]:.0f}% of the scores: error {errors['sorted by direction'][3]:.2f} "
-#       f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}")
+# print(
+#     f"{shares[3]:.0f}% of the scores: error {errors['sorted by direction'][3]:.2f} "
+#     f"sorted, {errors['the nearest'][3]:.2f} nearest; all: {all_scores:.3f}"
+# )
 
 # %% [markdown]
 # The nearest keys help only where a partner happens to be near, for partners were drawn at random. With 16 tries (37.5% of the scores, and two thirds as many products with directions) sorting has an error of 0.02.
@@ -821,11 +900,13 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # last position depends on the first?
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.complexity import check_layers_until
+# from transformer.teaching.exercises.complexity import check_layers_until
+#
 #
 # def layers_until(sees):
 #     """A boolean tensor (n, n) -> the number of layers."""
 #     ...
+#
 #
 # check_layers_until(layers_until)
 
@@ -849,11 +930,13 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # projected once and compared with itself and those before. How many FLOPs do the products of one self-attention layer take in all?
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.complexity import check_writing_flops
+# from transformer.teaching.exercises.complexity import check_writing_flops
+#
 #
 # def writing_flops(n, d):
 #     """n positions, width d -> FLOPs of projections, scores and blends."""
 #     ...
+#
 #
 # check_writing_flops(writing_flops)
 
@@ -875,11 +958,13 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 # **3.** Write attention of one head in which $i$ sees $j$ where $|i - j| \le r$, without a table of $n \times n$ scores (which the check cannot see).
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.complexity import check_nearby
+# from transformer.teaching.exercises.complexity import check_nearby
+#
 #
 # def nearby(q, k, v, r):
 #     """q, k, v (n, d) -> the output (n, d); scores are divided by sqrt(d)."""
 #     ...
+#
 #
 # check_nearby(nearby)
 

@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.frame import (
+from transformer.fast.frame import (
     Cache,
     SequenceConfig,
     SequenceToSequence,
@@ -37,13 +37,12 @@ from transformer.frame import (
 )
 from transformer.recurrence import blend
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
-# from transformer.toys import learn_to_reverse, rows_to_reverse, share_reversed
+# from transformer.teaching.toys import learn_to_reverse, rows_to_reverse, share_reversed
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
@@ -64,8 +63,8 @@ from transformer.recurrence import blend
 # W = torch.zeros(2, len(types))
 # W[0, types.index("not")] = 1.0  # first word of the window
 # W[1, types.index("good")] = 1.0  # second word
-# found = [max(0.0, (W * x[t:t + 2]).sum().item() - 1) for t in range(12)]
-# assert found == [float(words[t:t + 2] == ["not", "good"]) for t in range(12)]
+# found = [max(0.0, (W * x[t : t + 2]).sum().item() - 1) for t in range(12)]
+# assert found == [float(words[t : t + 2] == ["not", "good"]) for t in range(12)]
 # print("found:", *(f"{words[t]} {words[t + 1]}" for t in range(12) if found[t] > 0))
 
 # %% [markdown]
@@ -80,6 +79,7 @@ from transformer.recurrence import blend
 # not yet written, so it ends at the word itself and is called **causal**. Both are torch's convolution, with zeros put on both sides of the sentence, or all
 # on the left. When the model writes word by word, the layer's last $k - 1$ inputs stand there instead of the zeros.
 
+
 # %%
 class Convolution(nn.Module):
     """A convolution along a sentence: x (B, T, d_in) -> (B, T, d_out).
@@ -91,8 +91,9 @@ class Convolution(nn.Module):
     on average. (Gehring et al., 2017, have 4, as if every gate were 1/2.)
     """
 
-    def __init__(self, d_in: int, d_out: int, k: int, causal: bool,
-                 P_drop: float = 0.0):
+    def __init__(
+        self, d_in: int, d_out: int, k: int, causal: bool, P_drop: float = 0.0
+    ):
         super().__init__()
         if not causal and k % 2 == 0:
             raise ValueError(f"k must be odd, so that a window has a middle, not {k}")
@@ -108,7 +109,7 @@ class Convolution(nn.Module):
             around = (self.k - 1, 0) if self.causal else (self.k // 2, self.k // 2)
             x = F.pad(x, (0, 0, *around))
         if cache is not None:
-            cache.tensors = (x[:, x.shape[1] - self.k + 1:],)  # the last k - 1
+            cache.tensors = (x[:, x.shape[1] - self.k + 1 :],)  # the last k - 1
         return self.conv(x.transpose(1, 2)).transpose(1, 2)  # torch wants (B, d, T)
 
 
@@ -134,6 +135,7 @@ class Convolution(nn.Module):
 #     yes = ((ids[:, :-1] == no) & (ids[:, 1:] == good)).any(dim=1)
 #     return F.one_hot(ids, len(types)).float(), yes.float()
 #
+#
 # def train_detectors(k):
 #     detectors, top = Convolution(len(types), 8, k, causal=True), nn.Linear(8, 1)
 #     optimizer = torch.optim.Adam([*detectors.parameters(), *top.parameters()], 0.02)
@@ -151,9 +153,15 @@ class Convolution(nn.Module):
 # %% tags=["active-ipynb"]
 # _, alone = train_detectors(k=1)
 # weights, pairs = train_detectors(k=2)
-# plotting.heatmap(weights, types, ["first word", "second word"],
-#                  "The weightiest detector wants \"not\", then \"good\"", values=True,
-#                  ax=plotting.new_axes(7, 2), labels=("word", "place in the window"))
+# plotting.heatmap(
+#     weights,
+#     types,
+#     ["first word", "second word"],
+#     'The weightiest detector wants "not", then "good"',
+#     values=True,
+#     ax=plotting.new_axes(7, 2),
+#     labels=("word", "place in the window"),
+# )
 # assert pairs > 0.99 and alone < 0.9
 # assert [types[i] for i in weights.argmax(dim=1)] == ["not", "good"]
 # print(f"new sentences told apart: windows of one word {alone:.0%}, of two {pairs:.0%}")
@@ -170,6 +178,7 @@ class Convolution(nn.Module):
 #
 # $$\mathrm{GLU}([a, b]) = a \odot \sigma(b)$$
 
+
 # %%
 def glu(x: Tensor) -> Tensor:
     """a * sigmoid(b) for the halves a, b of the last axis: (..., 2d) -> (..., d)."""
@@ -182,6 +191,7 @@ def glu(x: Tensor) -> Tensor:
 #
 # The gradient of an output with respect to an input is exactly zero where there is no path between them. So the windows
 # can be measured:
+
 
 # %%
 def dependence(layer: Callable, x: Tensor) -> Tensor:
@@ -236,8 +246,9 @@ class GatedBlock(nn.Module):
         self.convolution = Convolution(d_model, 2 * d_model, k, causal, P_drop)
         self.dropout = nn.Dropout(P_drop)
 
-    def gated(self, x: Tensor, real: Tensor | None = None,
-              cache: Cache | None = None) -> Tensor:
+    def gated(
+        self, x: Tensor, real: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
         """GLU(convolution(x)), without the path around it."""
         x = self.dropout(x) if real is None else self.dropout(x) * real
         return glu(self.convolution(x, cache))
@@ -260,11 +271,16 @@ class GatedBlock(nn.Module):
 #     norms = dependence(nn.Sequential(*blocks[:depth]), x)[16]
 #     rows.append(norms / norms.max())
 # fields = [int((row > 0).sum()) for row in rows]
-# labels = [f"blocks: {depth}, words: {field}"
-#           for depth, field in zip(range(1, 9), fields)]
-# plotting.heatmap(torch.stack(rows) ** 0.25, range(-16, 17), labels,
-#                  "Gradient of the middle word (each row's largest = 1), fourth root",
-#                  labels=("distance in words", ""))
+# labels = [
+#     f"blocks: {depth}, words: {field}" for depth, field in zip(range(1, 9), fields)
+# ]
+# plotting.heatmap(
+#     torch.stack(rows) ** 0.25,
+#     range(-16, 17),
+#     labels,
+#     "Gradient of the middle word (each row's largest = 1), fourth root",
+#     labels=("distance in words", ""),
+# )
 # assert fields == [2 * depth + 1 for depth in range(1, 9)]
 
 # %% [markdown]
@@ -298,6 +314,7 @@ class GatedBlock(nn.Module):
 # The sizes are those of [notebook 01](01_recurrence.ipynb), and the width of the window. A block here is smaller than a layer of the
 # Transformer, so the presets have twice as many.
 
+
 # %%
 @dataclass(frozen=True)
 class ConvolutionConfig(SequenceConfig):
@@ -314,8 +331,9 @@ class ConvolutionConfig(SequenceConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.k < 1 or self.k % 2 == 0:
-            raise ValueError("k must be odd, so that a window has a middle, "
-                             f"not {self.k}")
+            raise ValueError(
+                f"k must be odd, so that a window has a middle, not {self.k}"
+            )
 
     forward_flops = convolutional_flops  # what notebook 11 counts
 
@@ -325,6 +343,7 @@ class ConvolutionConfig(SequenceConfig):
 #
 # A window does not know where it stands. So each position has a learned vector that is added to the word's ([07](07_positions.ipynb) has
 # more to say about that).
+
 
 # %%
 class Positions(nn.Module):
@@ -337,9 +356,11 @@ class Positions(nn.Module):
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         end = start + x.shape[1]
         if end > len(self.table):
-            raise ValueError(f"a sentence of {end} tokens is longer than the model's "
-                             f"{len(self.table)} positions: shorten it, or train with "
-                             "a larger max_positions")
+            raise ValueError(
+                f"a sentence of {end} tokens is longer than the model's "
+                f"{len(self.table)} positions: shorten it, or train with "
+                "a larger max_positions"
+            )
         return x + self.table[start:end]
 
 
@@ -349,6 +370,7 @@ class Positions(nn.Module):
 # The encoder is a stack of blocks. The decoder will compare its queries with *keys*, the output $z$, which knows the neighbourhood. It will take
 # *values* from $z$ plus the word's own vector, so that the word itself is not lost. Keys and values stand side by side in the
 # memory, which is twice as wide as in notebook 01.
+
 
 # %%
 class ConvolutionalEncoder(nn.Module):
@@ -377,6 +399,7 @@ class ConvolutionalEncoder(nn.Module):
 # **Deviation: scores are divided by $\sqrt{d_{model}}$**, as in the Transformer: our word vectors start larger than ConvS2S's. **Left out** are
 # ConvS2S's weight normalization, its scaling of the context and of the encoder's gradient, its wider upper layers, and its separate position vectors for source and target; our first weights are a little smaller.
 
+
 # %%
 class DotProductScore(nn.Module):
     """How well each query fits each key: q . k / sqrt(d_model).
@@ -397,6 +420,7 @@ class DotProductScore(nn.Module):
 # %% [markdown]
 # Notebook [01](01_recurrence.ipynb)'s `blend` turns the scores into weights by a softmax and sums the values with them: the *context*. A layer adds it to its $h$, and the sum to what came in, with $\sqrt{1/2}$ after each sum. The decoder is a stack of such layers:
 
+
 # %%
 class ConvolutionalDecoderLayer(nn.Module):
     """A causal block that looks at the source: x, g (B, T, d_model) -> the same.
@@ -410,8 +434,14 @@ class ConvolutionalDecoderLayer(nn.Module):
         self.block = GatedBlock(c.d_model, c.k, True, c.P_drop)
         self.score = DotProductScore(c.d_model)
 
-    def forward(self, x: Tensor, g: Tensor, memory: Tensor, mask: Tensor | None,
-                own: Cache | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        g: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        own: Cache | None = None,
+    ) -> Tensor:
         keys, values = memory.chunk(2, dim=-1)
         h = self.block.gated(x, cache=own)
         context = blend(self.score(h, g, keys), values, mask)
@@ -430,8 +460,9 @@ class ConvolutionalDecoder(nn.Module):
         layers = [ConvolutionalDecoderLayer(c) for _ in range(c.N)]
         self.layers = nn.ModuleList(layers)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None,
-                caches: list | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, caches: list | None = None
+    ) -> Tensor:
         g = x
         for n, layer in enumerate(self.layers):
             x = layer(x, g, memory, mask, caches[n][0] if caches else None)
@@ -442,6 +473,7 @@ class ConvolutionalDecoder(nn.Module):
 # ## The model
 #
 # The frame is that of notebook 01: the same table of vectors at both ends, the same methods. Only the two halves are new.
+
 
 # %%
 class ConvolutionalEncoderDecoder(SequenceToSequence):
@@ -467,8 +499,14 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
         """Empty caches, a pair a layer: its last inputs, and nothing for the memory."""
         return [(Cache(), Cache()) for _ in self.decoder.layers]
 
-    def states(self, target: Tensor, memory: Tensor, source_mask: Tensor | None,
-               caches: list | None = None, start: int = 0) -> Tensor:
+    def states(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None,
+        caches: list | None = None,
+        start: int = 0,
+    ) -> Tensor:
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
         source_mask: (B, 1, 1, S), or None where every token is real. With caches the
@@ -501,8 +539,10 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # )
 # assert (of_source > 0).all()
 # assert torch.equal(of_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)
-# print("padding changes nothing, word by word equals all at once; an output depends on\n"
-#       "the whole source, the word just read and six before it, and on no later one")
+# print(
+#     "padding changes nothing, word by word equals all at once; an output depends on\n"
+#     "the whole source, the word just read and six before it, and on no later one"
+# )
 
 # %% [markdown]
 # ## It learns
@@ -515,9 +555,13 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # before = model.positions.table.detach().clone()
 # learn_to_reverse(model, steps=200)
 # right = {length: share_reversed(model, length) for length in (2, 4, 6, 8, 10, 12)}
-# plotting.bars(right, "digits in the row (12: longer than in training)",
-#               "share of rows wholly right", "Digits backwards, after 200 steps",
-#               ax=plotting.new_axes(4.5, 2.8))
+# plotting.bars(
+#     right,
+#     "digits in the row (12: longer than in training)",
+#     "share of rows wholly right",
+#     "Digits backwards, after 200 steps",
+#     ax=plotting.new_axes(4.5, 2.8),
+# )
 # moved = (model.positions.table != before).any(dim=1)
 # assert right[4] > 0.9 and right[8] > 0.8
 # assert moved.tolist() == [True] * 11 + [False] * 9
@@ -535,8 +579,10 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # def looks(model, source, target):
 #     """The attention weights of each decoder layer, (B, T, S)."""
 #     scores = []  # torch calls a hook with the module, its input and its output
-#     hooks = [layer.score.register_forward_hook(lambda *call: scores.append(call[2]))
-#              for layer in model.decoder.layers]
+#     hooks = [
+#         layer.score.register_forward_hook(lambda *call: scores.append(call[2]))
+#         for layer in model.decoder.layers
+#     ]
 #     model(source, target)
 #     for hook in hooks:
 #         hook.remove()
@@ -553,8 +599,10 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 #
 # source, target = rows_to_reverse(300, 8, 8)
 # backwards = torch.arange(7, -1, -1)
-# hits = [(some[:, :8].argmax(dim=-1) == backwards).float().mean().item()
-#         for some in looks(model, source, target[:, :-1])]
+# hits = [
+#     (some[:, :8].argmax(dim=-1) == backwards).float().mean().item()
+#     for some in looks(model, source, target[:, :-1])
+# ]
 # assert min(hits) > 0.8  # by chance 1 in 8
 # print("most weight on the right digit, by layer:", *(f"{hit:.0%}" for hit in hits))
 
@@ -571,11 +619,13 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # of the window, and position $t$ sees $x_{t-k+1}, \ldots, x_t$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.convolution import check_gated_convolution
+# from transformer.teaching.exercises.convolution import check_gated_convolution
+#
 #
 # def gated_convolution(x, W, b):
 #     """x (T, d_in), W (2d, d_in, k), b (2d,) -> (T, d)."""
 #     ...
+#
 #
 # check_gated_convolution(gated_convolution)
 
@@ -600,11 +650,13 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # **2.** The same without gate and bias, but the words of the window stand `gap` places apart (ByteNet's *dilated* convolution): position $t$ sees $x_t$, $x_{t - gap}$, $x_{t - 2\,gap}$ and so on. The last weight belongs to $x_t$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.convolution import check_dilated_convolution
+# from transformer.teaching.exercises.convolution import check_dilated_convolution
+#
 #
 # def dilated_convolution(x, W, gap):
 #     """x (T, d_in), W (d_out, d_in, k) -> (T, d_out)."""
 #     ...
+#
 #
 # check_dilated_convolution(dilated_convolution)
 
@@ -627,11 +679,13 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # **3.** How many positions does the field of a stack of causal convolutions have, from the first that its top can see to the last? `windows` and `gaps` have the window and the gap of each layer.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.convolution import check_receptive_field
+# from transformer.teaching.exercises.convolution import check_receptive_field
+#
 #
 # def receptive_field(windows, gaps):
 #     """[k, ...] and [gap, ...], one for each layer -> number of positions."""
 #     ...
+#
 #
 # check_receptive_field(receptive_field)
 

@@ -31,10 +31,15 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.checks import (
-    check_ids_given, check_texts, check_vocabulary, learnable, sides_of)
+from transformer.core.checks import (
+    check_ids_given,
+    check_texts,
+    check_vocabulary,
+    learnable,
+    sides_of,
+)
+from transformer.core.files import load_bpe
 from transformer.corpora.windows import windows
-from transformer.files import load_bpe
 
 WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
@@ -45,10 +50,10 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # import json
 # from collections import Counter
 #
-# from transformer import plotting
+# from transformer.core.records import read_rows
 # from transformer.corpora import CORPORA, read_corpus
 # from transformer.corpora.splits import fold, groups, hold_out
-# from transformer.experiments.records import read_rows
+# from transformer.views import plotting
 #
 # pairs = read_corpus("bundled", "train")
 
@@ -89,13 +94,17 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 
 # %% tags=["active-ipynb"]
 # rows = read_rows("corpora")
-# print(f"{'corpus':13}{'language':10}{'sentences':>9}{'words each':>12}"
-#       f"{'different':>11}{'once':>7}{'unseen':>8}")
+# print(
+#     f"{'corpus':13}{'language':10}{'sentences':>9}{'words each':>12}"
+#     f"{'different':>11}{'once':>7}{'unseen':>8}"
+# )
 # for row in rows:
 #     if row["what"] == "text":
 #         unseen = f"{row['unseen']:.1%}" if "unseen" in row else ""
-#         print(f"{row['corpus']:13}{row['language']:10}{row['sentences']:9,}"
-#               f"{row['mean']:12.1f}{row['types']:11,}{row['once']:7.0%}{unseen:>8}")
+#         print(
+#             f"{row['corpus']:13}{row['language']:10}{row['sentences']:9,}"
+#             f"{row['mean']:12.1f}{row['types']:11,}{row['once']:7.0%}{unseen:>8}"
+#         )
 
 # %% [markdown]
 # The bundled grammar has few words and uses most of them often. Real text is different: a third to two thirds of its different words
@@ -104,11 +113,19 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # the pieces of words below can.
 
 # %% tags=["active-ipynb"]
-# english = {row["corpus"]: row["lengths"] for row in rows
-#            if row["what"] == "text" and row["language"] == "English"}
+# english = {
+#     row["corpus"]: row["lengths"]
+#     for row in rows
+#     if row["what"] == "text" and row["language"] == "English"
+# }
 # title = "everyday sentences and captions are short, news and debates long"
-# ax = plotting.lines(range(60), {name: share[:60] for name, share in english.items()},
-#                     "words in an English sentence", "share of sentences", title)
+# ax = plotting.lines(
+#     range(60),
+#     {name: share[:60] for name, share in english.items()},
+#     "words in an English sentence",
+#     "share of sentences",
+#     title,
+# )
 
 # %% [markdown]
 # Everyday sentences and captions rarely pass 20 words. The news on which the paper tests has 23 words on average; one sentence in 200, and of Europarl's one in 17, has 60 or
@@ -120,13 +137,15 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # from the other's. So corpora are filtered, usually by the **length ratio**, the longer side's words divided by the shorter's.
 
 # %% tags=["active-ipynb"]
-# noisy = [("fine", "The bus is late today.", "Der Bus kommt heute spät."),
-#          ("moved by a line", "Thank you.", "Wir sehen uns um acht am Bahnhof."),
-#          ("not translated", "Click here to go on", "Click here to go on"),
-#          ("empty", "The end of the story.", ""),
-#          ("cut off", "She wrote that the train had left and nobody saw it.", "Sie"),
-#          ("markup", "<b> Page 7 </b>", "Seite 7"),
-#          ("short, but right", "Unbelievable!", "Das ist ja kaum zu glauben!")]
+# noisy = [
+#     ("fine", "The bus is late today.", "Der Bus kommt heute spät."),
+#     ("moved by a line", "Thank you.", "Wir sehen uns um acht am Bahnhof."),
+#     ("not translated", "Click here to go on", "Click here to go on"),
+#     ("empty", "The end of the story.", ""),
+#     ("cut off", "She wrote that the train had left and nobody saw it.", "Sie"),
+#     ("markup", "<b> Page 7 </b>", "Seite 7"),
+#     ("short, but right", "Unbelievable!", "Das ist ja kaum zu glauben!"),
+# ]
 # for what, english, german in noisy:
 #     shorter, longer = sorted(len(WORD.findall(text)) for text in (english, german))
 #     ratio = f"{longer / shorter:4.1f}" if shorter else "   -"
@@ -138,8 +157,10 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # title = "pairs in which one side has over twice the words of the other"
 # plotting.bars(ratios, "corpus", "per cent of pairs", title)
 # for row in compared:
-#     print(f"{row['corpus']:13} empty {row['empty']:.2%}, equal {row['same']:.2%}, "
-#           f"ratio over 2 where both have 5 words or more {row['long over 2']:.2%}")
+#     print(
+#         f"{row['corpus']:13} empty {row['empty']:.2%}, equal {row['same']:.2%}, "
+#         f"ratio over 2 where both have 5 words or more {row['long over 2']:.2%}"
+#     )
 
 # %% [markdown]
 # A limit of 2 finds the pair that moved by a line, the one cut off and the markup. It cannot see the one that was not translated, which needs
@@ -156,8 +177,13 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # and `hold_out` draws one pair for the test.
 
 # %% tags=["active-ipynb"]
-# five = [("Stop!", "Halt!"), ("Stop.", "Hör auf!"), ("Give up.", "Hör auf."),
-#         ("We sing.", "Wir singen."), ("Run!", "Lauf!")]
+# five = [
+#     ("Stop!", "Halt!"),
+#     ("Stop.", "Hör auf!"),
+#     ("Give up.", "Hör auf."),
+#     ("We sing.", "Wir singen."),
+#     ("Run!", "Lauf!"),
+# ]
 # print("groups:", groups(five))
 # for seed in range(100):
 #     held_out, *training = hold_out(five, 1, seed)
@@ -166,9 +192,11 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # print("100 draws: no held-out sentence stands in training")
 # for row in rows:
 #     if row["what"] == "splits":
-#         print(f"Tatoeba, {row['drawn']:6} drawn: in training are "
-#               f"{row['English in training']:.0%} of the English test sentences, "
-#               f"{row['German in training']:.0%} of the German ones")
+#         print(
+#             f"Tatoeba, {row['drawn']:6} drawn: in training are "
+#             f"{row['English in training']:.0%} of the English test sentences, "
+#             f"{row['German in training']:.0%} of the German ones"
+#         )
 # one_word = next(row["one word apart"] for row in rows if row.get("drawn") == "groups")
 # print(f"with groups, one word apart from a sentence in training: {one_word:.0%}")
 
@@ -198,6 +226,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #             count[neighbours] += times
 #     return count
 #
+#
 # def join(word, pair):
 #     """The word with each occurrence of the pair as one symbol."""
 #     joined = []
@@ -207,6 +236,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #         else:
 #             joined.append(symbol)
 #     return tuple(joined)
+#
 #
 # words = {"land": 6, "lands": 2, "hand": 4, "hands": 3, "man": 2}
 # words = {tuple(word): times for word, times in words.items()}
@@ -228,6 +258,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 #     """Words and punctuation marks as symbols, "_" for the space before them."""
 #     found = re.findall(r" ?\w+| ?[^\w\s]", " " + text)
 #     return [tuple(word.replace(" ", "_")) for word in found]
+#
 #
 # words = Counter(word for english, _ in pairs for word in words_of(english))
 # sentence = words_of("The gardener lost her keys.")
@@ -266,13 +297,19 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(PRE_TOKEN), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PRE_TOKEN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=list(SPECIALS), show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIALS),
+        show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
     return bpe
 
@@ -296,6 +333,7 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
 #
 # A tokenizer goes from text to ids and back. It gives each text one space before its first word, so that a name is
 # the same token at the start of a sentence and inside it; `decode` takes the space away again.
+
 
 # %%
 class BytePairs:
@@ -334,6 +372,7 @@ class BytePairs:
 # The class that the rest of the book uses adds learning, files, and what pictures of attention need: the pieces as strings, and
 # the word to which each piece belongs.
 
+
 # %%
 class Tokenizer(BytePairs):
     """Byte-pair encoding over UTF-8 bytes, one vocabulary for both languages."""
@@ -370,14 +409,25 @@ class Tokenizer(BytePairs):
 
 # %% tags=["active-ipynb"]
 # tokenizer = Tokenizer.train([text for pair in pairs for text in pair], 2000)
-# for text in ("The gardener opened the bottle.", "Der Gärtner öffnete die Flasche.",
-#              "unbelievably"):
+# for text in (
+#     "The gardener opened the bottle.",
+#     "Der Gärtner öffnete die Flasche.",
+#     "unbelievably",
+# ):
 #     words = tokenizer.word_of_each_piece(text)
 #     pieces = [piece.replace(" ", "_") for piece in tokenizer.pieces(text)]
 #     print(" | ".join(pieces), "   words", words)
 #
-# nasty = ["", " ", "  two  spaces ", "line\nbreak\r\n\ttab", "🙂 日本語 Ünïcödé",
-#          "e\u0301 \u2028 \x00", "</s> <pad>", "don't ... _x_"]
+# nasty = [
+#     "",
+#     " ",
+#     "  two  spaces ",
+#     "line\nbreak\r\n\ttab",
+#     "🙂 日本語 Ünïcödé",
+#     "e\u0301 \u2028 \x00",
+#     "</s> <pad>",
+#     "don't ... _x_",
+# ]
 # marks = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
 # for text in nasty:
 #     ids = tokenizer.encode(text)
@@ -402,12 +452,21 @@ class Tokenizer(BytePairs):
 # for some in curves.values():
 #     some += [float("nan")] * (len(sizes) - len(some))  # fewer types than V
 # title = "the first few thousand types shorten sentences most"
-# plotting.lines(sizes, curves, "types in the vocabulary, V", "tokens a word", title,
-#                log="x", markers=True).set_xticks(sizes, sizes)
+# plotting.lines(
+#     sizes,
+#     curves,
+#     "types in the vocabulary, V",
+#     "tokens a word",
+#     title,
+#     log="x",
+#     markers=True,
+# ).set_xticks(sizes, sizes)
 # for row in vocabularies:
 #     if row["V"] in (8000, 32_000):
-#         print(f"{row['corpus']:9} V = {row['V']:6,}: {row['tokens']:.1f} tokens "
-#               f"for the {row['words']:.1f} words of a sentence (both languages)")
+#         print(
+#             f"{row['corpus']:9} V = {row['V']:6,}: {row['tokens']:.1f} tokens "
+#             f"for the {row['words']:.1f} words of a sentence (both languages)"
+#         )
 
 # %% [markdown]
 # Counted on validation sentences, all curves fall steeply at first. Beyond about 8,000 types captions and everyday sentences have little left to gain, while Europarl goes on falling: with 32,000 types nearly every word is one token. On the bundled corpus merging ends at 5,362 types, when every word is one token, so its curve ends at 4,000. The recipes of this book take
@@ -422,8 +481,15 @@ class Tokenizer(BytePairs):
 # parts = ("English only", "both", "German only")
 # curves = {part: [row[part] for row in use] for part in parts}
 # title = "Tatoeba: most types come to belong to one language"
-# plotting.lines(sizes[1:], curves, "types in the vocabulary, V",
-#                "types used in training", title, log="xy", markers=True)
+# plotting.lines(
+#     sizes[1:],
+#     curves,
+#     "types in the vocabulary, V",
+#     "types used in training",
+#     title,
+#     log="xy",
+#     markers=True,
+# )
 # for row in use[-2:]:
 #     print(f"V = {row['V']:,}:", ", ".join(f"{row[part]:,} {part}" for part in parts))
 
@@ -440,6 +506,7 @@ class Tokenizer(BytePairs):
 #
 # Rows of a tensor are equally long, so shorter sentences are filled up with the padding id. Masks ([notebook 04](04_attention.ipynb)) and
 # the loss ([notebook 13](13_regularization.ipynb)) ignore it.
+
 
 # %%
 @dataclass(frozen=True)
@@ -498,15 +565,23 @@ def pad(rows: list, pad_id: int) -> torch.Tensor:
 
 def collate(encoded: list, pad_id: int = 0) -> Batch:
     """A `Batch` of encoded pairs."""
-    return Batch(pad([source for source, _ in encoded], pad_id),
-                 pad([target for _, target in encoded], pad_id))
+    return Batch(
+        pad([source for source, _ in encoded], pad_id),
+        pad([target for _, target in encoded], pad_id),
+    )
 
 
 # %% tags=["active-ipynb"]
-# batch = collate(encode_pairs(tokenizer, [("The cat sleeps.", "Die Katze schläft."),
-#                                          ("Go!", "Geh!")]))
-# for name, rows in (("source", batch.source), ("decoder reads", batch.decoder_input),
-#                    ("should answer", batch.gold)):
+# batch = collate(
+#     encode_pairs(
+#         tokenizer, [("The cat sleeps.", "Die Katze schläft."), ("Go!", "Geh!")]
+#     )
+# )
+# for name, rows in (
+#     ("source", batch.source),
+#     ("decoder reads", batch.decoder_input),
+#     ("should answer", batch.gold),
+# ):
 #     for row in rows.tolist():
 #         tokens = [tokenizer.bpe.id_to_token(i).replace("Ġ", "_") for i in row]
 #         print(f"{name:14}", " | ".join(tokens))
@@ -527,6 +602,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # %% [markdown]
 # A pair has two lengths. Pairs are ordered by the longer side, and within one length by the difference, in alternating direction: (1, 5) ... (5, 5) ... (5, 1), then (6, 1) ... (6, 6) ... (1, 6), then (1, 7) and so on. So neighbours are similar on both sides. Batches are cut from this order, each filled up before the next begins; the last pair of a batch is its longest.
 
+
 # %%
 def similar_order(
     source: np.ndarray, target: np.ndarray, chance: np.random.RandomState
@@ -540,7 +616,9 @@ def similar_order(
 
 
 def similar_batches(
-    source: np.ndarray, target: np.ndarray, batch_tokens: int,
+    source: np.ndarray,
+    target: np.ndarray,
+    batch_tokens: int,
     chance: np.random.RandomState,
 ) -> list[list[int]]:
     """Indices of pairs with these lengths in batches, short sentences first."""
@@ -557,7 +635,8 @@ def similar_batches(
 # %% [markdown]
 # An epoch is one pass over all pairs, with the batches in random order; otherwise training would go from short to long again and again. A large corpus
 # is mixed in *windows* of 200,000 pairs, so that memory does not grow with it (`transformer.corpora.windows`), and is encoded
-# once, into files (`prepare_corpus` in `transformer.corpora.encoded`). The functions below take either a list or such files.
+# once, into files (`prepare_corpus` in `transformer.runs.encoded`). The functions below take either a list or such files.
+
 
 # %%
 def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
@@ -565,7 +644,8 @@ def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
     if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
         return encoded.lengths(np.asarray(rows))
     source, target = (
-        np.array([len(encoded[i][side]) for i in rows]) for side in (0, 1))
+        np.array([len(encoded[i][side]) for i in rows]) for side in (0, 1)
+    )
     return source, target
 
 
@@ -592,8 +672,10 @@ def epoch_batches(
     a negative start.
     """
     if batch_tokens < 1 or start < 0:
-        raise ValueError("batch_tokens must be at least 1 and start at least 0, "
-                         f"not {batch_tokens} and {start}")
+        raise ValueError(
+            "batch_tokens must be at least 1 and start at least 0, "
+            f"not {batch_tokens} and {start}"
+        )
     if not len(encoded):
         raise ValueError("no sentence pairs to make batches of")
     # this generator gives the same numbers with every version of numpy
@@ -632,13 +714,22 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # mixed = np.random.RandomState(0).permutation(len(encoded))
 # similar = next(rows for rows in batches if len(rows) < 60)
 # panels = []
-# for name, chosen in (("similar lengths", similar), ("at random", mixed[:len(similar)])):
+# for name, chosen in (
+#     ("similar lengths", similar),
+#     ("at random", mixed[: len(similar)]),
+# ):
 #     real = (collate([encoded[i] for i in chosen]).target != tokenizer.pad_id).float()
 #     title = f"{name}: {1 - real.mean():.0%} of {real.numel():,} places are padding"
 #     down, along = ([n if n % 10 == 0 else "" for n in range(N)] for N in real.shape)
 #     panels.append((title, real, along, down))
-# plotting.heatmaps(panels, across=2, width=4.2, height=3.6, largest=1,
-#                   labels=("place in the sentence", "sentence"));
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=4.2,
+#     height=3.6,
+#     largest=1,
+#     labels=("place in the sentence", "sentence"),
+# );
 
 # %% [markdown]
 # Batches can be put together by both lengths, by the target's length alone, at random, or all of one fixed length. How much padding is left? The first three make 186 batches; only the first keeps to its limit, the others have 107 or 108 sentences each. (The picture has 53; larger random batches have more padding.)
@@ -654,11 +745,17 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #     "fixed length": 1 - lengths.sum() / places,
 # }
 # title = "padding by the way in which batches are made"
-# plotting.bars({name: 100 * value for name, value in share.items()},
-#               "pairs put together by", "per cent of all places", title)
+# plotting.bars(
+#     {name: 100 * value for name, value in share.items()},
+#     "pairs put together by",
+#     "per cent of all places",
+#     title,
+# )
 # assert list(share.values()) == sorted(share.values()) and share["both lengths"] < 0.05
-# print(f"sorted by both lengths {share['both lengths']:.1%} is wasted, "
-#       f"at random {share['random']:.0%}")
+# print(
+#     f"sorted by both lengths {share['both lengths']:.1%} is wasted, "
+#     f"at random {share['random']:.0%}"
+# )
 
 # %% [markdown]
 # With a fixed length every sentence is filled up to the longest of the corpus, which tempts
@@ -674,11 +771,13 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # **1.** Cut a word with merges that were learned elsewhere: apply each of them, in its order, everywhere in the word.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.data import check_segment
+# from transformer.teaching.exercises.data import check_segment
+#
 #
 # def segment(word, merges):
 #     """A word and merges -> list: hands, [("a", "n"), ("an", "d")] -> [h, and, s]"""
 #     ...
+#
 #
 # check_segment(segment)
 
@@ -706,11 +805,13 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # cuts), and the longer side has at most `ratio` times as many words as the shorter.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.data import check_kept
+# from transformer.teaching.exercises.data import check_kept
+#
 #
 # def kept(pairs, most, ratio):
 #     """[(source, target), ...] -> those that stay, in their order"""
 #     ...
+#
 #
 # check_kept(kept)
 
@@ -734,11 +835,13 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # batch, padded to its longest sentence, would then have more than `batch_tokens` places. A sentence that is too long stands alone.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.data import check_filled
+# from transformer.teaching.exercises.data import check_filled
+#
 #
 # def filled(lengths, batch_tokens):
 #     """Lengths in tokens -> [[index, ...], ...], the batches"""
 #     ...
+#
 #
 # check_filled(filled)
 
@@ -765,11 +868,13 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # stands. A row may hold the id `pad_id` as a token of its own.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.data import check_padded
+# from transformer.teaching.exercises.data import check_padded
+#
 #
 # def padded(rows, pad_id):
 #     """Lists of ids -> two tensors (B, length): int64 ids, and a boolean mask"""
 #     ...
+#
 #
 # check_padded(padded)
 

@@ -20,7 +20,6 @@
 # if "google.colab" in sys.modules:
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
-
 # %%
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -30,9 +29,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.checks import check_extra, check_ids, check_padding, check_search
-from transformer.weights import check_numbers, load_weights
-
+from transformer.core.checks import check_extra, check_ids, check_padding, check_search
+from transformer.core.weights import check_numbers, load_weights
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
@@ -46,16 +44,22 @@ from transformer.weights import check_numbers, load_weights
 #
 # from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 #
-# from transformer import load, plotting
+# from transformer import load
+# from transformer.core.records import read_rows
+# from transformer.core.scores import (
+#     bleu,
+#     compound_bleu,
+#     exact_match,
+#     moses_words,
+#     split_compounds,
+#     tokenized_bleu,
+# )
 # from transformer.corpora import read_aligned, read_bundled
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.experiments.records import read_rows
-# from transformer.figures import trees
 # from transformer.model import Transformer, TransformerConfig
-# from transformer.scores import (
-#     bleu, compound_bleu, exact_match, moses_words, split_compounds, tokenized_bleu)
-# from transformer.search import translate, translate_n_best
+# from transformer.models.search import translate, translate_n_best
 # from transformer.training import TrainingConfig, train
+# from transformer.views import plotting, trees
 #
 # random.seed(0)
 # torch.manual_seed(0)
@@ -66,7 +70,7 @@ from transformer.weights import check_numbers, load_weights
 #
 # A search always asks the same: given the source and the tokens so far, how likely is each next token? Every model of
 # this package answers with two methods. `start` reads the source and returns a `State`, which holds what the model keeps between steps
-# (`transformer/state.py`), and `step` reads the newest token of each output and returns logits.
+# (`transformer/core/state.py`), and `step` reads the newest token of each output and returns logits.
 #
 # Padding is not a word, but a model gives it a little probability (label smoothing asks for that), so it is ruled out here. The
 # paper lets an output be at most 50 tokens longer than the input. Here the end mark counts on both sides.
@@ -141,8 +145,9 @@ class KeyValueCache:
         self.k = self.v = None
         self.length = 0  # positions that are held
 
-    def update(self, k: Tensor | None = None,
-               v: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def update(
+        self, k: Tensor | None = None, v: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new positions, if any; return all there are.
 
         The source has new ones once only: later steps call this with none.
@@ -151,7 +156,7 @@ class KeyValueCache:
             self.k = append(self.k, k, self.length)
             self.v = append(self.v, v, self.length)
             self.length += k.shape[2]
-        return self.k[:, :, :self.length], self.v[:, :, :self.length]
+        return self.k[:, :, : self.length], self.v[:, :, : self.length]
 
     def select(self, rows: Tensor):
         """Keep these rows, in this order: searches drop, repeat and reorder them."""
@@ -203,14 +208,17 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # sentence = "Did a lady bathe gladly before the boring meeting?"
 # source = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
 #
+#
 # def piece(token):
 #     return tokenizer.decode([token]) or "</s>"
+#
 #
 # @torch.no_grad()
 # def log_p_of(model, source, tokens):
 #     """log P of each token, in one forward pass without caches: a list"""
 #     logits = model.eval()(source, torch.tensor([[1, *tokens[:-1]]]))[0]
 #     return logits.log_softmax(dim=-1)[range(len(tokens)), tokens].tolist()
+#
 #
 # greedy = greedy_search(model, source)[0]
 # print(tokenizer.decode(greedy))
@@ -235,9 +243,11 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 #         tokens = torch.cat([tokens, 1 + logits.argmax(dim=-1, keepdim=True)], dim=1)
 #     return tokens[0, 1:].tolist()
 #
+#
 # computed = []
 # hook = model.decoder.layers[0].register_forward_hook(
-#     lambda layer, inputs, output: computed.append(output.shape[0] * output.shape[1]))
+#     lambda layer, inputs, output: computed.append(output.shape[0] * output.shape[1])
+# )
 # texts = sorted((example.source for example in read_bundled("test")), key=len)[-8:]
 # rows = [torch.tensor([[*tokenizer.encode(text), 2]]) for text in texts]
 # cached = [greedy_search(model, row)[0] for row in rows]
@@ -275,8 +285,9 @@ def take(tokens: Tensor, places: Tensor) -> Tensor:
     return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
 
 
-def extend(tokens: Tensor, scores: Tensor, log_probs: Tensor,
-           K: int) -> tuple[Tensor, Tensor, Tensor]:
+def extend(
+    tokens: Tensor, scores: Tensor, log_probs: Tensor, K: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The 2K best one-token extensions of each sentence's k <= K live hypotheses.
 
     tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), best
@@ -330,8 +341,9 @@ def length_penalty(length: float | Tensor, alpha: float = 0.6) -> float | Tensor
     return ((5 + length) / 6) ** alpha
 
 
-def keep_finished(found: Tensor, found_scores: Tensor, tokens: Tensor, scores: Tensor,
-                  pad_id: int) -> tuple[Tensor, Tensor]:
+def keep_finished(
+    found: Tensor, found_scores: Tensor, tokens: Tensor, scores: Tensor, pad_id: int
+) -> tuple[Tensor, Tensor]:
     """The best n of the n found (B, n, t) and the newly finished (B, K, t + 1).
 
     Their tokens (B, n, t + 1) and scores (B, n); -inf marks what is none.
@@ -350,8 +362,9 @@ def keep_finished(found: Tensor, found_scores: Tensor, tokens: Tensor, scores: T
 
 
 # %%
-def can_improve(found_scores: Tensor, live: Tensor, limit: Tensor,
-                alpha: float) -> Tensor:
+def can_improve(
+    found_scores: Tensor, live: Tensor, limit: Tensor, alpha: float
+) -> Tensor:
     """(B,): can the best live hypothesis still overtake the last of those found?
 
     found_scores: (B, n), log P / lp, best first; live: (B,), the best one's log P.
@@ -395,8 +408,9 @@ class Beam:
 
 
 # %%
-def advance(beam: Beam, log_probs: Tensor, K: int, alpha: float,
-            c) -> tuple[Beam, Tensor]:
+def advance(
+    beam: Beam, log_probs: Tensor, K: int, alpha: float, c
+) -> tuple[Beam, Tensor]:
     """A step with log_probs (B, k, V) of a model with configuration c.
 
     Returns the next `Beam`, and which of the B * k rows each one extends, (B, K).
@@ -407,12 +421,18 @@ def advance(beam: Beam, log_probs: Tensor, K: int, alpha: float,
     finished = best.masked_fill(~ended, -torch.inf)[:, :K]
     finished = finished / length_penalty(length, alpha)
     found, found_scores = keep_finished(
-        beam.found, beam.found_scores, candidates[:, :K], finished, c.pad_id)
+        beam.found, beam.found_scores, candidates[:, :K], finished, c.pad_id
+    )
     scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
     B, k = log_probs.shape[:2]
     first = torch.arange(0, B * k, k, device=best.device)[:, None]
-    beam = replace(beam, tokens=take(candidates, places), scores=scores,
-                   found=found, found_scores=found_scores)
+    beam = replace(
+        beam,
+        tokens=take(candidates, places),
+        scores=scores,
+        found=found,
+        found_scores=found_scores,
+    )
     return beam, first + parent.gather(1, places)
 
 
@@ -423,12 +443,19 @@ def first_beam(source: Tensor, limit: Tensor, bos_id: int, n: int) -> Beam:
     tokens = source.new_full((B, 1, 1), bos_id)
     scores = torch.zeros(B, 1, device=source.device)
     nothing = torch.full((B, n), -torch.inf, device=source.device)
-    return Beam(torch.arange(B, device=source.device), limit, tokens, scores,
-                tokens.expand(-1, n, -1), nothing)
+    return Beam(
+        torch.arange(B, device=source.device),
+        limit,
+        tokens,
+        scores,
+        tokens.expand(-1, n, -1),
+        nothing,
+    )
 
 
-def beam_steps(model: nn.Module, source: Tensor, K: int, alpha: float, extra: int,
-               n: int) -> Iterator[Beam]:
+def beam_steps(
+    model: nn.Module, source: Tensor, K: int, alpha: float, extra: int, n: int
+) -> Iterator[Beam]:
     """Run the search; yield a `Beam` of the sentences that are done, once some are."""
     c = model.config
     state = model.start(source, KeyValueCache)
@@ -447,8 +474,14 @@ def beam_steps(model: nn.Module, source: Tensor, K: int, alpha: float, extra: in
 
 # %%
 @torch.no_grad()
-def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 0.6,
-                extra: int = 50, n_best: int = 1) -> list[list[Hypothesis]]:
+def beam_search(
+    model: nn.Module,
+    source: Tensor,
+    beam: int = 4,
+    alpha: float = 0.6,
+    extra: int = 50,
+    n_best: int = 1,
+) -> list[list[Hypothesis]]:
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
     source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best
@@ -464,8 +497,11 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
         scores_of = done.found_scores.tolist()
         found = zip(done.sentence.tolist(), done.found[:, :, 1:], scores_of)
         for b, rows, own in found:
-            results[b] = [Hypothesis(row[row != model.config.pad_id].tolist(), score)
-                          for row, score in zip(rows, own) if score > -torch.inf]
+            results[b] = [
+                Hypothesis(row[row != model.config.pad_id].tolist(), score)
+                for row, score in zip(rows, own)
+                if score > -torch.inf
+            ]
     return results
 
 
@@ -482,7 +518,7 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # *Badete* is right, and twice as likely as the greedy output, which comes second. Then follow a wrong verb and *Bante*, which is no word. All four
 # differ in nothing but the verb.
 #
-# For many sentences there is `translate` (`transformer/search.py`). It sorts sentences by length and cuts batches so that the caches stay within a
+# For many sentences there is `translate` (`transformer/models/search.py`). It sorts sentences by length and cuts batches so that the caches stay within a
 # bound on memory.
 #
 # ## What is the length penalty for?
@@ -492,7 +528,8 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # %% tags=["active-ipynb"]
 # sentence = (
 #     "The happy niece paints our brave brown cow in front of the museum although "
-#     "the rich clubs beside the hospital do not build their theatre.")
+#     "the rich clubs beside the hospital do not build their theatre."
+# )
 # long = torch.tensor([[*tokenizer.encode(sentence), tokenizer.eos_id]])
 # for alpha in (0.0, 0.6):
 #     best = beam_search(model, long, beam=4, alpha=alpha)[0][0]
@@ -540,8 +577,10 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # for beam, alpha in [(1, 0.0), (2, 0.6), (4, 0.0), (4, 0.6), (4, 1.4), (4, 4.0)]:
 #     some = outputs[beam, alpha] = translate(model, tokenizer, sources, beam, alpha)
 #     share = sum(len(text.split()) for text in some) / total
-#     print(f"beam {beam}, α = {alpha}: {share:4.0%} of the reference's words, "
-#           f"BLEU {bleu(some, gold).score:.1f}")
+#     print(
+#         f"beam {beam}, α = {alpha}: {share:4.0%} of the reference's words, "
+#         f"BLEU {bleu(some, gold).score:.1f}"
+#     )
 
 # %% [markdown]
 # Without penalty the beam of 4 writes 6% too few words, for which BLEU takes off points, and ends below greedy search. With $\alpha = 4$ the longest
@@ -572,15 +611,29 @@ def beam_search(model: nn.Module, source: Tensor, beam: int = 4, alpha: float = 
 # rows = {(row["beam"], row["alpha"]): row for row in read_rows("tatoeba-alpha")}
 # beams = (1, 2, 4, 8, 16, 64)
 # greedily = rows[1, 0.0]["validation.bleu"]
-# curves = {f"α = {alpha}": [greedily, *(rows[beam, alpha]["validation.bleu"]
-#                                      for beam in beams[1:])] for alpha in (0.0, 0.6)}
-# ax = plotting.lines(beams, curves, "beam", "validation BLEU",
-#                     "wider than 8 the beam gains nothing", "x", markers=True)
+# curves = {
+#     f"α = {alpha}": [
+#         greedily,
+#         *(rows[beam, alpha]["validation.bleu"] for beam in beams[1:]),
+#     ]
+#     for alpha in (0.0, 0.6)
+# }
+# ax = plotting.lines(
+#     beams,
+#     curves,
+#     "beam",
+#     "validation BLEU",
+#     "wider than 8 the beam gains nothing",
+#     "x",
+#     markers=True,
+# )
 # ax.set_xticks(beams, beams)
 # for beam in beams:
 #     row = rows[beam, 0.0]
-#     print(f"beam {beam:2}, α = 0: log P {row['validation.log_p']:.2f}, "
-#           f"{row['validation.length']:.1%} of the reference's words")
+#     print(
+#         f"beam {beam:2}, α = 0: log P {row['validation.log_p']:.2f}, "
+#         f"{row['validation.length']:.1%} of the reference's words"
+#     )
 
 # %% [markdown]
 # Most is gained by the first few beginnings that are kept alive. Wider beams go on finding likelier outputs, but these are shorter, and from a
@@ -614,8 +667,10 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
         tensors = load_weights(path)[0]
         check_numbers(tensors.items(), path)
         if total and shapes(tensors) != shapes(total):
-            raise ValueError(f"{path} is of another configuration than {paths[0]}: "
-                             "average the checkpoints of one run")
+            raise ValueError(
+                f"{path} is of another configuration than {paths[0]}: "
+                "average the checkpoints of one run"
+            )
         for name, tensor in tensors.items():
             total[name] = total.get(name, 0) + tensor.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
@@ -632,24 +687,36 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # small_tokenizer = Tokenizer.train([text for text, _ in pairs], vocab_size=300)
 # encoded = encode_pairs(small_tokenizer, pairs)
 # questions, answers = zip(*pairs[2000:])
-# small = Transformer(TransformerConfig(
-#     small_tokenizer.vocab_size, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0,
-#     max_positions=80))
+# small = Transformer(
+#     TransformerConfig(
+#         small_tokenizer.vocab_size,
+#         d_model=32,
+#         d_ff=64,
+#         N=1,
+#         h=2,
+#         P_drop=0.0,
+#         max_positions=80,
+#     )
+# )
 # how = TrainingConfig(
-#     updates=200, batch_tokens=500, warmup=50, factor=0.8, save_every=10)
+#     updates=200, batch_tokens=500, warmup=50, factor=0.8, save_every=10
+# )
 
 # %% tags=["active-ipynb"]
 # def share_right(tensors):
 #     small.load_state_dict(tensors, strict=False)  # tied matrices are saved once
 #     return exact_match(translate(small, small_tokenizer, questions, beam=1), answers)
 #
+#
 # with tempfile.TemporaryDirectory() as folder:
 #     train(small, encoded[:2000], how, folder)
 #     paths = sorted(Path(folder, "weights").iterdir())
 #     average = average_checkpoints(paths)
 #     checkpoints = [load_weights(path)[0] for path in paths]
-# right = {f"update {path.stem.lstrip('0')}": share_right(tensors)
-#          for path, tensors in zip(paths, checkpoints)}
+# right = {
+#     f"update {path.stem.lstrip('0')}": share_right(tensors)
+#     for path, tensors in zip(paths, checkpoints)
+# }
 # right["their mean"] = share_right(average)
 # title = "the mean of the weights gets more rows right than any of them"
 # plotting.bars(right, "", "share of rows right", title, ax=plotting.new_axes(6.5, 3))
@@ -674,16 +741,19 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # %% tags=["active-ipynb"]
 # cut = Tokenizer13a()  # sacreBLEU's words: punctuation stands alone
 #
+#
 # def counts_of(output, reference):
 #     """Hits and runs for n = 1 to 4, and the two lengths: 10 numbers"""
 #     ours, theirs = cut(output).split(), cut(reference).split()
 #     hits, runs = [], []
 #     for n in (1, 2, 3, 4):
-#         mine, right = (Counter(zip(*(side[i:] for i in range(n))))
-#                        for side in (ours, theirs))
+#         mine, right = (
+#             Counter(zip(*(side[i:] for i in range(n)))) for side in (ours, theirs)
+#         )
 #         hits.append((mine & right).total())  # & takes the smaller count
 #         runs.append(mine.total())
 #     return [*hits, *runs, len(ours), len(theirs)]
+#
 #
 # def bleu_of(counts):
 #     """The score of a corpus, from the counts of its sentences (..., sentences, 10)"""
@@ -696,8 +766,11 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # output = "the red red fox jumps over the sleeping dog"
 # reference = "the quick red fox jumps over the very lazy dog"
 # counts = counts_of(output, reference)
-# print("precisions", [f"{h}/{n}" for h, n in zip(counts[:4], counts[4:8])],
-#       f"brevity penalty {math.exp(1 - 10 / 9):.3f}  BLEU {bleu_of([counts]):.2f}")
+# print(
+#     "precisions",
+#     [f"{h}/{n}" for h, n in zip(counts[:4], counts[4:8])],
+#     f"brevity penalty {math.exp(1 - 10 / 9):.3f}  BLEU {bleu_of([counts]):.2f}",
+# )
 # ours = bleu_of([counts_of(*pair) for pair in zip(outputs[4, 0.6], gold)])
 # theirs = bleu(outputs[4, 0.6], gold)
 # assert abs(bleu_of([counts]) - bleu([output], [reference]).score) < 1e-6
@@ -720,10 +793,12 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # tensor2tensor, scores **WMT 2014** with case, and makes the hyphen of a compound a word of its own, written `##AT##-##AT##`:
 
 # %% tags=["active-ipynb"]
-# german = ("„Die E-Mail-Adresse der CDU-Politikerin ist neu“, "
-#           "sagt er, „und ihr T-Shirt auch.“")
-# output = ('"Die Email-Adresse der CDU-Politikerin ist neu", '
-#           'sagt er, "und Ihr T-Shirt auch."')
+# german = (
+#     "„Die E-Mail-Adresse der CDU-Politikerin ist neu“, sagt er, „und ihr T-Shirt auch.“"
+# )
+# output = (
+#     '"Die Email-Adresse der CDU-Politikerin ist neu", sagt er, "und Ihr T-Shirt auch."'
+# )
 # same_quotes = german.replace("„", '"').replace("“", '"')
 # cuts = {
 #     "sacreBLEU 13a": cut(german),
@@ -752,19 +827,25 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # as many sentences again, some twice and some not at all, a thousand times, and scores each draw. The middle 95% of these scores is an interval for the score; the cell prints their mean before it. To compare two systems, both are scored on the *same* draws, and the interval is that of the difference (*paired* bootstrap).
 
 # %% tags=["active-ipynb"]
-# counts = {name: torch.tensor([counts_of(*pair) for pair in zip(some, gold)])
-#           for name, some in outputs.items()}
+# counts = {
+#     name: torch.tensor([counts_of(*pair) for pair in zip(some, gold)])
+#     for name, some in outputs.items()
+# }
 # draws = torch.randint(200, (1000, 200))
 # scores = {name: bleu_of(some[draws]) for name, some in counts.items()}  # (1000,) each
 # ends = torch.tensor([0.025, 0.975], dtype=torch.float64)
+#
 #
 # def interval(values):
 #     low, high = values.quantile(ends).tolist()
 #     return f"{values.mean():5.2f}, 95% from {low:5.2f} to {high:5.2f}"
 #
+#
 # print("beam 4, α = 0.6:           ", interval(scores[4, 0.6]))
-# pairs = {"α = 1.4 minus α = 0": ((4, 1.4), (4, 0.0)),
-#          "beam 4 minus greedy": ((4, 0.6), (1, 0.0))}
+# pairs = {
+#     "α = 1.4 minus α = 0": ((4, 1.4), (4, 0.0)),
+#     "beam 4 minus greedy": ((4, 0.6), (1, 0.0)),
+# }
 # differences = {name: scores[a] - scores[b] for name, (a, b) in pairs.items()}
 # for name, values in differences.items():
 #     print(f"{name:27}", interval(values), f"{(values > 0).float().mean():.1%} above 0")
@@ -789,8 +870,10 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # def score_of(model, source, tokens, alpha=0.6):
 #     return sum(log_p_of(model, source, tokens)) / length_penalty(len(tokens), alpha)
 #
-# found = [(row, h) for row in (source, long)
-#          for h in beam_search(model, row, n_best=4)[0]]
+#
+# found = [
+#     (row, h) for row in (source, long) for h in beam_search(model, row, n_best=4)[0]
+# ]
 # gaps = [abs(h.score - score_of(model, row, h.tokens)) for row, h in found]
 # assert max(gaps) < 1e-4
 # print(f"{len(gaps)} scores differ from a forward pass by at most {max(gaps):.0e}")
@@ -798,12 +881,15 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # tiny = Transformer(TransformerConfig(5, d_model=16, d_ff=32, N=1, h=2))
 # ids = torch.tensor([[3, 2]])
 # everything = [
-#     list(tokens) for n in (1, 2, 3, 4)
+#     list(tokens)
+#     for n in (1, 2, 3, 4)
 #     for tokens in itertools.product([1, 2, 3, 4], repeat=n)
-#     if 2 not in tokens[:-1] and (tokens[-1] == 2 or n == 4)]
+#     if 2 not in tokens[:-1] and (tokens[-1] == 2 or n == 4)
+# ]
 # for alpha in (0.0, 0.6, 3.0):
 #     by_force = sorted(
-#         everything, key=lambda tokens: -score_of(tiny, ids, tokens, alpha))
+#         everything, key=lambda tokens: -score_of(tiny, ids, tokens, alpha)
+#     )
 #     ten = beam_search(tiny, ids, beam=130, alpha=alpha, extra=2, n_best=10)[0]
 #     assert [h.tokens for h in ten] == by_force[:10]
 # print(f"a wide beam finds the ten best of all {len(everything)} outputs")
@@ -815,8 +901,10 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # %% tags=["active-ipynb"]
 # early = can_improve
 #
+#
 # def can_improve(found_scores, live, limit, alpha):
 #     return live.isfinite()
+#
 #
 # patient = beam_search(model, long, extra=5, n_best=4)
 # can_improve = early
@@ -835,11 +923,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # first. (End marks need no attention here.)
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.decoding import check_beam_step
+# from transformer.teaching.exercises.decoding import check_beam_step
+#
 #
 # def beam_step(beam, log_probs, K):
 #     """k pairs (log P, tokens), k lists of V log probabilities -> K pairs"""
 #     ...
+#
 #
 # check_beam_step(beam_step)
 
@@ -862,11 +952,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # $\alpha$ on does the longer one win with GNMT's penalty?
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.decoding import check_tie
+# from transformer.teaching.exercises.decoding import check_tie
+#
 #
 # def tie(short, long):
 #     """two pairs (tokens, log P) -> alpha"""
 #     ...
+#
 #
 # check_tie(tie)
 
@@ -888,11 +980,13 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # **3.** Write BLEU's brevity penalty of a corpus whose words are separated by spaces.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.decoding import check_brevity
+# from transformer.teaching.exercises.decoding import check_brevity
+#
 #
 # def brevity(outputs, references):
 #     """two lists of strings -> a number between 0 and 1"""
 #     ...
+#
 #
 # check_brevity(brevity)
 

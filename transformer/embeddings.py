@@ -28,17 +28,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.checks import outside_vocabulary
-
+from transformer.core.checks import outside_vocabulary
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import load, plotting
+# from transformer import load
 # from transformer.attention import MultiHeadAttention
 # from transformer.feed_forward import FeedForward
 # from transformer.stacks import Layer, Residual
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -49,6 +49,7 @@ from transformer.checks import outside_vocabulary
 # The vocabulary has $V$ entries, called *types* and numbered from 0; a token is one occurrence of a type, given by its number. A matrix $E$ has a row of $d_{model}$ numbers for each type, and to embed a
 # token is to take its row. The same can be written as a product: a row of zeros with a 1 at the token's place
 # (*one-hot*), times $E$. Nobody computes it in this way, but it shows that embedding is a linear layer.
+
 
 # %%
 def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -71,6 +72,7 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
 # At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. `outside_vocabulary` writes the error message for an unknown id. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
+
 
 # %%
 class Embedding(nn.Module):
@@ -168,7 +170,8 @@ class Projection(nn.Module):
 #         self.output = Projection(self.embedding if tied else Embedding(V, d))
 #         self.factor = factor / math.sqrt(d)  # `Embedding` has the root already
 #         self.layer = Layer(
-#             lambda: Residual(d, 0.0), MultiHeadAttention(d, 4), FeedForward(d, 2 * d))
+#             lambda: Residual(d, 0.0), MultiHeadAttention(d, 4), FeedForward(d, 2 * d)
+#         )
 #         angles = torch.arange(12)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
 #         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)  # see 07
 #
@@ -202,8 +205,9 @@ class Projection(nn.Module):
 #         print(f"{name:25} loss at the end, by seed: {ends} nats")
 # curves = {name: runs.mean(dim=0)[::5] for name, runs in losses.items()}
 # title = "without the factor this small model ends lower"
-# plotting.lines(range(0, 300, 5), curves, "step", "loss (nats a token), mean of 3 seeds",
-#                title);
+# plotting.lines(
+#     range(0, 300, 5), curves, "step", "loss (nats a token), mean of 3 seeds", title
+# );
 
 # %% tags=["active-ipynb"]
 # end = {name: runs[:, -20:].mean().item() for name, runs in losses.items()}
@@ -225,6 +229,7 @@ class Projection(nn.Module):
 #
 # The largest logit is subtracted from all of them first. This divides numerator and denominator by the same number, so the fraction stays as it is;
 # without it $e^{z}$ overflows: in float32 $e^{89}$ is already infinite.
+
 
 # %%
 def softmax(logits: torch.Tensor) -> torch.Tensor:
@@ -260,8 +265,10 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # start = F.cross_entropy(logits, gold).item()
 # larger = math.sqrt(512) * logits  # what rows of variance 1 would give
 # too_large = F.cross_entropy(larger, gold).item()
-# print(f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; "
-#       f"with variance 1: {too_large:.2f}")
+# print(
+#     f"log V = {math.log(2000):.2f}; loss at the start: {start:.2f}; "
+#     f"with variance 1: {too_large:.2f}"
+# )
 # assert abs(start - math.log(2000)) < 1
 # assert too_large > 3 * start
 
@@ -293,6 +300,7 @@ def softmax(logits: torch.Tensor) -> torch.Tensor:
 # A shared matrix also learns from three places. If a matrix is used three times, its gradient is the sum of what each use
 # alone would give. To see the three apart, the loss below takes three matrices, which may all be the same one.
 
+
 # %%
 def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tensor:
     """A loss that uses embeddings three times, without the model between them.
@@ -304,13 +312,14 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
     x = (E_target[target] + E_source[source].mean(dim=1, keepdim=True)) * scale
     return F.cross_entropy((x @ E_output.T).flatten(0, 1), gold.flatten())
 
+
 # %% tags=["active-ipynb"]
 # E = Embedding(20, 16).weight.detach() / 2  # halved, so that no answer is sure yet
 # E.requires_grad_()
 # source = torch.tensor([[1, 2, 3]])
 # target = torch.tensor([[10, 11, 12]])
 # gold = torch.tensor([[11, 12, 13]])
-# tied, = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
+# (tied,) = torch.autograd.grad(three_uses(source, target, gold, E, E, E), E)
 # copies = [E.detach().clone().requires_grad_() for _ in range(3)]
 # parts = torch.autograd.grad(three_uses(source, target, gold, *copies), copies)
 #
@@ -339,11 +348,11 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # %% tags=["active-ipynb"]
 # nouns = {
 #     "der": "man boy teacher doctor king dog wolf fox bear lion bus cake apple cheese "
-#            "letter coat hat key table tree",
+#     "letter coat hat key table tree",
 #     "die": "woman mother nurse queen witch cat cow mouse owl snake school soup milk "
-#            "bottle clock lamp crown bridge door street",
+#     "bottle clock lamp crown bridge door street",
 #     "das": "child girl horse pig lamb museum car ship boat bread egg book shirt glass "
-#            "knife picture bed house roof window",
+#     "knife picture bed house roof window",
 # }
 # genders = [gender for gender, some in nouns.items() for _ in some.split()]
 # names = [name for some in nouns.values() for name in some.split()]
@@ -355,8 +364,15 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # title = "nouns of one German gender are alike (lines between der, die, das)"
 # marks = [names[i] if i % 2 == 0 else "" for i in range(60)]
 # ax = plotting.new_axes(8, 6.5)
-# plotting.heatmap(cosines, marks, marks, title, ax, largest=0.7,
-#                  labels=("noun", "noun", "cosine (1 on the diagonal)"))
+# plotting.heatmap(
+#     cosines,
+#     marks,
+#     marks,
+#     title,
+#     ax,
+#     largest=0.7,
+#     labels=("noun", "noun", "cosine (1 on the diagonal)"),
+# )
 # for edge in (19.5, 39.5):
 #     ax.axhline(edge, color="black", linewidth=1)
 #     ax.axvline(edge, color="black", linewidth=1)
@@ -367,11 +383,15 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # print(f"the nearest of the 60 has the same German gender: {same} of 60 (chance: 19)")
 # living = {*names[:10], *names[20:30], *names[40:45]}  # persons and animals
 # kind = [name in living for name in names]
-# alike = {what: [kind[j] == what for i, j in enumerate(nearest) if kind[i] == what]
-#          for what in (True, False)}
-# print(f"nearest to a person or animal is one, too: {sum(alike[True])} of "
-#       f"{len(alike[True])}; to a thing, a thing: {sum(alike[False])} of "
-#       f"{len(alike[False])} (by chance within a gender: 31 of 60)")
+# alike = {
+#     what: [kind[j] == what for i, j in enumerate(nearest) if kind[i] == what]
+#     for what in (True, False)
+# }
+# print(
+#     f"nearest to a person or animal is one, too: {sum(alike[True])} of "
+#     f"{len(alike[True])}; to a thing, a thing: {sum(alike[False])} of "
+#     f"{len(alike[False])} (by chance within a gender: 31 of 60)"
+# )
 # for name in ("cat", "dog", "house"):
 #     near = cosines[names.index(name)].topk(4).indices.tolist()
 #     print(f"nearest to {name}:", ", ".join(names[i] for i in near))
@@ -394,11 +414,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # german = {"cat": "Katze", "dog": "Hund", "house": "Haus", "book": "Buch"}
 # for name, translation in german.items():
 #     row = rows[names.index(name)]
-#     token, = tokenizer.encode(translation)  # each of these words is one token
+#     (token,) = tokenizer.encode(translation)  # each of these words is one token
 #     other = everything[token]
 #     rank = (everything @ row > other @ row).sum().item()
-#     print(f"{name} and {translation}: cosine {other @ row:.2f}, "
-#           f"{rank:,} of {len(everything):,} rows are nearer")
+#     print(
+#         f"{name} and {translation}: cosine {other @ row:.2f}, "
+#         f"{rank:,} of {len(everything):,} rows are nearer"
+#     )
 
 # %% [markdown]
 # Not for these four: most rows are nearer to each of these nouns than the row of its translation. Nothing in training asks for
@@ -419,8 +441,8 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # ours = Projection(embedding)(embedding(tokens))
 # theirs = linear(4 * table(tokens))
 # direction = torch.randn_like(ours)
-# our_gradient, = torch.autograd.grad((ours * direction).sum(), embedding.weight)
-# their_gradient, = torch.autograd.grad((theirs * direction).sum(), table.weight)
+# (our_gradient,) = torch.autograd.grad((ours * direction).sum(), embedding.weight)
+# (their_gradient,) = torch.autograd.grad((theirs * direction).sum(), table.weight)
 # assert torch.allclose(ours, theirs, rtol=0, atol=1e-9)
 # assert torch.allclose(our_gradient, their_gradient, rtol=0, atol=1e-9)
 # print("values and gradients equal torch's to 1e-9")
@@ -434,11 +456,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # Use `exp`, `log` and sums, not a ready softmax.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.embeddings import check_cross_entropy
+# from transformer.teaching.exercises.embeddings import check_cross_entropy
+#
 #
 # def cross_entropy(logits, gold):
 #     """logits (n, V), gold (n,) ids -> a number, in nats"""
 #     ...
+#
 #
 # check_cross_entropy(cross_entropy)
 
@@ -459,11 +483,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # **2.** Write the gradient of this loss with respect to the logits. (Which scores should go up, and which down?)
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.embeddings import check_gradient
+# from transformer.teaching.exercises.embeddings import check_gradient
+#
 #
 # def gradient(logits, gold):
 #     """logits (n, V), gold (n,) ids -> (n, V)"""
 #     ...
+#
 #
 # check_gradient(gradient)
 
@@ -484,11 +510,13 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> torch.Tens
 # nearest first.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.embeddings import check_neighbours
+# from transformer.teaching.exercises.embeddings import check_neighbours
+#
 #
 # def neighbours(E, row, k):
 #     """E (V, d), the number of a row, how many -> list of k row numbers"""
 #     ...
+#
 #
 # check_neighbours(neighbours)
 

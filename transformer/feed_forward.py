@@ -25,7 +25,6 @@
 import torch
 from torch import nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
@@ -33,7 +32,9 @@ from torch import nn
 # from collections import Counter
 # from functools import partial
 #
-# from transformer import load, plotting, read_corpus, toys, translate
+# from transformer import load, read_corpus, translate
+# from transformer.teaching import toys
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -49,6 +50,7 @@ from torch import nn
 # positive numbers pass and turns negative ones into 0. $W_2$ brings the result back to 512 numbers, so that it can be added to
 # $x$ ([notebook 03](03_stacks.ipynb)). Unlike attention's projections, these two have biases. There is no dropout
 # inside, where torch's `nn.TransformerEncoderLayer` has some.
+
 
 # %%
 class FeedForward(nn.Module):
@@ -119,6 +121,7 @@ class FeedForward(nn.Module):
 # The paper gives a second description of the same network: two convolutions of kernel size 1. A convolution
 # ([notebook 02](02_convolution.ipynb)) slides a window along the sequence and applies the same matrix everywhere. With a window of one position this
 # is a position-wise matrix.
+
 
 # %%
 def as_convolutions(network: FeedForward) -> nn.Sequential:
@@ -209,22 +212,29 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #             x = x + self.then(x, pairs, pairs)
 #         return self.top(x)[:, 0, 0]
 #
+#
 # names = torch.randn(32, 16)
+#
+#
 # def batch():
 #     query, pairs, numbers = toys.two_look_ups(names)
 #     return query, pairs, numbers.amax(dim=-1)
 
 # %% tags=["active-ipynb"]
-# kinds = {"attention alone": TheLarger,
-#          "a second attention": partial(TheLarger, partial(MultiHeadAttention, 32, 2)),
-#          "the network": partial(TheLarger, partial(FeedForward, 32, 64))}
+# kinds = {
+#     "attention alone": TheLarger,
+#     "a second attention": partial(TheLarger, partial(MultiHeadAttention, 32, 2)),
+#     "the network": partial(TheLarger, partial(FeedForward, 32, 64)),
+# }
 # ends = {}
 # for kind, make in kinds.items():
 #     errors, networks = toys.train_several(make, batch, steps=600, lr=0.01)
 #     end = ends[kind] = errors[-50:].mean(dim=0).sort().values
 #     size = sum(p.numel() for p in networks[0].parameters())
-#     print(f"{kind}: {size:,} parameters, median error {end[2]:.3f} "
-#           f"(five starts: {end[0]:.3f} to {end[4]:.3f})")
+#     print(
+#         f"{kind}: {size:,} parameters, median error {end[2]:.3f} "
+#         f"(five starts: {end[0]:.3f} to {end[4]:.3f})"
+#     )
 # a, b = torch.randn(2, 100_000)
 # print(f"best weighted sum of the two numbers: error {((a - b).abs() / 2).var():.3f}")
 # assert ends["the network"][2] < 0.05 < 0.1 < ends["a second attention"][0]
@@ -242,13 +252,18 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # pairs = read_corpus("bundled", "test")[:300]
-# networks = {f"{half}, layer {n}": layer.feed_forward for half in ("encoder", "decoder")
-#             for n, layer in enumerate(getattr(model, half).layers, 1)}
+# networks = {
+#     f"{half}, layer {n}": layer.feed_forward
+#     for half in ("encoder", "decoder")
+#     for n, layer in enumerate(getattr(model, half).layers, 1)
+# }
 # words, on, hooks = [], {}, []
 # for name in list(networks)[:2]:  # the encoder's; the decoder's are needed below
 #     rows = on[name] = []  # of each sentence (tokens, d_ff): is W_1 x + b_1 above zero?
+#
 #     def note(module, given, output, rows=rows):  # this layer's rows
 #         rows.append(output[0, :-1] > 0)  # without the end of the sentence
+#
 #     hooks.append(networks[name].W_1.register_forward_hook(note))
 # with torch.no_grad():
 #     for source, _ in pairs:
@@ -263,11 +278,16 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # for name, units in on.items():
 #     never = int((~units.any(dim=0)).sum())
 #     shares[name] = units.float().mean(dim=0)
-#     print(f"{name}: {shares[name].mean():.1%} of units are on for a word, "
-#           f"{never} of {units.shape[1]} never are, "
-#           f"{(shares[name] < 0.1).float().mean():.0%} are on for under a tenth")
-# plotting.histograms(shares, "share of words for which a unit is on",
-#                     "most units are on for less than a tenth of all words");
+#     print(
+#         f"{name}: {shares[name].mean():.1%} of units are on for a word, "
+#         f"{never} of {units.shape[1]} never are, "
+#         f"{(shares[name] < 0.1).float().mean():.0%} are on for under a tenth"
+#     )
+# plotting.histograms(
+#     shares,
+#     "share of words for which a unit is on",
+#     "most units are on for less than a tenth of all words",
+# );
 
 # %% [markdown]
 # With random weights about half of the units are on for a word, because sums are as often below zero as above. After training a word switches on one unit in 15 to 20. (Each outline above encloses an area of 1.) In large trained
@@ -283,6 +303,7 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #             top = counts.most_common(3)
 #             found.append((top[0][1] / counts.total(), unit, counts.total(), top))
 #     return sorted(found, reverse=True)
+#
 #
 # for name, units in on.items():
 #     print(name)
@@ -301,9 +322,11 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # %% tags=["active-ipynb"]
 # sources, references = zip(*pairs[:100])
 #
+#
 # def exactly_right():
 #     outputs = translate(model, tokenizer, sources, beam=1)
 #     return sum(output == right for output, right in zip(outputs, references))
+#
 #
 # right = {"all there": exactly_right()}
 # for name, network_of_layer in networks.items():
@@ -311,8 +334,12 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 #     off = network_of_layer.register_forward_hook(lambda _, given, output: 0 * output)
 #     right[name] = exactly_right()
 #     off.remove()
-# plotting.bars(right, "layer whose network is off", "sentences exactly right",
-#               "the decoder needs its networks more than the encoder does")
+# plotting.bars(
+#     right,
+#     "layer whose network is off",
+#     "sentences exactly right",
+#     "the decoder needs its networks more than the encoder does",
+# )
 # whole, *without = right.values()
 # assert whole > 90 > max(without)
 # print("no layer's network can be left out without a loss")
@@ -336,11 +363,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # $A$, $c$ and $xA + c$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.feed_forward import check_merged
+# from transformer.teaching.exercises.feed_forward import check_merged
+#
 #
 # def merged(x, W_1, b_1, W_2, b_2):
 #     """-> A (d_model, d_model), c (d_model), and x A + c (..., d_model)"""
 #     ...
+#
 #
 # check_merged(merged)
 
@@ -361,11 +390,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # $\odot$ multiplies number by number and $\sigma$ is the logistic function `torch.sigmoid`. There are no biases.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.feed_forward import check_swiglu
+# from transformer.teaching.exercises.feed_forward import check_swiglu
+#
 #
 # def swiglu(x, W, V, W_2):
 #     """x (..., d_model), W, V (d_model, d_ff), W_2 (d_ff, d_model) -> (..., d_model)"""
 #     ...
+#
 #
 # check_swiglu(swiglu)
 
@@ -387,11 +418,13 @@ def as_convolutions(network: FeedForward) -> nn.Sequential:
 # 0, falls to 0 at 1, and stays 0. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. (The check also tries a smooth `relu`.)
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.feed_forward import check_hat
+# from transformer.teaching.exercises.feed_forward import check_hat
+#
 #
 # def hat(x, relu):
 #     """x (n,) -> max(0, 1 - |x|), as a sum of kinks."""
 #     ...
+#
 #
 # check_hat(hat)
 

@@ -27,7 +27,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
 # %% [markdown]
 # ## The idea
 #
@@ -43,7 +42,7 @@ from torch import nn
 # windows of a few neighbouring words ([02](02_convolution.ipynb)), and from 2014 on they had attention as well. The paper left both out and kept attention. The next picture has the encoder on the left.
 
 # %% tags=["active-ipynb"]
-# from transformer.figures.diagrams import encoder_and_decoder
+# from transformer.views.diagrams import encoder_and_decoder
 #
 # encoder_and_decoder();
 
@@ -62,11 +61,13 @@ from torch import nn
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
+
 # %% [markdown]
 # Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value ($h$ heads with $d_k = d_{model} / h$ numbers each), so
 # that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
 # a weight of 0.
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
+
 
 # %%
 class Attention(nn.Module):
@@ -113,6 +114,7 @@ class Attention(nn.Module):
 # Attention mixes vectors of different tokens. After it comes a small network with one hidden layer of `d_ff` numbers, which works on each token's vector by
 # itself ([notebook 05](05_feed_forward.ipynb)).
 
+
 # %%
 class FeedForward(nn.Module):
     """The same small network for each token: (B, T, d_model) -> (B, T, d_model)."""
@@ -133,6 +135,7 @@ class FeedForward(nn.Module):
 # normalisation: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
 # amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
 
+
 # %%
 class EncoderLayer(nn.Module):
     """Tokens (B, S, d_model) look at each other, then each passes the network."""
@@ -151,6 +154,7 @@ class EncoderLayer(nn.Module):
 
 # %% [markdown]
 # A decoder layer has a second attention between the two, which looks at the encoder's output, the *memory*.
+
 
 # %%
 class DecoderLayer(nn.Module):
@@ -177,6 +181,7 @@ class DecoderLayer(nn.Module):
 # Attention does not use the order of the tokens. So a pattern of sines and cosines, a different one for each position, is added to the
 # vectors ([notebook 07](07_positions.ipynb)).
 
+
 # %%
 def sinusoids(n, d_model):
     """A row for each of n positions: (n, d_model)."""
@@ -194,6 +199,7 @@ def sinusoids(n, d_model):
 #
 # While training, the decoder gets the whole target at once, and has to name at each place the token that comes next. So its mask is a triangle: each token may look at itself and at what stands
 # before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up. (A 1 in a mask's shape stands for all heads, or queries.)
+
 
 # %%
 class Transformer(nn.Module):
@@ -213,7 +219,7 @@ class Transformer(nn.Module):
 
     def embed(self, tokens):
         x = self.embedding(tokens) * math.sqrt(self.d_model)
-        return self.dropout(x + self.positions[:tokens.shape[1]])
+        return self.dropout(x + self.positions[: tokens.shape[1]])
 
     def forward(self, source, target):
         source_mask = (source != 0)[:, None, None, :]  # (B, 1, 1, S); 0 is padding
@@ -243,6 +249,7 @@ class Transformer(nn.Module):
 # The task is to say a number backwards. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to
 # 9. This is a translation that everybody can check.
 
+
 # %%
 def examples(n, longest=8):
     """n numbers of 4 to 8 digits (n, 8), and each backwards with its marks (n, 10)."""
@@ -252,7 +259,7 @@ def examples(n, longest=8):
         digits = torch.randint(3, 13, (length,))  # digit 0 is token 3
         source[i, :length] = digits
         backwards = torch.tensor([1, *digits.flip(0).tolist(), 2])
-        target[i, :length + 2] = backwards
+        target[i, : length + 2] = backwards
     return source, target
 
 
@@ -277,6 +284,7 @@ def shown(tokens):
 # To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy
 # decoding; [notebook 15](15_decoding.ipynb) does it better and faster.
 
+
 # %%
 @torch.no_grad()
 def write(model, source, longest):
@@ -298,6 +306,7 @@ def write(model, source, longest):
 # %% [markdown]
 # **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing** ([13](13_regularization.ipynb)), and below no dropout. Padding (`ignore_index=0`) does not count.
 
+
 # %%
 def train_step(model, optimizer, step, warmup=100):
     """One update of the model on 64 new numbers; the loss."""
@@ -306,7 +315,8 @@ def train_step(model, optimizer, step, warmup=100):
     source, target = examples(64)
     scores = model(source, target[:, :-1])
     loss = F.cross_entropy(
-        scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+        scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0
+    )
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -333,11 +343,17 @@ def train_step(model, optimizer, step, warmup=100):
 #         print(f"step {step:3}  loss {losses[-1]:.3f}  31415926 -> {text}")
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
+# from transformer.views import plotting
 #
 # curves = {"loss": losses, "guessing": [math.log(11)] * 400}
-# plotting.lines(range(1, 401), curves, "step", "loss (nats a token)",
-#                "From guessing to knowing", log="y");
+# plotting.lines(
+#     range(1, 401),
+#     curves,
+#     "step",
+#     "loss (nats a token)",
+#     "From guessing to knowing",
+#     log="y",
+# );
 
 # %% [markdown]
 # At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls below that, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
@@ -347,10 +363,17 @@ def train_step(model, optimizer, step, warmup=100):
 # %% tags=["active-ipynb"]
 # digits = list("31415926")
 # rows = [f"{i}: {digit}" for i, digit in enumerate(reversed(digits), 1)]
-# panels = [(f"after step {step}", looks[step], digits, rows)
-#           for step in (1, 100, 150, 400)]
-# plotting.heatmaps(panels, across=2, width=3.2, height=2.8, largest=1.0,
-#                   labels=("digit of the source", "place: right digit", "weight"));
+# panels = [
+#     (f"after step {step}", looks[step], digits, rows) for step in (1, 100, 150, 400)
+# ]
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=3.2,
+#     height=2.8,
+#     largest=1.0,
+#     labels=("digit of the source", "place: right digit", "weight"),
+# );
 
 # %% [markdown]
 # In the first three pictures its answer was still wrong. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
@@ -404,13 +427,16 @@ def train_step(model, optimizer, step, warmup=100):
 # assert difference < 1e-4
 
 # %% tags=["active-ipynb"]
-# sentences = ["The cat has lost its ball.", "The dog has lost its ball.",
-#              "The old cat that saw the dog lost its ball.",
-#              "Yesterday the child read a book."]
+# sentences = [
+#     "The cat has lost its ball.",
+#     "The dog has lost its ball.",
+#     "The old cat that saw the dog lost its ball.",
+#     "Yesterday the child read a book.",
+# ]
 # for sentence in sentences:
 #     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
 #     tokens = write(model, source, longest=20)[0, 1:].tolist()
-#     tokens = tokens[:tokens.index(c.eos_id)] if c.eos_id in tokens else tokens
+#     tokens = tokens[: tokens.index(c.eos_id)] if c.eos_id in tokens else tokens
 #     print(f"{sentence:45} {tokenizer.decode(tokens)}")
 
 # %% [markdown]
@@ -425,11 +451,13 @@ def train_step(model, optimizer, step, warmup=100):
 # softmax, and mix the values.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.first_transformer import check_look_up
+# from transformer.teaching.exercises.first_transformer import check_look_up
+#
 #
 # def look_up(q, K, V):
 #     """q (d_k), K (S, d_k), V (S, d_v) -> (d_v)"""
 #     ...
+#
 #
 # check_look_up(look_up)
 
@@ -450,11 +478,13 @@ def train_step(model, optimizer, step, warmup=100):
 # padding (token 0) of the target may not be looked at either.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.first_transformer import check_masks
+# from transformer.teaching.exercises.first_transformer import check_masks
+#
 #
 # def masks(source, target):
 #     """Tokens (B, S), (B, T) -> True where one may look: (B, 1, 1, S), (B, 1, T, T)"""
 #     ...
+#
 #
 # check_masks(masks)
 

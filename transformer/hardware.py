@@ -32,8 +32,8 @@ from typing import Literal
 
 import torch
 
+from transformer.core.weights import parameters_of
 from transformer.model import TransformerConfig
-from transformer.weights import parameters_of
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -46,12 +46,13 @@ from transformer.weights import parameters_of
 # from torch.multiprocessing import spawn
 # from torch.utils.flop_counter import FlopCounterMode
 #
-# from transformer import plotting, toys
-# from transformer.experiments.records import read_rows
+# from transformer.core.records import read_rows
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
-# from transformer.measuring import turns
 # from transformer.model import Transformer
+# from transformer.teaching import toys
+# from transformer.teaching.measuring import turns
+# from transformer.views import plotting
 #
 # torch.manual_seed(0);
 
@@ -59,6 +60,7 @@ from transformer.weights import parameters_of
 # ## Which device?
 #
 # Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's), `mps` (Apple's), `cpu`.
+
 
 # %%
 def choose_device(name: str = "auto") -> torch.device:
@@ -76,8 +78,10 @@ def choose_device(name: str = "auto") -> torch.device:
             name = f"cuda:{os.environ['LOCAL_RANK']}"
         return torch.empty(1, device=name).device
     except (RuntimeError, AssertionError, ValueError):
-        raise ValueError(f"there is no device {name!r} here: choose cpu, cuda or mps, "
-                         "or leave it at auto") from None
+        raise ValueError(
+            f"there is no device {name!r} here: choose cpu, cuda or mps, "
+            "or leave it at auto"
+        ) from None
 
 
 # %% tags=["active-ipynb"]
@@ -147,6 +151,7 @@ def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
 # One more switch. On NVIDIA's GPUs since 2020 even an fp32 product can round its inputs (**TF32**: 10 bits after the point
 # instead of 23) and be several times as fast. That is enough for training, and `transformer train` switches it on, unless fp32 is asked for by name:
 
+
 # %%
 def allow_tf32() -> None:
     """Let fp32 products on a CUDA GPU round to TF32; a CPU computes as before."""
@@ -158,6 +163,7 @@ def allow_tf32() -> None:
 # On a CPU torch has two libraries for fp32 products. The second is used after `torch.set_float32_matmul_precision("medium")`. On some CPUs it is faster and
 # as exact; on others it rounds to bf16 inside. So it is off unless asked for (`--precision medium`);
 # [notebook 20](20_speed.ipynb) measures it.
+
 
 # %%
 @contextmanager
@@ -180,6 +186,7 @@ def matmul_precision(name: str) -> Iterator[None]:
 #
 # Nearly all of it is matrix products. The product of an $a \times b$ and a $b \times c$ matrix takes $a \cdot b \cdot c$
 # multiplications and as many additions: $2abc$ floating-point operations (FLOPs). So we can count on paper, part by part.
+
 
 # %%
 def attention_flops(c, T: float, S: float) -> float:
@@ -227,6 +234,7 @@ def training_flops(c, S: float, T: float) -> float:
 #         model(source, target).sum().backward()
 #     return counter.get_total_flops()
 #
+#
 # tiny = TransformerConfig.preset("tiny", vocab_size=1000)
 # formula, torchs = training_flops(tiny, 20, 25), counted_by_torch(tiny, 20, 25)
 # print(f"formula {formula:,}  torch {torchs:,}")
@@ -261,8 +269,10 @@ def training_flops(c, S: float, T: float) -> float:
 # %% tags=["active-ipynb"]
 # for n in (30, 1000):
 #     exact = training_flops(base, n, n)
-#     print(f"{n:5,} tokens a side: exact {exact:.3g}, 6ND {6 * 63.0e6 * n:.3g} "
-#           f"({6 * 63.0e6 * n / exact:.0%})")
+#     print(
+#         f"{n:5,} tokens a side: exact {exact:.3g}, 6ND {6 * 63.0e6 * n:.3g} "
+#         f"({6 * 63.0e6 * n / exact:.0%})"
+#     )
 
 # %% [markdown]
 # Here $D$ counts the target's tokens. The encoder sees as many source tokens instead; the embedding matrix multiplies only at the output. The rule leaves out the $n^2$, which is why it falls behind on long sentences.
@@ -272,10 +282,11 @@ def training_flops(c, S: float, T: float) -> float:
 # The function below multiplies a large matrix by itself and looks at the clock (1 GFLOP/s is a billion FLOPs a second, 1 TFLOP/s a thousand of these). Little gets closer to what the machine can do; a model
 # reaches a part of this rate.
 
+
 # %%
 def matmul_rate(
-        device: torch.device, precision: str = "fp32", n: int | None = None,
-        rounds: int = 5) -> float:
+    device: torch.device, precision: str = "fp32", n: int | None = None, rounds: int = 5
+) -> float:
     """FLOPs a second of an n x n matrix product in a precision, the best of rounds.
 
     n: 512 on a CPU, else 8,192, where it is not given.
@@ -316,15 +327,18 @@ def wait_for(device: torch.device) -> None:
 # %% tags=["active-ipynb"]
 # n, threads = 2048, torch.get_num_threads()
 # weights = torch.randn(n, n).to(device, PRECISIONS[precision])
-# products = {m: partial(torch.mm, mat2=torch.randn(n, m).to(weights))
-#             for m in (1, 64, 256)}
+# products = {
+#     m: partial(torch.mm, mat2=torch.randn(n, m).to(weights)) for m in (1, 64, 256)
+# }
 # torch.set_num_threads(1)  # `turns` takes the time of one thread
 # times = turns(products, weights, seconds=1.5)
 # torch.set_num_threads(threads)
 # for m, seconds in times.items():
 #     flops, best = 2 * n * n * m, min(seconds)
-#     print(f"{m:3} at once: {flops / (n * n + 2 * n * m):4.0f} FLOPs a number, "
-#           f"{1e3 * best:6.2f} ms, {flops / best / 1e9:,.0f} GFLOP/s")
+#     print(
+#         f"{m:3} at once: {flops / (n * n + 2 * n * m):4.0f} FLOPs a number, "
+#         f"{1e3 * best:6.2f} ms, {flops / best / 1e9:,.0f} GFLOP/s"
+#     )
 # assert min(times[256]) / 256 < min(times[1]) / 2
 # print("one of 256 vectors takes under half of the time that it takes alone")
 
@@ -348,8 +362,13 @@ UTILISATION = 1 / 3
 
 
 def estimate_seconds(
-        c, updates: int, batch_tokens: int, rate: float,
-        utilisation: float = UTILISATION, length: int = 30) -> float:
+    c,
+    updates: int,
+    batch_tokens: int,
+    rate: float,
+    utilisation: float = UTILISATION,
+    length: int = 30,
+) -> float:
     """Seconds for a training run on hardware that multiplies matrices at `rate`.
 
     rate: FLOPs a second, of which the part `utilisation` is reached; length: tokens of
@@ -361,8 +380,11 @@ def estimate_seconds(
 
 # %% tags=["active-ipynb"]
 # days = {"here": estimate_seconds(base, 100_000, 25_000, rate) / 86_400}
-# peaks = {"P100 (2016), 9.5 TFLOP/s": 9.5e12, "8 of them": 76e12,
-#          "H100, bf16, 989 TFLOP/s": 989e12}
+# peaks = {
+#     "P100 (2016), 9.5 TFLOP/s": 9.5e12,
+#     "8 of them": 76e12,
+#     "H100, bf16, 989 TFLOP/s": 989e12,
+# }
 # for name, peak in peaks.items():
 #     days[name] = estimate_seconds(base, 100_000, 25_000, peak) / 86_400
 # print("\n".join(f"{name:26s} {d:8.2f} days" for name, d in days.items()))
@@ -372,11 +394,13 @@ def estimate_seconds(
 
 # %% tags=["active-ipynb"]
 # for name in ("base", "big"):
-#     row, = read_rows(f"gpu-{name}")
-#     print(f"{name:4} {row['seconds_per_update']:.3f} s an update, "
-#           f"{row['utilisation']:.0%} of one large product's rate, "
-#           f"{row['peak_memory_gib']:.1f} GiB; {row['updates_of_the_paper']:,} updates: "
-#           f"{row['hours_of_the_paper']:.1f} hours")
+#     (row,) = read_rows(f"gpu-{name}")
+#     print(
+#         f"{name:4} {row['seconds_per_update']:.3f} s an update, "
+#         f"{row['utilisation']:.0%} of one large product's rate, "
+#         f"{row['peak_memory_gib']:.1f} GiB; {row['updates_of_the_paper']:,} updates: "
+#         f"{row['hours_of_the_paper']:.1f} hours"
+#     )
 
 # %% [markdown]
 # Base reaches 12% of what this GPU does in one large product, which is 10% of the data sheet's rate and not a third: its run would take over three times as long as forecast. For eight P100
@@ -388,11 +412,14 @@ def estimate_seconds(
 # for name, c, updates, hours in (("base", base, 100_000, 12), ("big", big, 300_000, 84)):
 #     products = updates * 25_000 / 30 * training_flops(c, 30, 30)
 #     capacity = hours * 3600 * 8 * 9.5e12
-#     print(f"{name:4} {3600 * hours / updates:.2f} s an update, products {products:.2e} "
-#           f"FLOPs, {products / capacity:.0%} of what the GPUs could do")
+#     print(
+#         f"{name:4} {3600 * hours / updates:.2f} s an update, products {products:.2e} "
+#         f"FLOPs, {products / capacity:.0%} of what the GPUs could do"
+#     )
 
 # %% [markdown]
 # This share is called **model FLOPs utilisation**. Big reaches more of it than base; on our H100, too, it reaches more of one product's rate (26% and 12%). Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
+
 
 # %%
 class Meter:
@@ -417,8 +444,10 @@ class Meter:
     def read(self) -> dict[str, float]:
         """{"tokens_per_second", "utilisation"} since the beginning, or `restart`."""
         seconds = max(1e-9, time.perf_counter() - self.started)
-        return {"tokens_per_second": round(self.tokens / seconds),
-                "utilisation": round(self.flops / seconds / self.peak, 3)}
+        return {
+            "tokens_per_second": round(self.tokens / seconds),
+            "utilisation": round(self.flops / seconds / self.peak, 3),
+        }
 
 
 # %% [markdown]
@@ -453,9 +482,11 @@ class Meter:
 # for n in (30, 1000):
 #     ids = torch.ones(25_000 // n, n, dtype=torch.long, device="meta")
 #     layers, everything = (kept_for_backward(model, ids, loss) for loss in (False, True))
-#     print(f"sentences of {n:5,}: layers {layers / 1e9:6.1f} GB, "
-#           f"{layers / 4 / (ids.numel() * 12):,.0f} numbers a token and layer; "
-#           f"logits and loss {(everything - layers) / 1e9:.1f} GB")
+#     print(
+#         f"sentences of {n:5,}: layers {layers / 1e9:6.1f} GB, "
+#         f"{layers / 4 / (ids.numel() * 12):,.0f} numbers a token and layer; "
+#         f"logits and loss {(everything - layers) / 1e9:.1f} GB"
+#     )
 
 # %% [markdown]
 # The layers of the base model keep about ten thousand numbers a token and layer, so that theirs take nearly twelve times the memory of the state for this batch; the paper spread them over eight
@@ -463,6 +494,7 @@ class Meter:
 # A batch that does not fit can be taken in parts, whose gradients are added up ("A batch in parts" below); and shorter numbers make most of the activations smaller.
 #
 # `peak_memory` tells what a run has needed; the progress bar of [notebook 14](14_training.ipynb) shows it.
+
 
 # %%
 def peak_memory(device: torch.device) -> float:
@@ -506,10 +538,13 @@ def peak_memory(device: torch.device) -> float:
 # quick.load_state_dict(model.state_dict())
 # mask = torch.ones(32, 1, 1, 30, dtype=torch.bool)
 #
+#
 # def plain_way():
 #     logits = model(tokens, tokens[:, :-1]).flatten(0, 1)
 #     return F.cross_entropy(
-#         logits, tokens[:, 1:].flatten(), label_smoothing=0.1, reduction="sum")
+#         logits, tokens[:, 1:].flatten(), label_smoothing=0.1, reduction="sum"
+#     )
+#
 #
 # def fast_way():
 #     states = quick.states(tokens[:, :-1], quick.encode(tokens), mask)
@@ -521,6 +556,7 @@ def peak_memory(device: torch.device) -> float:
 #     started = time.perf_counter()
 #     loss_of().backward()
 #     return time.perf_counter() - started
+#
 #
 # times = [(seconds(plain_way), seconds(fast_way)) for _ in range(4)]
 # middle = sorted(plain / fast for plain, fast in times[1:])[1]  # the first warms up
@@ -548,21 +584,26 @@ def peak_memory(device: torch.device) -> float:
 #         spawn(toys.work_together, (count, folder, batch), nprocs=count)
 #         return [torch.load(f"{folder}/{rank}.pt") for rank in range(count)]
 #
+#
 # first, second = trained_by(2)
-# alone, = trained_by(1)
+# (alone,) = trained_by(1)
 # for name, weight in first["weights"].items():
 #     assert torch.equal(weight, second["weights"][name])
-# difference = max((first["weights"][name] - weight).abs().max().item()
-#                  for name, weight in alone["weights"].items())
+# difference = max(
+#     (first["weights"][name] - weight).abs().max().item()
+#     for name, weight in alone["weights"].items()
+# )
 # assert difference < 1e-9
-# print("both processes have the same weights; "
-#       f"those of one process alone differ by {difference:.0e}")
+# print(
+#     "both processes have the same weights; "
+#     f"those of one process alone differ by {difference:.0e}"
+# )
 # for batch, ran in ((512, first), (4096, trained_by(2, 4096)[0])):
 #     times = {part: ran[part] for part in ("computing", "waiting", "exchanging")}
 #     share = times["exchanging"] / sum(times.values())
 #     said = ", ".join(f"{ms:.1f} ms {part}" for part, ms in times.items())
 #     print(f"batch of {batch:5,}, an update: {said} ({share:.0%} of it)")
-#     one, = trained_by(1, batch)
+#     (one,) = trained_by(1, batch)
 #     print(f"                one process: {one['computing']:.1f} ms computing")
 
 # %% [markdown]
@@ -596,8 +637,10 @@ def peak_memory(device: torch.device) -> float:
 # mean_of_means = (losses[0] / counts[0] + losses[1] / counts[1]) / 2
 # assert torch.allclose(sum(losses) / sum(counts), whole)
 # assert not torch.allclose(mean_of_means, whole)
-# print(f"whole {whole:.4f}, parts {sum(losses) / sum(counts):.4f}, "
-#       f"mean of means {mean_of_means:.4f}")
+# print(
+#     f"whole {whole:.4f}, parts {sum(losses) / sum(counts):.4f}, "
+#     f"mean of means {mean_of_means:.4f}"
+# )
 
 # %% [markdown]
 # ## Exercises
@@ -608,11 +651,13 @@ def peak_memory(device: torch.device) -> float:
 # `kept` numbers for each token and layer.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.hardware import check_training_bytes
+# from transformer.teaching.exercises.hardware import check_training_bytes
+#
 #
 # def training_bytes(parameters, tokens, layers, kept, bytes_a_number):
 #     """Bytes; bytes_a_number is that of the activations (4 or 2)."""
 #     ...
+#
 #
 # check_training_bytes(training_bytes)
 
@@ -633,11 +678,13 @@ def peak_memory(device: torch.device) -> float:
 # else in the layer?
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.hardware import check_crossing
+# from transformer.teaching.exercises.hardware import check_crossing
+#
 #
 # def crossing(d_model, d_ff):
 #     """The length n at which both parts are equal."""
 #     ...
+#
 #
 # check_crossing(crossing)
 

@@ -30,28 +30,33 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.checks import check_image_ids, check_images, check_patch
+from transformer.core.checks import check_image_ids, check_images, check_patch
+from transformer.core.settings import check_sizes
 from transformer.hardware import attention_flops
 from transformer.language import GeluFeedForward, LanguageModel, Sampler, generate
 from transformer.model import POSITIONS, Parts, initialize, stack
-from transformer.settings import check_sizes
 from transformer.stacks import LayerNorm
-
 
 # %% tags=["active-ipynb"]
 # # what only pictures, measurements and checks need: not part of the module
 # import statistics
 # import time
 #
-# from transformer import plotting
 # from transformer.attention import record_attention
+# from transformer.core.records import read_rows
+# from transformer.core.weights import count_parameters
 # from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 # from transformer.experiments.images import (
-#     DRAWING, chosen, mixed, moved, pixel_frequencies, training_of)
-# from transformer.experiments.records import read_rows
-# from transformer.figures import images as figures
+#     DRAWING,
+#     chosen,
+#     mixed,
+#     moved,
+#     pixel_frequencies,
+#     training_of,
+# )
 # from transformer.training import train
-# from transformer.weights import count_parameters
+# from transformer.views import images as figures
+# from transformer.views import plotting
 #
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
 # torch.manual_seed(0);
@@ -73,7 +78,7 @@ from transformer.stacks import LayerNorm
 # assert set(borders) <= set(WRITERS)
 # pictures, digits = splits["train"]
 # every = torch.cat([shown for _, shown in splits.values()])
-# assert all(every[place:place + 17].equal(every[:17]) for place in WRITERS[:-1])
+# assert all(every[place : place + 17].equal(every[:17]) for place in WRITERS[:-1])
 # print("all blocks begin with", *every[:17].tolist(), "and none is cut by a split")
 # first = [(digits == digit).nonzero()[0].item() for digit in range(10)]
 # test_first = [(splits["test"][1] == digit).nonzero()[0].item() for digit in range(10)]
@@ -85,6 +90,7 @@ from transformer.stacks import LayerNorm
 #
 # Attention reads a sequence of vectors, so an image has to become one. A sequence of its pixels would do, but the cost of attention grows with the square of the length ([09](09_complexity.ipynb)), and an image of 224 x 224 has 50,176
 # pixels. ViT cuts it into squares of $p \times p$ pixels, called *patches*, and takes each patch for a word: its pixels, one after another, are a vector of $p^2$ numbers.
+
 
 # %%
 def patches(images: Tensor, p: int) -> Tensor:
@@ -108,8 +114,10 @@ def from_patches(x: Tensor, width: int) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # cut = patches(pictures[first[:1]], 2)[0]  # (16, 4)
-# names = [f"{number}: {', '.join(map(str, pixels.tolist()))}"
-#          for number, pixels in enumerate(cut[:4])]
+# names = [
+#     f"{number}: {', '.join(map(str, pixels.tolist()))}"
+#     for number, pixels in enumerate(cut[:4])
+# ]
 # figures.grid(cut.unflatten(1, (2, 2)), range(16), "A zero in 16 patches", across=4)
 # print("patch and its pixels:", "; ".join(names))
 # assert torch.equal(from_patches(patches(pictures, 2), 8), pictures)
@@ -121,8 +129,9 @@ def from_patches(x: Tensor, width: int) -> Tensor:
 # %% tags=["active-ipynb"]
 # linear = nn.Linear(4, 6)
 # convolution = nn.Conv2d(1, 6, kernel_size=2, stride=2)
-# convolution.load_state_dict({"weight": linear.weight.reshape(6, 1, 2, 2),
-#                              "bias": linear.bias})
+# convolution.load_state_dict(
+#     {"weight": linear.weight.reshape(6, 1, 2, 2), "bias": linear.bias}
+# )
 # with torch.no_grad():
 #     ours = linear(patches(pictures / 16, 2))  # (B, 16, 6)
 #     theirs = convolution(pictures[:, None] / 16).flatten(2).transpose(1, 2)
@@ -134,6 +143,7 @@ def from_patches(x: Tensor, width: int) -> Tensor:
 # ## The same loop
 #
 # The training loop of [14](14_training.ipynb) takes pairs of token ids, a source and a target. An image fits in: its 64 pixels are the source, and its class is a target of one token behind the begin mark. So saving, resuming, label smoothing and the schedule need no new code. The ids are first the classes 0 to 9, then padding, begin and end mark (10, 11, 12), then the 17 grey levels. They are for the loop alone; the models turn them back into grey levels from 0 to 1.
+
 
 # %%
 @dataclass(frozen=True)
@@ -213,6 +223,7 @@ def as_pairs(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
 # %% [markdown]
 # What reads an image has to turn it into one vector, from which the classes get their logits. All else can be shared. The loss is that of a translation whose target has one token, hence the axis that `[:, None]` adds.
 
+
 # %%
 class ImageModel(nn.Module):
     """Ids of an image's pixels (B, size**2) -> logits of its class (B, classes).
@@ -245,8 +256,11 @@ class ImageModel(nn.Module):
 # layer, and what it has become at the top is classified. Positions are learned, one for each patch and one for this token. The layers are those of 03 with the parts that 21 handed in for BERT: biases in attention, GELU, and an $\epsilon$ of $10^{-12}$ in the norms. The norms come first, as in ViT's paper and in 21; **in "Attention Is All You Need" they come last.**
 
 # %%
-VIT = Parts(attention=partial(MultiHeadAttention, bias=True),
-            feed_forward=GeluFeedForward, norm=partial(LayerNorm, eps=1e-12))
+VIT = Parts(
+    attention=partial(MultiHeadAttention, bias=True),
+    feed_forward=GeluFeedForward,
+    norm=partial(LayerNorm, eps=1e-12),
+)
 
 
 # %%
@@ -265,7 +279,7 @@ class VisionConfig(ImageConfig):
 
     @property
     def squares(self) -> int:
-        return (self.size // self.patch)**2
+        return (self.size // self.patch) ** 2
 
     def forward_flops(self, S: float, T: float) -> float:
         """What notebook 11 counts: an image, whose size is known."""
@@ -315,6 +329,7 @@ class VisionTransformer(ImageModel):
 # def logits_of(model, images):
 #     return model.eval()(as_ids(images, model.config))
 #
+#
 # torch.manual_seed(0)
 # model = VisionTransformer(VisionConfig(patch=1))
 # order, few = torch.randperm(64), pictures[:50]
@@ -324,8 +339,10 @@ class VisionTransformer(ImageModel):
 #     table = model.positions.table
 #     table[1:] = table[1:][order]
 # both = logits_of(model, shuffled)
-# print(f"pixels moved, logits change by {(pixels_only - before).abs().max():.2f} "
-#       f"(their standard deviation is {before.std():.2f})")
+# print(
+#     f"pixels moved, logits change by {(pixels_only - before).abs().max():.2f} "
+#     f"(their standard deviation is {before.std():.2f})"
+# )
 # print(f"their positions, too:       by {(both - before).abs().max():.0e}")
 # assert (both - before).abs().max() < 1e-5 < (pixels_only - before).abs().max()
 
@@ -335,6 +352,7 @@ class VisionTransformer(ImageModel):
 # A convolutional network (CNN; convolutions over words are the matter of [02](02_convolution.ipynb)) has that knowledge built in. Each unit of a layer sees 3 x 3 neighbouring places of the layer below, and the same weights look at every place. Ours has three such layers; after two of them only the
 # largest of each 2 x 2 outputs is kept, so that small shifts matter less. It has about as many parameters as the ViT, and
 # `training_of` gives both the same training, with dropout and label smoothing: 300 updates of 64 images (or of all, where there are fewer), at a rate that rises and then falls to 0.
+
 
 # %%
 @dataclass(frozen=True)
@@ -347,8 +365,11 @@ class ConvolutionalConfig(ImageConfig):
         """What notebook 11 counts: an image, whose size is known."""
         c, pixels = self.channels, self.size**2
         convolutions = 9 * pixels * c + 9 * pixels * c * 2 * c + 9 * pixels * c * c
-        return 2 * (convolutions + pixels // 16 * 2 * c * self.d_model
-                    + self.d_model * self.classes)
+        return 2 * (
+            convolutions
+            + pixels // 16 * 2 * c * self.d_model
+            + self.d_model * self.classes
+        )
 
 
 # %%
@@ -361,7 +382,7 @@ class ConvolutionalClassifier(ImageModel):
         self.first = nn.Conv2d(1, c, 3, padding=1)
         self.second = nn.Conv2d(c, 2 * c, 3, padding=1)
         self.third = nn.Conv2d(2 * c, 2 * c, 3, padding=1)
-        self.joined = nn.Linear(2 * c * (config.size // 4)**2, config.d_model)
+        self.joined = nn.Linear(2 * c * (config.size // 4) ** 2, config.d_model)
         self.dropout = nn.Dropout(config.P_drop)
 
     def states(self, x: Tensor) -> Tensor:
@@ -381,16 +402,20 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 
 # %% tags=["active-ipynb"]
 # models = {}
-# for name, kind, config in (("ViT", VisionTransformer, VisionConfig()),
-#                            ("CNN", ConvolutionalClassifier, ConvolutionalConfig())):
+# for name, kind, config in (
+#     ("ViT", VisionTransformer, VisionConfig()),
+#     ("CNN", ConvolutionalClassifier, ConvolutionalConfig()),
+# ):
 #     torch.manual_seed(1)
 #     models[name] = kind(config)
 #     began = time.time()
 #     training = training_of(config, peak=0.003, seed=1)
 #     train(models[name], as_pairs(pictures, digits, config), training)
 #     flops = config.forward_flops(64, 1) / 1e6
-#     print(f"{name}: {count_parameters(models[name]):,} parameters, {flops:.1f} million "
-#           f"FLOPs an image, {training.updates} updates in {time.time() - began:.0f} s")
+#     print(
+#         f"{name}: {count_parameters(models[name]):,} parameters, {flops:.1f} million "
+#         f"FLOPs an image, {training.updates} updates in {time.time() - began:.0f} s"
+#     )
 #     for split, (images, gold) in splits.items():
 #         print(f"   {split:10} {accuracy(models[name], images, gold):6.1%} right")
 # assert accuracy(models["ViT"], *splits["test"]) > 0.85
@@ -407,8 +432,10 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # titles = [f"{gold[i]} as {said[i]}" for i in wrong]
 # figures.grid(images[wrong], titles, "Read by the ViT: the right digit, and as what")
 # of_digits = enumerate(gold[said != gold].bincount())
-# print(f"{(said != gold).sum()} mistakes, by the right digit:",
-#       ", ".join(f"{n} of {digit}" for digit, n in of_digits))
+# print(
+#     f"{(said != gold).sum()} mistakes, by the right digit:",
+#     ", ".join(f"{n} of {digit}" for digit, n in of_digits),
+# )
 
 # %% [markdown] tags=["question-29"]
 # ## Is an image worth 16x16 words?
@@ -417,13 +444,14 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 #
 # Images that are moved a little are the simplest such change. In a second training set each digit also comes shifted by one pixel in all eight directions:
 
+
 # %%
 def shifted(images: Tensor, down: int, right: int) -> Tensor:
     """Images (B, H, W) moved by so many pixels, up and left if negative; 0 moves in."""
     H, W = images.shape[1:]
     padded = F.pad(images, (max(right, 0), max(-right, 0), max(down, 0), max(-down, 0)))
     top, left = max(-down, 0), max(-right, 0)
-    return padded[:, top:top + H, left:left + W]
+    return padded[:, top : top + H, left : left + W]
 
 
 # %% tags=["active-ipynb"]
@@ -441,15 +469,26 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # sizes = list(best["CNN"])
 # curves = [row for row in recorded if row["what"] == "curve"]
 #
-# def scores_of(*place):
-#     return [100 * row["test"] for row in curves
-#             if (row["family"], row["images"], row["rate"]) == place]
 #
-# tested = {family: [scores_of(family, n, rate) for n, rate in settings.items()]
-#           for family, settings in best.items()}
-# found = {family: ([statistics.mean(own) for own in several],
-#                   [statistics.stdev(own) for own in several])
-#          for family, several in tested.items()}
+# def scores_of(*place):
+#     return [
+#         100 * row["test"]
+#         for row in curves
+#         if (row["family"], row["images"], row["rate"]) == place
+#     ]
+#
+#
+# tested = {
+#     family: [scores_of(family, n, rate) for n, rate in settings.items()]
+#     for family, settings in best.items()
+# }
+# found = {
+#     family: (
+#         [statistics.mean(own) for own in several],
+#         [statistics.stdev(own) for own in several],
+#     )
+#     for family, several in tested.items()
+# }
 # figures.accuracies(sizes, found, "The CNN needs the fewest images")
 # print(f"{'images':20}", *(f"{n:>11,}" for n in sizes), "  % right on test")
 # for family, (means, deviations) in found.items():
@@ -463,20 +502,30 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # def difference(ours, theirs):
 #     """Mean difference by seed, and its standard error."""
 #     by_seed = [a - b for a, b in zip(ours, theirs)]
-#     return statistics.mean(by_seed), statistics.stdev(by_seed) / len(by_seed)**0.5
+#     return statistics.mean(by_seed), statistics.stdev(by_seed) / len(by_seed) ** 0.5
 #
 #
 # print(f"{'points of':40}", *(f"{n:>11,} " for n in sizes), "images")
-# for family, other in (("ViT", "CNN"), ("ViT, shifted", "CNN"), ("logistic", "CNN"),
-#                       ("ViT, shifted", "ViT"), ("logistic", "ViT"),
-#                       ("ViT, up and down", "ViT"), ("ViT, to the sides", "ViT"),
-#                       ("ViT, to the sides", "ViT, up and down"),
-#                       ("ViT, shifted", "ViT, up and down")):
+# for family, other in (
+#     ("ViT", "CNN"),
+#     ("ViT, shifted", "CNN"),
+#     ("logistic", "CNN"),
+#     ("ViT, shifted", "ViT"),
+#     ("logistic", "ViT"),
+#     ("ViT, up and down", "ViT"),
+#     ("ViT, to the sides", "ViT"),
+#     ("ViT, to the sides", "ViT, up and down"),
+#     ("ViT, shifted", "ViT, up and down"),
+# ):
 #     name = "logistic regression" if family == "logistic" else family
 #     cells = [difference(*both) for both in zip(tested[name], tested[other])]
-#     print(f"{family} minus {other}".ljust(40), *(
-#         f"{mean:+5.1f} ± {error:3.1f}{'*' if abs(mean) > 2 * error else ' '}"
-#         for mean, error in cells))
+#     print(
+#         f"{family} minus {other}".ljust(40),
+#         *(
+#             f"{mean:+5.1f} ± {error:3.1f}{'*' if abs(mean) > 2 * error else ' '}"
+#             for mean, error in cells
+#         ),
+#     )
 # print("* more than two standard errors")
 # assert found["ViT"][0][-1] >= 90
 # print("with all images, the mean of the ViT is at least the 90% that were expected")
@@ -496,16 +545,27 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # Is it the neighbours that the CNN gains from? Take one permutation of the 64 pixels and apply it to every image, in training and in test. You could hardly read these digits, but no information is lost. A ViT whose patches are single pixels should do as well as before: the rows of its table of positions are random at the start, and as random in another order. What the CNN's windows of 3 x 3 see, however, are no longer neighbours.
 
 # %% tags=["active-ipynb"]
-# figures.grid(torch.cat([pictures[first], mixed(pictures[first])]), [*range(10)] * 2,
-#              "Digits, and the same with one permutation of all pixels")
+# figures.grid(
+#     torch.cat([pictures[first], mixed(pictures[first])]),
+#     [*range(10)] * 2,
+#     "Digits, and the same with one permutation of all pixels",
+# )
 # runs = [row for row in recorded if row["what"] == "shuffle"]
 # for family in ("ViT", "CNN"):
-#     plain, shuffled = ([100 * row["test"] for row in runs if row["family"] == family
-#                         and row["mixed"] == how] for how in (False, True))
+#     plain, shuffled = (
+#         [
+#             100 * row["test"]
+#             for row in runs
+#             if row["family"] == family and row["mixed"] == how
+#         ]
+#         for how in (False, True)
+#     )
 #     mean, error = difference(shuffled, plain)
 #     label = "ViT, 1 x 1" if family == "ViT" else family
-#     print(f"{label:12} {len(plain)} seeds: {statistics.mean(plain):.1f}% as they are, "
-#           f"{statistics.mean(shuffled):.1f}% shuffled: {mean:+.1f} ± {error:.1f}")
+#     print(
+#         f"{label:12} {len(plain)} seeds: {statistics.mean(plain):.1f}% as they are, "
+#         f"{statistics.mean(shuffled):.1f}% shuffled: {mean:+.1f} ± {error:.1f}"
+#     )
 #     if len(plain) >= 5:
 #         assert (abs(mean) > 2 * error) == (family == "CNN")
 
@@ -536,14 +596,17 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #     one = weights[:, :, 0, 1:].amax(dim=-1).mean(dim=0)
 #     to_itself = ", ".join(f"{head:.0%}" for head in itself)
 #     to_one = ", ".join(f"{head:.0%}" for head in one)
-#     print(f"layer {int(name.split('.')[2]) + 1}: ink where it looks {heads}; "
-#           f"to itself {to_itself}; to one patch {to_one}")
+#     print(
+#         f"layer {int(name.split('.')[2]) + 1}: ink where it looks {heads}; "
+#         f"to itself {to_itself}; to one patch {to_one}"
+#     )
 
 # %% [markdown]
 # In these four images most heads give much of their weight to one or two patches, some to the same patch in several images. It is not a search for ink: on average no head looks at patches with much more of it than the image has, and some prefer those with little. (From the second layer on, what stands at a patch has taken in other patches, so that the ink under it says less.) Weights alone do not say what a head is for; notebook [19](19_visualization.ipynb) tests such guesses by silencing heads.
 
 # %% [markdown]
 # Has the model found out which positions are neighbours? ViT's paper shows that in a large model the learned vectors of near positions point the same way. The measure is the cosine of the angle between two of them. Each panel below holds 16 maps of 4 x 4, one of each position, at that position's place; a map shows the cosine with all positions, and its own is the red 1. If neighbours were alike, red would surround it.
+
 
 # %%
 def position_similarity(table: Tensor) -> Tensor:
@@ -556,8 +619,11 @@ def position_similarity(table: Tensor) -> Tensor:
 # torch.manual_seed(1)  # as above, so these are the first weights of that ViT
 # new = VisionTransformer(VisionConfig()).positions.table.detach()  # where it began
 # learned = models["ViT"].positions.table.detach()
-# tables = {"before training": new, "after 300 updates": learned,
-#           "what training added": learned - new}
+# tables = {
+#     "before training": new,
+#     "after 300 updates": learned,
+#     "what training added": learned - new,
+# }
 # places = torch.cartesian_prod(torch.arange(4), torch.arange(4)).float()
 # gaps = torch.cdist(places, places)
 # panels = []
@@ -580,35 +646,46 @@ def position_similarity(table: Tensor) -> Tensor:
 # The way it writes: one token after another, and a grey level is a token like any other. A language model of notebook 21 reads the class as its prompt and then goes on with 64 pixels, row by row from the top left, each drawn from the probabilities that the model gives it. Parmar et al. (2018) drew
 # with the Transformer in this way, and Chen et al. (2020) with a model like GPT-2. `DRAWING` is such a model with $d_{model} = 64$ and three layers. Its positions count pixels along the rows, so it has to learn which one stands below which. `as_drawings` makes the pairs, and `draw` asks for an image:
 
+
 # %%
 def as_drawings(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
     """Pairs from which a `LanguageModel` learns to draw: the class, then the pixels."""
     ids = as_ids(images, c).tolist()
-    return [([digit], [c.bos_id, *row, c.eos_id])
-            for digit, row in zip(digits.tolist(), ids, strict=True)]
+    return [
+        ([digit], [c.bos_id, *row, c.eos_id])
+        for digit, row in zip(digits.tolist(), ids, strict=True)
+    ]
 
 
 # %%
-def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
-         choose: Callable = Sampler()) -> Tensor:
+def draw(
+    model: LanguageModel, digits: Tensor, c: ImageConfig, choose: Callable = Sampler()
+) -> Tensor:
     """Draw an image of each class (B,), pixel by pixel: grey levels (B, size, size).
 
     Only grey levels are written, size**2 of them.
     """
+
     def choose_level(logits: Tensor) -> Tensor:
-        return c.first_level + choose(logits[:, c.first_level:])
+        return c.first_level + choose(logits[:, c.first_level :])
 
     prompts = torch.stack([digits, torch.full_like(digits, c.bos_id)], dim=1)
     rows = generate(model, prompts, c.size**2, choose_level)
     return as_images(torch.tensor(rows), c)
 
+
 # %% tags=["active-ipynb"]
 # torch.manual_seed(1)
 # artist = LanguageModel(DRAWING)
 # lessons = as_drawings(pictures, digits, c)
-# training = training_of(DRAWING, peak=0.003, seed=1, updates=300,
-#                        batch_tokens=32 * (1 + 64 + 1),
-#                        epsilon_ls=0.0)  # its probabilities will be drawn from
+# training = training_of(
+#     DRAWING,
+#     peak=0.003,
+#     seed=1,
+#     updates=300,
+#     batch_tokens=32 * (1 + 64 + 1),
+#     epsilon_ls=0.0,
+# )  # its probabilities will be drawn from
 # began = time.time()
 # log = train(artist, lessons, training)
 # print(f"{count_parameters(artist):,} parameters, {time.time() - began:.0f} seconds")
@@ -623,26 +700,33 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 
 # %% tags=["active-ipynb"]
 # judge = models["CNN"]
-# print("after 300 updates, by the CNN of this page:",
-#       f"{accuracy(judge, drawn, asked):.0%} of {len(drawn)} read as asked")
+# print(
+#     "after 300 updates, by the CNN of this page:",
+#     f"{accuracy(judge, drawn, asked):.0%} of {len(drawn)} read as asked",
+# )
 # rows = [row for row in recorded if row["what"] == "drawing"]
 # print("\nafter 1,000 updates, 500 drawings: read as asked by seed, means of the rest")
 # for name in ("test images", "language model", "each pixel by itself"):
 #     own = [row for row in rows if row["row"] == name]
 #     read = ", ".join(f"{row['read']:.1%}" for row in own)
-#     median, close, copies = (statistics.mean(row[column] for row in own) for column
-#                              in ("distance", "distance.near", "copies"))
+#     median, close, copies = (
+#         statistics.mean(row[column] for row in own)
+#         for column in ("distance", "distance.near", "copies")
+#     )
 #     bits = [row["bits"] for row in own if "bits" in row]
 #     shown = f"; {statistics.mean(bits):.2f} bits a pixel" if bits else ""
-#     print(f"{name:21} {read}; distance: median {median:.2f}, "
-#           f"nearest 5% {close:.2f}, equal to one {copies:.0%}{shown}")
+#     print(
+#         f"{name:21} {read}; distance: median {median:.2f}, "
+#         f"nearest 5% {close:.2f}, equal to one {copies:.0%}{shown}"
+#     )
 # some_drawn = torch.tensor(next(row["drawn"] for row in rows if "drawn" in row))
 # added = next(row["added"] for row in rows if "added" in row)
 # p = pixel_frequencies(pictures, digits, added)  # (10, 8, 8, 17)
 # alone = p.flatten(0, 2).multinomial(1).reshape(10, 8, 8)
 # shown = torch.cat([some_drawn.unflatten(1, (8, 8)), alone])
-# figures.grid(shown, [*range(10)] * 3,
-#              "Drawn after 1,000 updates; last row: each pixel by itself");
+# figures.grid(
+#     shown, [*range(10)] * 3, "Drawn after 1,000 updates; last row: each pixel by itself"
+# );
 
 # %% [markdown]
 # After 300 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed after results were known, the rival's added number, too.)
@@ -661,11 +745,13 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # **1.** A colour image has three numbers a pixel, (3, H, W). Cut it into patches whose vector holds all red numbers of the patch first, then green, then blue, as the weights of a convolution expect.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.images import check_colour_patches
+# from transformer.teaching.exercises.images import check_colour_patches
+#
 #
 # def colour_patches(image, p):
 #     """(C, H, W) -> (n, C * p * p), patches row by row"""
 #     ...
+#
 #
 # check_colour_patches(colour_patches)
 
@@ -686,11 +772,13 @@ def draw(model: LanguageModel, digits: Tensor, c: ImageConfig,
 # **2.** A model may be helped by seeing an image several times, moved a little. Average the *probabilities* that `classify` (images (B, H, W) to logits (B, V)) gives for nine copies of an image, moved by -1, 0 or 1 pixels down and, independently, by -1, 0 or 1 to the right; 0 moves in.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.images import check_nine_looks
+# from transformer.teaching.exercises.images import check_nine_looks
+#
 #
 # def nine_looks(classify, image):
 #     """classify, image (H, W) -> probabilities (V,)"""
 #     ...
+#
 #
 # check_nine_looks(nine_looks)
 

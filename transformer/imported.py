@@ -33,17 +33,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.core.files import existing, read_json
+from transformer.core.protocol import About, build
+from transformer.core.weights import (
+    check_fit,
+    load_parameters,
+    load_weights,
+    weights_in,
+)
 from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
-from transformer.files import existing, read_json
 from transformer.language import (
-    GPT2, GeluFeedForward, LanguageConfig, LanguageModel, biased)
+    GPT2,
+    GeluFeedForward,
+    LanguageConfig,
+    LanguageModel,
+    biased,
+)
 from transformer.model import Parts, Positions, Transformer, TransformerConfig
-from transformer.pieces import (
-    GPT2Pieces, SentencePieces, gpt2_pieces, languages_in, marian_pieces)
+from transformer.models.pieces import (
+    GPT2Pieces,
+    SentencePieces,
+    gpt2_pieces,
+    languages_in,
+    marian_pieces,
+)
 from transformer.positions import frequencies
-from transformer.protocol import About, build
-from transformer.weights import check_fit, load_parameters, load_weights, weights_in
 
 # %% tags=["active-ipynb"]
 # # what only pictures, measurements and checks need: not part of the module
@@ -56,13 +71,14 @@ from transformer.weights import check_fit, load_parameters, load_weights, weight
 #
 # from safetensors.torch import save_file
 #
-# from transformer import load, plotting, save, translate
+# from transformer import load, save, translate
+# from transformer.core.protocol import register
+# from transformer.core.weights import parameters_of
 # from transformer.corpora import read_corpus
 # from transformer.decoding import greedy_search
 # from transformer.language import Sampler, generate
 # from transformer.positions import sinusoids
-# from transformer.protocol import register
-# from transformer.weights import parameters_of
+# from transformer.views import plotting
 #
 # os.environ["HF_HUB_OFFLINE"] = "1"  # the library transformers looks for nothing online
 # HAS_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
@@ -98,9 +114,10 @@ class BiasedOutput(Projection):
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.weight, self.bias)
 
+
 # %% [markdown]
 # A model that is saved has to be built from the same parts when it is loaded. Its configuration therefore has a class of its own, and the name of its kind, `marian`, leads to a function
-# that builds it. (`register` below connects the name with the class and the function. In the package `transformer/protocol.py` has done so already; here the name must mean what the cells of this notebook define.)
+# that builds it. (`register` below connects the name with the class and the function. In the package `transformer/core/protocol.py` has done so already; here the name must mean what the cells of this notebook define.)
 #
 # `opus-mt-en-de`, the English-German translator, has the paper's sizes: six layers, $d_{model} = 512$, eight heads, $d_{ff} = 2048$. Its vocabulary has 58,101 types.
 
@@ -121,13 +138,15 @@ def marian(config: MarianConfig, parts: Parts | None = None) -> Transformer:
     own = Parts(biased, NETWORKS[config.activation], output=BiasedOutput)
     return Transformer(config, parts or own)
 
+
 # %% tags=["active-ipynb"]
 # register("marian", marian, MarianConfig)
 # paper, helsinki = TransformerConfig(58_101), MarianConfig(58_101)
 # few, many = parameters_of(paper), parameters_of(helsinki)
 # print(f"the paper's base with 58,101 types: {few / 1e6:.2f} million parameters")
-# print(f"the same with Marian's parts:      {many / 1e6:.2f} million, "
-#       f"{many - few:,} more")
+# print(
+#     f"the same with Marian's parts:      {many / 1e6:.2f} million, {many - few:,} more"
+# )
 # # a bias of each type; 6 layers with 1 attention, 6 with 2, with 4 matrices each
 # assert many - few == 58_101 + 6 * 3 * 4 * 512
 
@@ -136,7 +155,6 @@ def marian(config: MarianConfig, parts: Parts | None = None) -> Transformer:
 #
 # The file `model.safetensors` is a list of tensors, each with a name and a shape. The names are those of the attributes of somebody's Python classes. So the first thing that importing needs is a table of
 # renamings. Nearly every module has two tensors, a weight and a bias, and it is enough to write down the modules. (The shared matrix and the output's bias follow below. A trap in the names: `final_layer_norm` is the last norm of a *layer*.)
-
 
 # %%
 MARIAN_ENCODER = {
@@ -161,8 +179,9 @@ MARIAN_DECODER = {
 
 
 # %%
-def renamings(modules: dict[str, str], theirs: str = "",
-              ours: str = "") -> dict[str, list[str]]:
+def renamings(
+    modules: dict[str, str], theirs: str = "", ours: str = ""
+) -> dict[str, list[str]]:
     """{their tensor: our tensors} of modules that have a weight and a bias.
 
     Norms have a gain where theirs have a weight. theirs, ours: what stands before.
@@ -186,14 +205,17 @@ def marian_table(N: int) -> dict[str, list[str]]:
             table |= renamings(modules, f"model.{layer}", layer)
     return table
 
+
 # %% tags=["active-ipynb"]
 # layer = [(theirs, *ours) for theirs, ours in marian_table(1).items()]
 # print(f"{'in the file':53}  here")
 # for theirs, ours in layer:
 #     if theirs.startswith("model.decoder") and "_proj" not in theirs:
 #         print(f"{theirs:53}  {ours}")
-# print(f"and {sum('_proj' in theirs for theirs, _ in layer)} tensors of attention, and "
-#       f"the encoder's of norms and network; {len(layer)} in all, with one layer each")
+# print(
+#     f"and {sum('_proj' in theirs for theirs, _ in layer)} tensors of attention, and "
+#     f"the encoder's of norms and network; {len(layer)} in all, with one layer each"
+# )
 # assert len({ours for _, ours in layer}) == len(layer)
 
 # %% [markdown]
@@ -210,6 +232,7 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #         length, n = [*length, n & 127 | 128], n >> 7
 #     return bytes([number << 3 | 2, *length, n]) + content  # kind 2: a length, bytes
 #
+#
 # def learned_pieces(sentences, types):
 #     """[(piece, log of its probability)] of a unigram model."""
 #     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -217,9 +240,11 @@ def marian_table(N: int) -> dict[str, list[str]]:
 #     cut = Tokenizer(models.Unigram())
 #     cut.pre_tokenizer = pre_tokenizers.Metaspace()
 #     cut.train_from_iterator(
-#         sentences, trainers.UnigramTrainer(vocab_size=types, show_progress=False))
+#         sentences, trainers.UnigramTrainer(vocab_size=types, show_progress=False)
+#     )
 #     found = json.loads(cut.to_str())["model"]["vocab"]
 #     return sorted(found)
+#
 #
 # folder = Path(tempfile.mkdtemp(), "opus")
 # folder.mkdir()
@@ -239,9 +264,17 @@ def marian_table(N: int) -> dict[str, list[str]]:
 # vocabulary["<pad>"] = len(vocabulary)
 # (folder / "vocab.json").write_text(json.dumps(vocabulary))
 # V, d, d_ff, N = len(vocabulary), 32, 64, 2
-# said = {"model_type": "marian", "vocab_size": V, "d_model": d, "scale_embedding": True,
-#         "activation_function": "swish", "max_position_embeddings": 100,
-#         "pad_token_id": V - 1, "decoder_start_token_id": V - 1, "eos_token_id": 0}
+# said = {
+#     "model_type": "marian",
+#     "vocab_size": V,
+#     "d_model": d,
+#     "scale_embedding": True,
+#     "activation_function": "swish",
+#     "max_position_embeddings": 100,
+#     "pad_token_id": V - 1,
+#     "decoder_start_token_id": V - 1,
+#     "eos_token_id": 0,
+# }
 # for side in ("encoder", "decoder"):
 #     said |= {f"{side}_layers": N, f"{side}_ffn_dim": d_ff, f"{side}_attention_heads": 4}
 # (folder / "config.json").write_text(json.dumps(said))
@@ -267,13 +300,17 @@ def interleaved(d_model: int) -> Tensor:
     """Marian's places of our numbers: 0, 3, 1, 4, 2, 5 for d_model = 6."""
     return torch.arange(d_model).unflatten(0, (2, -1)).T.flatten()
 
+
 # %% tags=["active-ipynb"]
 # table = sinusoids(60, 32)
 # halves = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
-# places, positions = ([n if n % 8 == 0 else "" for n in range(size)]
-#                      for size in (32, 60))
-# panels = [("Marian: sines, then cosines", halves, places, positions),
-#           ("the paper: sine and cosine by turns", table, places, positions)]
+# places, positions = (
+#     [n if n % 8 == 0 else "" for n in range(size)] for size in (32, 60)
+# )
+# panels = [
+#     ("Marian: sines, then cosines", halves, places, positions),
+#     ("the paper: sine and cosine by turns", table, places, positions),
+# ]
 # labels = ("place in the vector", "position", "value")
 # plotting.heatmaps(panels, labels=labels, largest=1.0, width=3.6, height=3.2)
 # assert torch.equal(halves[:, interleaved(32)], table)
@@ -292,12 +329,15 @@ def interleaved(d_model: int) -> Tensor:
 # normed = F.layer_norm(x[:, order], (d,), gain[order], bias[order])
 # ours = (normed @ W_1[:, order].T).relu() @ W_2[order].T
 # difference = (theirs[:, order] - ours).abs().max()
-# print(f"the same numbers in another order: they differ by {difference:.0e}, "
-#       f"the largest is {ours.abs().max():.0f}")
+# print(
+#     f"the same numbers in another order: they differ by {difference:.0e}, "
+#     f"the largest is {ours.abs().max():.0f}"
+# )
 # assert torch.allclose(theirs[:, order], ours, atol=1e-3)
 
 # %% [markdown]
 # The next function knows by a tensor's name what reads and what writes.
+
 
 # %%
 def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor]:
@@ -310,6 +350,7 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
     order = interleaved(d_model).expand(tensor.shape[axis])  # an error if not d_model
     return [tensor.index_select(axis, order)]
 
+
 # %% [markdown]
 # ## Each tensor is used once
 #
@@ -317,19 +358,27 @@ def marian_change(names: list[str], tensor: Tensor, d_model: int) -> list[Tensor
 
 
 # %%
-def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
-            change: Callable, where: Path) -> dict[str, Tensor]:
+def renamed(
+    tensors: dict[str, Tensor],
+    table: dict[str, list[str]],
+    change: Callable,
+    where: Path,
+) -> dict[str, Tensor]:
     """Tensors by our names, each of theirs used once.
 
     change(our names, tensor) -> ours. ValueError where one is missing, left over or of
     another shape.
     """
     if missing := table.keys() - tensors.keys():
-        raise ValueError(f"{where} lacks the tensor {min(missing)}, which its "
-                         "config.json asks for: copy the folder again")
+        raise ValueError(
+            f"{where} lacks the tensor {min(missing)}, which its "
+            "config.json asks for: copy the folder again"
+        )
     if left := tensors.keys() - table.keys():
-        raise ValueError(f"{where} holds the tensor {min(left)}, for which there is "
-                         "no place here: import another model")
+        raise ValueError(
+            f"{where} holds the tensor {min(left)}, for which there is "
+            "no place here: import another model"
+        )
     found = {}
     for theirs, ours in table.items():
         try:
@@ -337,9 +386,12 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
             found |= dict(zip(ours, parts, strict=True))
         except (IndexError, RuntimeError, ValueError):
             shape = tuple(tensors[theirs].shape)
-            raise ValueError(f"{where}: {theirs} has the shape {shape}, which its "
-                             "config.json does not fit: copy both again") from None
+            raise ValueError(
+                f"{where}: {theirs} has the shape {shape}, which its "
+                "config.json does not fit: copy both again"
+            ) from None
     return found
+
 
 # %% [markdown]
 # ## One matrix with several names
@@ -349,16 +401,22 @@ def renamed(tensors: dict[str, Tensor], table: dict[str, list[str]],
 #
 # Some tensors need no copy because they can be computed: the table of sines, and GPT-2's causal masks. Where a file holds them all the same, they are left out and reported, as are further copies of the matrix.
 
-
 # %%
-MATRICES = ("model.shared.weight", "model.encoder.embed_tokens.weight",
-            "model.decoder.embed_tokens.weight", "lm_head.weight")
-COMPUTED = re.compile(r"model\.(en|de)coder\.embed_positions\.weight"
-                      r"|h\.\d+\.attn\.(bias|masked_bias)")
+MATRICES = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
+COMPUTED = re.compile(
+    r"model\.(en|de)coder\.embed_positions\.weight"
+    r"|h\.\d+\.attn\.(bias|masked_bias)"
+)
 
 
-def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
-                where: Path) -> tuple[Tensor, list[str]]:
+def take_matrix(
+    tensors: dict[str, Tensor], names: Iterable[str], shape: tuple, where: Path
+) -> tuple[Tensor, list[str]]:
     """The matrix that has several names; names of its copies and of what is computed.
 
     All of these are taken out of tensors. ValueError where the matrix is missing, or
@@ -367,15 +425,20 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
     copies = {name: tensors.pop(name) for name in names if name in tensors}
     E, *others = copies.values() or [torch.empty(0)]
     if tuple(E.shape) != shape:
-        raise ValueError(f"{where} has no embeddings of the shape {shape}, which its "
-                         "config.json says: copy both again")
+        raise ValueError(
+            f"{where} has no embeddings of the shape {shape}, which its "
+            "config.json says: copy both again"
+        )
     if not all(torch.equal(E, other) for other in others):
-        raise ValueError(f"{where}: source, target and output do not share one matrix, "
-                         "as they must here: import another model")
+        raise ValueError(
+            f"{where}: source, target and output do not share one matrix, "
+            "as they must here: import another model"
+        )
     computed = [name for name in tensors if COMPUTED.fullmatch(name)]
     for name in computed:
         del tensors[name]
     return E.float(), [*computed, *list(copies)[1:]]
+
 
 # %% [markdown]
 # ## A begin mark, and the scale
@@ -386,15 +449,16 @@ def take_matrix(tensors: dict[str, Tensor], names: Iterable[str], shape: tuple,
 # **The scale.** The paper multiplies embeddings by $\sqrt{d_{model}}$, and so do most Marian models. GPT-2 does not, but our `Embedding` always does. With $E / \sqrt{d_{model}}$ as our matrix the input is right, but the logits, which use the same matrix, become
 # too small by that factor. The last norm before them has a gain $g$ and a bias $\beta$ of its own, and both can be multiplied by $\sqrt{d}$, where $d = d_{model}$. With $z$ for a vector before gain and bias: $(\sqrt{d}\, g \odot z + \sqrt{d}\, \beta)\, (E/\sqrt{d})^\top = (g \odot z + \beta)\, E^\top$ (the output's own bias is added after that). The last norm is `decoder.final_norm` in GPT-2, and the third norm of the decoder's last layer in a Marian model.
 
-
 # %%
 NEVER = -1e4  # the logit's bias of a type that is not to be written
 
 
 def with_marks(E: Tensor, bias: Tensor, marks: Tensor) -> dict[str, Tensor]:
     """Embeddings with rows for marks of ours, which are read and never written."""
-    return {"embedding.weight": torch.cat([E, marks]),
-            "output.bias": F.pad(bias, (0, len(marks)), value=NEVER)}
+    return {
+        "embedding.weight": torch.cat([E, marks]),
+        "output.bias": F.pad(bias, (0, len(marks)), value=NEVER),
+    }
 
 
 def move_scale(found: dict[str, Tensor], norm: str) -> None:
@@ -404,11 +468,11 @@ def move_scale(found: dict[str, Tensor], norm: str) -> None:
     for name in (f"{norm}.gain", f"{norm}.bias"):
         found[name] = found[name] * root
 
+
 # %% [markdown]
 # ## What is refused
 #
 # A configuration says more than sizes. Marian can put the norms in front of the sub-layers, or one over the embeddings; some models have a vocabulary for each language. The model that our table fills has none of these (some are switches of [notebook 08](08_model.ipynb), not used here) and would silently compute something else, so each that we know of is refused; the last three rows are of GPT-2's configuration. An entry that neither the tables nor the functions below name is not looked at, and is noticed only if it changes a tensor's name or shape.
-
 
 # %%
 REFUSED = {  # name in config.json: what our model has, and what others have instead
@@ -422,9 +486,12 @@ REFUSED = {  # name in config.json: what our model has, and what others have ins
     "scale_attn_weights": (True, "attention that is not scaled"),
     "scale_attn_by_inverse_layer_idx": (False, "attention scaled layer by layer"),
 }
-PAIRS = {"encoder_layers": "decoder_layers", "encoder_ffn_dim": "decoder_ffn_dim",
-         "encoder_attention_heads": "decoder_attention_heads",
-         "vocab_size": "decoder_vocab_size"}
+PAIRS = {
+    "encoder_layers": "decoder_layers",
+    "encoder_ffn_dim": "decoder_ffn_dim",
+    "encoder_attention_heads": "decoder_attention_heads",
+    "vocab_size": "decoder_vocab_size",
+}
 
 
 # %%
@@ -435,8 +502,9 @@ def check_said(said: dict) -> None:
             raise ValueError(f"it has {others} ({name}: {said[name]})")
     for name, other in PAIRS.items():
         if said.get(other) not in (None, said.get(name)):
-            raise ValueError(f"its stacks differ ({name}: {said.get(name)}, {other}: "
-                             f"{said[other]})")
+            raise ValueError(
+                f"its stacks differ ({name}: {said.get(name)}, {other}: {said[other]})"
+            )
 
 
 def marian_config(said: dict) -> MarianConfig:
@@ -447,16 +515,28 @@ def marian_config(said: dict) -> MarianConfig:
         raise ValueError("decoder_start_token_id is no type of its vocabulary")
     frequencies(said["d_model"])  # ValueError for an odd one
     return MarianConfig(
-        said["vocab_size"] + 1, said["d_model"], said["encoder_ffn_dim"],
-        said["encoder_layers"], said["encoder_attention_heads"],
-        P_drop=said.get("dropout", 0.1), pad_id=said["pad_token_id"],
-        max_positions=said["max_position_embeddings"], bos_id=said["vocab_size"],
-        eos_id=said["eos_token_id"], activation=activation)
+        said["vocab_size"] + 1,
+        said["d_model"],
+        said["encoder_ffn_dim"],
+        said["encoder_layers"],
+        said["encoder_attention_heads"],
+        P_drop=said.get("dropout", 0.1),
+        pad_id=said["pad_token_id"],
+        max_positions=said["max_position_embeddings"],
+        bos_id=said["vocab_size"],
+        eos_id=said["eos_token_id"],
+        activation=activation,
+    )
+
 
 # %% tags=["active-ipynb"]
-# others = ({"normalize_before": True}, {"normalize_embedding": True},
-#           {"share_encoder_decoder_embeddings": False}, {"decoder_layers": 1},
-#           {"activation_function": "selu"})
+# others = (
+#     {"normalize_before": True},
+#     {"normalize_embedding": True},
+#     {"share_encoder_decoder_embeddings": False},
+#     {"decoder_layers": 1},
+#     {"activation_function": "selu"},
+# )
 # for other in others:
 #     try:
 #         marian_config({**said, **other})
@@ -470,8 +550,9 @@ def marian_config(said: dict) -> MarianConfig:
 
 
 # %%
-def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
-                where: Path) -> tuple:
+def from_marian(
+    c: MarianConfig, said: dict, tensors: dict[str, Tensor], where: Path
+) -> tuple:
     """(weights by our names, names of ignored tensors) of a Marian folder."""
     tensors, start = dict(tensors), said["decoder_start_token_id"]
     V, order = c.vocab_size - 1, interleaved(c.d_model)
@@ -480,10 +561,11 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
     bias = tensors.pop("final_logits_bias", torch.zeros(1, V)).float().flatten()
     change = partial(marian_change, d_model=c.d_model)
     found = renamed(tensors, marian_table(c.N), change, where)
-    found |= with_marks(E, bias, E[start:start + 1])
+    found |= with_marks(E, bias, E[start : start + 1])
     if not said.get("scale_embedding", False):
         move_scale(found, f"decoder.layers.{c.N - 1}.residuals.2.norm")
     return found, ignored
+
 
 # %% tags=["active-ipynb"]
 # where = folder / "model.safetensors"
@@ -504,7 +586,7 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 #
 # The pieces of SentencePiece's *unigram* model have probabilities, and of all ways to cut a sentence the likeliest is taken (Kudo, 2018); the byte pairs of [notebook 10](10_data.ipynb) are merged in a fixed order instead. A space is part of the piece after it and shows as ▁. The ids of Marian are not those of SentencePiece: the pieces of both models are looked up in one `vocab.json`, and a piece that is not there is `<unk>`. English goes through the one, German through the other.
 #
-# `transformer/pieces.py` reads the two `.spm` files and hands their pieces to the library `tokenizers`, so SentencePiece itself is not needed. (Models other than unigram are refused.) The tokenizer that `marian_pieces` returns has the methods of our `Tokenizer`, and `of_targets` for the other side:
+# `transformer/models/pieces.py` reads the two `.spm` files and hands their pieces to the library `tokenizers`, so SentencePiece itself is not needed. (Models other than unigram are refused.) The tokenizer that `marian_pieces` returns has the methods of our `Tokenizer`, and `of_targets` for the other side:
 
 # %% tags=["active-ipynb"]
 # tokenizer = marian_pieces(folder)
@@ -513,8 +595,10 @@ def from_marian(c: MarianConfig, said: dict, tensors: dict[str, Tensor],
 #     ids = cut.encode(text)
 #     print(" ".join(cut.types[i] for i in ids), ids)
 #     assert cut.decode(ids) == text
-# print(f"{tokenizer.vocab_size} types; an end mark that somebody types is cut into",
-#       [tokenizer.types[i] for i in tokenizer.encode("</s>")])
+# print(
+#     f"{tokenizer.vocab_size} types; an end mark that somebody types is cut into",
+#     [tokenizer.types[i] for i in tokenizer.encode("</s>")],
+# )
 # assert tokenizer.eos_id not in tokenizer.encode("</s>")
 
 # %% [markdown]
@@ -569,13 +653,22 @@ def gpt2_config(said: dict) -> GPT2Config:
         raise ValueError("its activation_function is not gelu_new")
     V, d = said["vocab_size"], said["n_embd"]
     return GPT2Config(
-        V + 2, d, said.get("n_inner") or 4 * d, said["n_layer"], said["n_head"],
-        P_drop=said.get("resid_pdrop", 0.1), max_positions=said["n_positions"],
-        pad_id=V, bos_id=V + 1, eos_id=said["eos_token_id"])
+        V + 2,
+        d,
+        said.get("n_inner") or 4 * d,
+        said["n_layer"],
+        said["n_head"],
+        P_drop=said.get("resid_pdrop", 0.1),
+        max_positions=said["n_positions"],
+        pad_id=V,
+        bos_id=V + 1,
+        eos_id=said["eos_token_id"],
+    )
 
 
-def from_gpt2(c: GPT2Config, said: dict, tensors: dict[str, Tensor],
-              where: Path) -> tuple:
+def from_gpt2(
+    c: GPT2Config, said: dict, tensors: dict[str, Tensor], where: Path
+) -> tuple:
     """(weights by our names, names of ignored tensors) of a GPT-2 folder."""
     matrices, V = ("wte.weight", "lm_head.weight"), c.vocab_size - 2
     tensors = {name.removeprefix("transformer."): t for name, t in tensors.items()}
@@ -585,6 +678,7 @@ def from_gpt2(c: GPT2Config, said: dict, tensors: dict[str, Tensor],
     found |= with_marks(E, torch.zeros(V), torch.stack([torch.zeros_like(end), end]))
     move_scale(found, "decoder.final_norm")
     return found, ignored
+
 
 # %% tags=["active-ipynb"]
 # register("gpt2", gpt2, GPT2Config)
@@ -615,8 +709,10 @@ class Imported:
     ignored: list[str]
 
 
-KINDS = {"marian": (marian_config, from_marian, marian_pieces),
-         "gpt2": (gpt2_config, from_gpt2, gpt2_pieces)}
+KINDS = {
+    "marian": (marian_config, from_marian, marian_pieces),
+    "gpt2": (gpt2_config, from_gpt2, gpt2_pieces),
+}
 
 
 def said_by(folder: Path) -> tuple:
@@ -650,19 +746,24 @@ def import_folder(folder: Path | str) -> Imported:
     tokenizer = pieces_of(folder)
     for name in ("vocab_size", "pad_id", "bos_id", "eos_id"):
         if getattr(tokenizer, name) != getattr(config, name):
-            raise ValueError(f"{folder}: vocabulary and config.json do not fit, "
-                             f"{name} is another: copy both again")
+            raise ValueError(
+                f"{folder}: vocabulary and config.json do not fit, "
+                f"{name} is another: copy both again"
+            )
     model = build(config)
     load_parameters(model, found, path)
     model.about = About(*languages_in(folder))
     return Imported(model.eval(), tokenizer, len(tensors) - len(ignored), ignored)
 
+
 # %% tags=["active-ipynb"]
 # imported = import_folder(folder)
 # print(f"{imported.used} tensors used, {len(imported.ignored)} ignored")
 # model, c = imported.model, imported.model.config
-# print(f"{type(model).__name__}, {c.vocab_size} types, begin mark {c.bos_id}, "
-#       f"padding {c.pad_id}, end mark {c.eos_id}")
+# print(
+#     f"{type(model).__name__}, {c.vocab_size} types, begin mark {c.bos_id}, "
+#     f"padding {c.pad_id}, end mark {c.eos_id}"
+# )
 
 # %% [markdown]
 # **The check.** The same folder goes into the library `transformers`, where that is installed, and both models get the same pair of sentences. The encoder's states are compared in our order of places, the logits without our begin mark. Then both write, the library without padding, which our search never writes, and the ids have to agree. (A model of random numbers may repeat itself, so the logits are the stronger check.) Both write
@@ -682,11 +783,17 @@ def import_folder(folder: Path | str) -> Imported:
 #     their_states = there.encoder_last_hidden_state[..., interleaved(c.d_model)]
 #     logits = model(source, torch.cat([torch.tensor([[c.bos_id]]), target], dim=1))
 #     written = other.generate(
-#         source, num_beams=1, do_sample=False, bad_words_ids=[[c.pad_id]],
-#         max_new_tokens=source.shape[1] + 20)[0, 1:].tolist()
+#         source,
+#         num_beams=1,
+#         do_sample=False,
+#         bad_words_ids=[[c.pad_id]],
+#         max_new_tokens=source.shape[1] + 20,
+#     )[0, 1:].tolist()
 #     same = written == greedy_search(model, source, extra=20)[0]
-#     return {"states": their_states - model.encode(source),
-#             "logits": logits[..., :-1] - there.logits}, same
+#     return {
+#         "states": their_states - model.encode(source),
+#         "logits": logits[..., :-1] - there.logits,
+#     }, same
 
 # %% tags=["active-ipynb"]
 # def checked(compare, *arguments):
@@ -706,6 +813,7 @@ def import_folder(folder: Path | str) -> Imported:
 #     print(f"both write the same: {same}")
 #     assert same
 #
+#
 # checked(compare_marian, model, imported.tokenizer, folder)
 
 # %% [markdown]
@@ -720,15 +828,27 @@ def import_folder(folder: Path | str) -> Imported:
 # types = {name: i for i, name in enumerate([*letters, "<|endoftext|>"])}
 # (small / "vocab.json").write_text(json.dumps(types))
 # (small / "merges.txt").write_text("#version: 0.2\n")
-# settings = {"model_type": "gpt2", "vocab_size": 257, "n_embd": d, "n_layer": N,
-#             "n_head": 4, "n_positions": 64, "activation_function": "gelu_new",
-#             "bos_token_id": 256, "eos_token_id": 256}
+# settings = {
+#     "model_type": "gpt2",
+#     "vocab_size": 257,
+#     "n_embd": d,
+#     "n_layer": N,
+#     "n_head": 4,
+#     "n_positions": 64,
+#     "activation_function": "gelu_new",
+#     "bos_token_id": 256,
+#     "eos_token_id": 256,
+# }
 # (small / "config.json").write_text(json.dumps(settings))
 # shapes = {"wte.weight": (257, d), "wpe.weight": (64, d)}
 # shapes |= {"ln_f.weight": d, "ln_f.bias": d}
 # for n in range(N):
-#     for name, sizes in {"attn.c_attn": (d, 3 * d), "attn.c_proj": (d, d),
-#                         "mlp.c_fc": (d, 4 * d), "mlp.c_proj": (4 * d, d)}.items():
+#     for name, sizes in {
+#         "attn.c_attn": (d, 3 * d),
+#         "attn.c_proj": (d, d),
+#         "mlp.c_fc": (d, 4 * d),
+#         "mlp.c_proj": (4 * d, d),
+#     }.items():
 #         shapes |= {f"h.{n}.{name}.weight": sizes, f"h.{n}.{name}.bias": sizes[1]}
 #     for name in ("ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias"):
 #         shapes[f"h.{n}.{name}"] = d
@@ -744,10 +864,15 @@ def import_folder(folder: Path | str) -> Imported:
 #     V = other.config.vocab_size
 #     read = torch.randint(0, V - 1, (2, 20))
 #     logits = model(read)[..., :V] - other(read).logits
-#     written = other.generate(read, do_sample=False, max_new_tokens=20,
-#                              attention_mask=torch.ones_like(read),
-#                              pad_token_id=V - 1)[:, 20:].tolist()
+#     written = other.generate(
+#         read,
+#         do_sample=False,
+#         max_new_tokens=20,
+#         attention_mask=torch.ones_like(read),
+#         pad_token_id=V - 1,
+#     )[:, 20:].tolist()
 #     return {"logits": logits}, generate(model, read, 20, Sampler(0.0)) == written
+#
 #
 # speaker = import_folder(small)
 # print(f"{speaker.used} tensors used, {type(speaker.model).__name__}")
@@ -825,11 +950,13 @@ def import_folder(folder: Path | str) -> Imported:
 # **1.** Bring vectors from Marian's order into the paper's: the first half are sines, the second cosines, of the same frequencies. Do it without `interleaved`.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.imported import check_by_turns
+# from transformer.teaching.exercises.imported import check_by_turns
+#
 #
 # def by_turns(x):
 #     """(n, d), a half of sines and a half of cosines -> (n, d), by turns"""
 #     ...
+#
 #
 # check_by_turns(by_turns)
 
@@ -849,11 +976,13 @@ def import_folder(folder: Path | str) -> Imported:
 # **2.** Cut GPT-2's `c_attn` into what one head $i$ of $h$ needs: its matrices of queries, keys and values, each $(d_{model}, d_k)$, so that `x @ W_q` are its queries.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.imported import check_head_of
+# from transformer.teaching.exercises.imported import check_head_of
+#
 #
 # def head_of(W, h, i):
 #     """(d_model, 3 d_model), number of heads, index -> three matrices (d_model, d_k)"""
 #     ...
+#
 #
 # check_head_of(head_of)
 
@@ -873,11 +1002,13 @@ def import_folder(folder: Path | str) -> Imported:
 # **3.** A model ends with a norm (gain $g$, bias $b$) and a matrix $E$ without a scale. Give a gain, a bias and a matrix for a model that multiplies embeddings by $\sqrt{d_{model}}$, so that embeddings and logits stay what they are.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.imported import check_rescaled
+# from transformer.teaching.exercises.imported import check_rescaled
+#
 #
 # def rescaled(gain, bias, E):
 #     """(d_model,), (d_model,), (V, d_model) -> the same shapes"""
 #     ...
+#
 #
 # check_rescaled(rescaled)
 

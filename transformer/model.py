@@ -29,14 +29,13 @@ from typing import Literal
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
-from transformer.checks import check_ids, check_sides
+from transformer.core.checks import check_ids, check_sides
+from transformer.core.settings import check_sizes, named_sizes
+from transformer.core.state import EncoderDecoder, State, caches_of
 from transformer.embeddings import Embedding, Projection
 from transformer.feed_forward import FeedForward
 from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 from transformer.stacks import Layer, LayerNorm, Residual, Stack
-from transformer.settings import check_sizes, named_sizes
-from transformer.state import EncoderDecoder, State, caches_of
-
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -49,10 +48,9 @@ from transformer.state import EncoderDecoder, State, caches_of
 # import torch.nn.functional as F
 # from torch.nn.utils.rnn import pad_sequence
 #
-# from transformer import plotting
-# from transformer.figures import diagrams
 # from transformer.attention import record_attention
-# from transformer.weights import count_parameters
+# from transformer.core.weights import count_parameters
+# from transformer.views import diagrams, plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
@@ -94,6 +92,7 @@ Positions = Literal["sinusoidal", "learned", "rotary"]
 # %% [markdown]
 # The command line is made from the following class, so each comment (but for the three ids) is also what `transformer train --help` prints.
 
+
 # %%
 @dataclass(frozen=True)
 class TransformerConfig:
@@ -130,8 +129,10 @@ class TransformerConfig:
 # %% tags=["active-ipynb"]
 # for name in PRESETS:
 #     c = TransformerConfig.preset(name, vocab_size=37000)
-#     print(f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
-#           f"P_drop {c.P_drop}")
+#     print(
+#         f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
+#         f"P_drop {c.P_drop}"
+#     )
 
 # %% [markdown]
 # ## Layers and stacks
@@ -143,6 +144,7 @@ class TransformerConfig:
 #
 # If positions are rotary ([07](07_positions.ipynb)), self-attention gets them as `rotate`. The attention to the memory does not: its queries and
 # keys stand in two different sentences, whose positions are counted apart.
+
 
 # %%
 @dataclass(frozen=True)
@@ -173,17 +175,20 @@ def layer(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Layer:
         rotate = RotaryPositions(c.max_positions, c.d_k or c.d_model // c.h)
     sizes = c.d_model, c.h, c.d_k, c.d_v
     residual = partial(
-        parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout)
+        parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout
+    )
     return Layer(
         residual,
         parts.attention(*sizes, rotate=rotate),
         parts.feed_forward(c.d_model, c.d_ff),
-        parts.attention(*sizes) if of_decoder else None)
+        parts.attention(*sizes) if of_decoder else None,
+    )
 
 
 # %% [markdown]
 # A post-norm layer ends with a LayerNorm, so a post-norm stack needs none at its end. A pre-norm stack needs one,
 # because otherwise its last sum would never be normalised.
+
 
 # %%
 def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
@@ -198,6 +203,7 @@ def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
 # **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
 # $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
 # stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without it a small model's loss rose less with another sentence's source, but not clearly so at an equal loss: [14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
+
 
 # %%
 def initialize(model: nn.Module):
@@ -226,6 +232,7 @@ def initialize(model: nn.Module):
 # %% [markdown]
 # The class extends `EncoderDecoder`, as the models of 01 and 02 do. From it come `mask` (True where a source token is real), the
 # `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse anything but a batch of pairs.
+
 
 # %%
 class Transformer(EncoderDecoder):
@@ -271,8 +278,14 @@ class Transformer(EncoderDecoder):
         mask = padding_mask(check_ids(source), self.config.pad_id)
         return self.encoder(self.embed(self.embedding, source), mask)
 
-    def states(self, target: Tensor, memory: Tensor | None, source_mask: Tensor,
-               caches: list | None = None, start: int = 0) -> Tensor:
+    def states(
+        self,
+        target: Tensor,
+        memory: Tensor | None,
+        source_mask: Tensor,
+        caches: list | None = None,
+        start: int = 0,
+    ) -> Tensor:
         """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model).
 
         caches: of a search, pairs that hold what came before position start.
@@ -308,8 +321,10 @@ class Transformer(EncoderDecoder):
 # logits = model(source, target)
 # loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), target[:, 1:].flatten()).item()
 # print("memory", tuple(model.encode(source).shape), " logits", tuple(logits.shape))
-# print(f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, "
-#       f"log V + 1/2 = {math.log(1000) + 0.5:.2f}")
+# print(
+#     f"variance of the logits {logits.var():.2f}, loss {loss:.2f}, "
+#     f"log V + 1/2 = {math.log(1000) + 0.5:.2f}"
+# )
 # assert logits.shape == (8, 30, 1000) and abs(loss - math.log(1000) - 0.5) < 0.4
 
 # %% [markdown]
@@ -344,7 +359,7 @@ class Transformer(EncoderDecoder):
 # **The other sentences of a batch must not change anything.** A sentence alone gives what it gives in a batch:
 
 # %% tags=["active-ipynb"]
-# alone = torch.cat([model(source[i:i + 1], target[i:i + 1]) for i in range(8)])
+# alone = torch.cat([model(source[i : i + 1], target[i : i + 1]) for i in range(8)])
 # assert torch.allclose(alone, logits, rtol=0, atol=1e-5)
 # print("eight sentences one by one give what they give together")
 
@@ -365,8 +380,10 @@ class Transformer(EncoderDecoder):
 #         logits_n = model(tokens, tokens)
 #     table = record["encoder.layers.0.self_attention"][0]
 #     learned = sum(p.numel() for p in model.parameters())
-#     print(f"{n:3} tokens: logits {tuple(logits_n.shape)}, "
-#           f"attention {tuple(table.shape)}, learned numbers {learned:,}")
+#     print(
+#         f"{n:3} tokens: logits {tuple(logits_n.shape)}, "
+#         f"attention {tuple(table.shape)}, learned numbers {learned:,}"
+#     )
 #     assert torch.allclose(table.sum(dim=-1), torch.ones(1, 4, n), atol=1e-5)
 
 # %% [markdown]
@@ -437,6 +454,7 @@ class Transformer(EncoderDecoder):
 # digits = "zero one two three four five six seven eight nine".split()
 # words = ["<pad>", "<s>", "</s>", *digits]
 #
+#
 # def examples(n):
 #     """n random numbers of 2 to 5 digits, and the same backwards from <s> to </s>.
 #
@@ -447,6 +465,7 @@ class Transformer(EncoderDecoder):
 #     backwards = [F.pad(number.flip(0), (1, 0), value=1) for number in numbers]
 #     targets = [F.pad(number, (0, 1), value=2) for number in backwards]
 #     return [pad_sequence(rows, batch_first=True) for rows in (numbers, targets)]
+#
 #
 # source, target = examples(3)
 # for s, t in zip(source.tolist(), target.tolist()):
@@ -459,11 +478,15 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # config = TransformerConfig(
-#     len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0, max_positions=20)
+#     len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0, max_positions=20
+# )
+#
+#
 # def loss_of(model, source, target):
 #     logits = model(source, target[:, :-1])
 #     gold = target[:, 1:].flatten()
 #     return F.cross_entropy(logits.flatten(0, 1), gold, ignore_index=0)
+#
 #
 # model = Transformer(config)
 # optimizer = torch.optim.Adam(model.parameters())
@@ -477,12 +500,19 @@ class Transformer(EncoderDecoder):
 #     loss.backward()
 #     optimizer.step()
 #     losses.append(loss.item())
-# print(f"loss {losses[0]:.2f} at first, {losses[-1]:.4f} at the end; "
-#       f"guessing the ten digits and the end {math.log(11):.2f}")
+# print(
+#     f"loss {losses[0]:.2f} at first, {losses[-1]:.4f} at the end; "
+#     f"guessing the ten digits and the end {math.log(11):.2f}"
+# )
 # title = "the loss starts above guessing and falls to nearly nothing"
 # plotting.lines(
-#     range(400), {"loss": losses, "guessing": [math.log(11)] * 400}, "step",
-#     "loss per token (nats)", title, log="y");
+#     range(400),
+#     {"loss": losses, "guessing": [math.log(11)] * 400},
+#     "step",
+#     "loss per token (nats)",
+#     title,
+#     log="y",
+# );
 
 # %% [markdown]
 # The loss falls far below that of guessing. But it starts above 4, and not near $\log 13 + \tfrac12 \approx 3.1$. We suspect the tied embeddings, with which the token just read has a high score at first
@@ -498,9 +528,11 @@ class Transformer(EncoderDecoder):
 #         logits = torch.stack([one(source, read) for one in models])
 #     just_read = F.one_hot(read, 13).bool() & (target[:, 1:, None] != 0)  # no padding
 #     share = logits.softmax(dim=-1)[:, just_read].mean()
-#     print(f"{name}: loss {firsts[name].mean():.2f} on average at the start, "
-#           f"{firsts[name].min():.2f} to {firsts[name].max():.2f}; "
-#           f"the token just read gets {share:.0%}")
+#     print(
+#         f"{name}: loss {firsts[name].mean():.2f} on average at the start, "
+#         f"{firsts[name].min():.2f} to {firsts[name].max():.2f}; "
+#         f"the token just read gets {share:.0%}"
+#     )
 # assert firsts["one matrix"].mean() > firsts["three matrices"].mean() + 0.8
 
 # %% [markdown]
@@ -578,7 +610,7 @@ class Transformer(EncoderDecoder):
 #     next_one = model(source, target)[0, -1].argmax().item()
 #     other = model(longer, target)[0, -1].argmax().item()
 # print("after the last digit:", words[next_one])
-# print("with \"two\" in front of the source:", words[other])
+# print('with "two" in front of the source:', words[other])
 # assert other == longer[0, 0]
 
 # %% [markdown]
@@ -611,7 +643,8 @@ class Transformer(EncoderDecoder):
 # encoder = nn.TransformerEncoder(layer_of_torch, 1, enable_nested_tensor=False)
 # decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), 1)
 # theirs = nn.Transformer(
-#     64, 2, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+#     64, 2, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+# )
 # copy_layer(model.encoder.layers[0], encoder.layers[0])
 # copy_layer(model.decoder.layers[0], decoder.layers[0])
 # for some in (model, theirs):
@@ -637,11 +670,13 @@ class Transformer(EncoderDecoder):
 # with or without biases in the four matrices of each attention.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.model import check_count
+# from transformer.teaching.exercises.model import check_count
+#
 #
 # def count(V, d, d_ff, N, tied, bias):
 #     """The number of parameters of a Transformer with N layers in each stack."""
 #     ...
+#
 #
 # check_count(count)
 
@@ -666,11 +701,13 @@ class Transformer(EncoderDecoder):
 # compared with. Each target is a list of ids without marks; add the marks (the decoder reads no end mark), and fill up with padding at the end.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.model import check_shifted
+# from transformer.teaching.exercises.model import check_shifted
+#
 #
 # def shifted(targets, pad_id, bos_id, eos_id):
 #     """Lists of ids -> (decoder_input, gold), two tensors (B, T) of ids."""
 #     ...
+#
 #
 # check_shifted(shifted)
 
@@ -696,11 +733,13 @@ class Transformer(EncoderDecoder):
 # without marks. `logits_of(source, target)` is a model: ids $(1, S)$ and $(1, T)$ to logits $(1, T, V)$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.model import check_greedy
+# from transformer.teaching.exercises.model import check_greedy
+#
 #
 # def greedy(logits_of, source, bos_id, eos_id, longest):
 #     """Source ids (1, S) -> list of ids."""
 #     ...
+#
 #
 # check_greedy(greedy)
 

@@ -24,13 +24,12 @@
 import torch
 from torch import nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
 # from transformer.model import Transformer, TransformerConfig
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1);  # the models below are so small that more only wait
@@ -48,9 +47,10 @@ from torch import nn
 # %% [markdown]
 # A narrow model with a short warm-up gets a high peak from the formula (0.0125 at a width of 64 and a warm-up of 100), often too high, so rates can be multiplied by a `factor`, which is 1 in the paper. It is chosen by trying: [14](14_training.ipynb) and [17](17_variations.ipynb) show what too much does.
 
+
 # %%
 def learning_rate(
-        step: int, d_model: int = 512, warmup: int = 4000, factor: float = 1.0
+    step: int, d_model: int = 512, warmup: int = 4000, factor: float = 1.0
 ) -> float:
     """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
 
@@ -58,26 +58,32 @@ def learning_rate(
     ValueError for a step, a width or a warmup below 1.
     """
     if min(step, d_model, warmup) < 1:
-        raise ValueError("step, d_model and warmup must be at least 1, "
-                         f"not {step}, {d_model} and {warmup}")
+        raise ValueError(
+            "step, d_model and warmup must be at least 1, "
+            f"not {step}, {d_model} and {warmup}"
+        )
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
 # %% tags=["active-ipynb"]
 # left, right = plotting.new_axes(5, 3.2, columns=2)
 # steps = range(1, 30_001, 50)
-# curves = {f"warmup {w:,}": [learning_rate(s, warmup=w) for s in steps]
-#           for w in (4000, 2000, 8000)}
+# curves = {
+#     f"warmup {w:,}": [learning_rate(s, warmup=w) for s in steps]
+#     for w in (4000, 2000, 8000)
+# }
 # title = "a longer rise has a lower peak (d_model = 512)"
 # plotting.lines(steps, curves, "update", "learning rate", title, ax=left)
-# curves = {f"d_model {d}": [learning_rate(s, d) for s in steps]
-#           for d in (512, 256, 1024)}
+# curves = {
+#     f"d_model {d}": [learning_rate(s, d) for s in steps] for d in (512, 256, 1024)
+# }
 # title = "a wider model has a lower rate (warmup = 4,000)"
 # plotting.lines(steps, curves, "update", "learning rate", title, ax=right);
 
 # %% [markdown]
 # All warm-ups end on the same falling curve. Twice the width divides the rate by $\sqrt 2$ throughout. At the peak both terms are
 # equal, which gives a closed form:
+
 
 # %%
 def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> float:
@@ -87,7 +93,8 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> fl
     """
     if min(d_model, warmup) < 1:
         raise ValueError(
-            f"d_model and warmup must be at least 1, not {d_model} and {warmup}")
+            f"d_model and warmup must be at least 1, not {d_model} and {warmup}"
+        )
     return factor * (d_model * warmup) ** -0.5
 
 
@@ -131,6 +138,7 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> fl
 # $(1-\beta_1^t)\,g$. The divisions by $1-\beta^t$ make up for that.
 #
 # The paper takes $\beta_1 = 0.9$, as most do, but $\beta_2 = 0.98$ (torch's default is 0.999) and $\epsilon = 10^{-9}$ (torch's default is $10^{-8}$).
+
 
 # %%
 def adam_update(p, gradient, m, v, step, rate, betas=(0.9, 0.98), epsilon=1e-9):
@@ -193,9 +201,10 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # $\beta_2$ says how long $v$ remembers: about $1 / (1 - \beta_2)$ updates, so 50 in the paper and 1,000 with the usual
 # 0.999. When the gradients of a weight change in size, $v$ must catch up. Here they shrink to a tenth after 300 updates:
 
+
 # %%
 def step_lengths(
-        gradients: list[float], beta_2: float = 0.98, epsilon: float = 1e-9
+    gradients: list[float], beta_2: float = 0.98, epsilon: float = 1e-9
 ) -> list[float]:
     """How far Adam moves a weight under gradients, each time, as a part of the rate."""
     p = m = v = 0.0
@@ -209,10 +218,16 @@ def step_lengths(
 
 # %% tags=["active-ipynb"]
 # shrinking = [1.0] * 300 + [0.1] * 600
-# lengths = {f"beta_2 = {beta_2}": step_lengths(shrinking, beta_2)
-#            for beta_2 in (0.98, 0.999)}
-# plotting.lines(range(1, 901), lengths, "update", "length of the step / rate",
-#                "after the gradient shrinks, 0.98 recovers sooner")
+# lengths = {
+#     f"beta_2 = {beta_2}": step_lengths(shrinking, beta_2) for beta_2 in (0.98, 0.999)
+# }
+# plotting.lines(
+#     range(1, 901),
+#     lengths,
+#     "update",
+#     "length of the step / rate",
+#     "after the gradient shrinks, 0.98 recovers sooner",
+# )
 # short, long = lengths["beta_2 = 0.98"][-1], lengths["beta_2 = 0.999"][-1]
 # print(f"600 updates later: {short:.2f} of the rate with 0.98, {long:.2f} with 0.999")
 # assert short > 0.9 and long < 0.5
@@ -239,6 +254,7 @@ def step_lengths(
 # ## Does a Transformer need the rise?
 #
 # To find out, we use a loop that follows a list of rates (a rate of 0 is for a test further below). The real one is in notebook 14.
+
 
 # %%
 def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[float]:
@@ -277,37 +293,45 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # def backwards_loss(model):
 #     digits = torch.randint(3, 13, (16, 6))  # ids 3 to 12, as 0 to 2 are marks
 #     logits = model.output(model.encode(digits))
-#     return nn.functional.cross_entropy(
-#         logits.flatten(0, 1), digits.flip(1).flatten())
+#     return nn.functional.cross_entropy(logits.flatten(0, 1), digits.flip(1).flatten())
+#
 #
 # def learn(rates, norm_first=False):
 #     runs = []
 #     for seed in range(3):
 #         torch.manual_seed(seed)
 #         config = TransformerConfig(
-#             13, d_model=64, d_ff=128, N=4, h=4, P_drop=0.0, norm_first=norm_first)
+#             13, d_model=64, d_ff=128, N=4, h=4, P_drop=0.0, norm_first=norm_first
+#         )
 #         losses = train_with_rates(Transformer(config), backwards_loss, rates)
 #         runs.append(losses[-250:])  # without those of rate 0
 #     return torch.tensor(runs)
 #
+#
 # rising = [learning_rate(step, 64, 100, 0.4) for step in range(1, 251)]
 # at_once = [max(rising)] * 100 + rising[100:]
 # half = [rate / 2 for rate in at_once]
-# runs = {"warm-up": learn(rising), "no rise": learn(at_once),
-#         "no rise, half the peak": learn(half),
-#         "pre-norm, no rise": learn(at_once, norm_first=True)}
+# runs = {
+#     "warm-up": learn(rising),
+#     "no rise": learn(at_once),
+#     "no rise, half the peak": learn(half),
+#     "pre-norm, no rise": learn(at_once, norm_first=True),
+# }
 
 # %% tags=["active-ipynb"]
 # def show(runs, title):  # means of ten updates, over the seeds
-#     tens = {name: run.unflatten(1, (-1, 10)).mean(dim=(0, 2))
-#             for name, run in runs.items()}
+#     tens = {
+#         name: run.unflatten(1, (-1, 10)).mean(dim=(0, 2)) for name, run in runs.items()
+#     }
 #     updates = range(10, 251, 10)
-#     ax = plotting.lines(updates, tens, "update", "loss, nats (10 updates, 3 seeds)",
-#                         title)
+#     ax = plotting.lines(
+#         updates, tens, "update", "loss, nats (10 updates, 3 seeds)", title
+#     )
 #     ax.set_ylim(0, 3.5)
 #     for name, run in runs.items():
 #         ends = ", ".join(f"{loss:.2f}" for loss in run[:, -10:].mean(dim=1))
 #         print(f"{name:23} loss at the end, by seed: {ends} nats")
+#
 #
 # show(runs, "at a peak of 0.005, post-norm needs the rise to solve the task")
 # last = {name: run[:, -10:].mean() for name, run in runs.items()}
@@ -334,11 +358,14 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # held = [0.0] * 100
 # short = [rate * part for rate, part in zip(at_once, growth)]
 # full = [rate / part for rate, part in zip(at_once, growth)]
-# tests = {"warm-up": runs["warm-up"], "no rise": runs["no rise"],
-#          "short steps": learn(short),
-#          "v first, full steps": learn(held + full),
-#          # here m's start at 0 is no longer made up for, so the first steps are short
-#          "v first, short steps": learn(held + at_once)}
+# tests = {
+#     "warm-up": runs["warm-up"],
+#     "no rise": runs["no rise"],
+#     "short steps": learn(short),
+#     "v first, full steps": learn(held + full),
+#     # here m's start at 0 is no longer made up for, so the first steps are short
+#     "v first, short steps": learn(held + at_once),
+# }
 # show(tests, "v formed first and a short rise replace the long one")
 # last |= {name: run[:, -10:].mean() for name, run in tests.items()}
 # assert last["v first, short steps"] < last["v first, full steps"] - 0.3
@@ -372,6 +399,7 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 #         p += rate * torch.randn_like(p).sign()
 #     return ((model.encode(digits) - before).norm() / before.norm()).item()
 #
+#
 # depths, changes = [1, 2, 4, 8, 16], {}
 # for name, norm_first in {"post-norm": False, "pre-norm": True}.items():
 #     means = [sum(change(N, norm_first, s) for s in range(5)) / 5 for N in depths]
@@ -380,11 +408,22 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 
 # %% tags=["active-ipynb"]
 # title = "the same small move of all weights changes post-norm more"
-# plotting.lines(depths, changes, "layers", "norm of the change / of the output", title,
-#                log="x", markers=True).set_xticks(depths, depths)
+# plotting.lines(
+#     depths,
+#     changes,
+#     "layers",
+#     "norm of the change / of the output",
+#     title,
+#     log="x",
+#     markers=True,
+# ).set_xticks(depths, depths)
 # assert all(a > b for a, b in zip(changes["post-norm"][1:], changes["pre-norm"][1:]))
-# print("post-norm / pre-norm:", ", ".join(
-#     f"{a / b:.2f}" for a, b in zip(changes["post-norm"], changes["pre-norm"])))
+# print(
+#     "post-norm / pre-norm:",
+#     ", ".join(
+#         f"{a / b:.2f}" for a, b in zip(changes["post-norm"], changes["pre-norm"])
+#     ),
+# )
 
 # %% [markdown]
 # Up to four layers the same move changes the output of the post-norm stack a quarter to a third more than that of the pre-norm stack, with sixteen about twice as much. That fits the third account, and does not prove it: with four layers, as in our case, the two are close (0.09 and 0.07), and no
@@ -399,11 +438,13 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # `rate * decay` of itself, and the decay does not enter the moments. Write one update.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.optimizer import check_adamw
+# from transformer.teaching.exercises.optimizer import check_adamw
+#
 #
 # def adamw(p, gradient, m, v, step, rate, decay):
 #     """the new p, m and v; betas are 0.9 and 0.98, epsilon 1e-9, steps count from 1"""
 #     ...
+#
 #
 # check_adamw(adamw)
 
@@ -427,11 +468,13 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # at update `total`. Write it.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.optimizer import check_cosine
+# from transformer.teaching.exercises.optimizer import check_cosine
+#
 #
 # def cosine(step, peak, warmup, total):
 #     """step counts from 1 to total -> the learning rate"""
 #     ...
+#
 #
 # check_cosine(cosine)
 
@@ -455,11 +498,13 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
 # without trying all updates.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.optimizer import check_between
+# from transformer.teaching.exercises.optimizer import check_between
+#
 #
 # def between(k, warmup):
 #     """whole numbers from 1 -> (first update, last update)"""
 #     ...
+#
 #
 # check_between(between)
 

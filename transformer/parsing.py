@@ -27,9 +27,9 @@ from itertools import accumulate
 
 import torch
 
-from transformer.maps import weights_by_kind
-from transformer.search import Batching, translate, translate_n_best
-from transformer.trees import Tree, read_tree, walk
+from transformer.corpora.trees import Tree, read_tree, walk
+from transformer.models.maps import weights_by_kind
+from transformer.models.search import Batching, translate, translate_n_best
 
 # %% tags=["active-ipynb"]
 # # what only pictures and checks need: not part of the module
@@ -37,18 +37,17 @@ from transformer.trees import Tree, read_tree, walk
 #
 # import pandas as pd
 #
-# from transformer import plotting
+# from transformer.core.analysis import parser_scores
+# from transformer.core.records import table
+# from transformer.corpora.trees import leaves_of
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.evalb import brackets, score_trees, summary
-# from transformer.experiments.analysis import parser_scores
-# from transformer.experiments.records import table
-# from transformer.figures import trees
 # from transformer.model import Transformer, TransformerConfig
-# from transformer.parsers import evaluate_parser
+# from transformer.models.evalb import brackets, score_trees, summary
+# from transformer.models.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
+# from transformer.models.tree_search import OnlyTrees
+# from transformer.runs.parsers import evaluate_parser
 # from transformer.training import TrainingConfig, train
-# from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
-# from transformer.tree_search import OnlyTrees
-# from transformer.trees import leaves_of
+# from transformer.views import plotting, trees
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # the model below is too small to share between cores
@@ -64,8 +63,10 @@ from transformer.trees import Tree, read_tree, walk
 # Here are a sentence and its tree, both our own.
 
 # %% tags=["active-ipynb"]
-# text = ("(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) "
-#         "(NN fence)) (PP (IN behind) (NP (DT the) (NN school))))) (. .))")
+# text = (
+#     "(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) "
+#     "(NN fence)) (PP (IN behind) (NP (DT the) (NN school))))) (. .))"
+# )
 # tree = read_tree(text)
 # trees.constituents(tree, "each constituent stands above its parts");
 
@@ -85,6 +86,7 @@ from transformer.trees import Tree, read_tree, walk
 # Annotators write down more than this. A label carries a function (`NP-SBJ`, the subject). A leaf `-NONE-` marks the place where
 # something is understood or has moved away from, and equal numbers (`NP-SBJ-1` and `*-1`) link what moved with that place. The whole stands in one more bracket without a label.
 # Parsers are trained and scored without all that, and without constituents that held nothing else.
+
 
 # %%
 def tidy(tree):
@@ -111,8 +113,10 @@ def gold_tree(text: str):
 
 
 # %% tags=["active-ipynb"]
-# annotated = ("( (S (NP-SBJ-1 (DT The) (NN window)) (VP (VBD was) (VP (VBN opened) "
-#              "(NP (-NONE- *-1)) (PP-LGS (IN by) (NP (NN nobody))))) (. .)) )")
+# annotated = (
+#     "( (S (NP-SBJ-1 (DT The) (NN window)) (VP (VBD was) (VP (VBN opened) "
+#     "(NP (-NONE- *-1)) (PP-LGS (IN by) (NP (NN nobody))))) (. .)) )"
+# )
 # gold_tree(annotated).pprint()
 
 # %% [markdown]
@@ -125,6 +129,7 @@ def gold_tree(text: str):
 #
 # **Deviation in spelling: we write `NP_` and `_NP` for brackets,** so that each is one word for the tokenizer of notebook 10, and nearly
 # always one token.
+
 
 # %%
 def linearize(tree) -> str:
@@ -235,7 +240,7 @@ def read_back(text: str, leaves) -> tuple:
 # the gold tree's constituents that the parser found, with label and both ends; **precision** the share of the parser's that are in the gold tree; **F1** is their harmonic mean: twice the matches, divided by the constituents of both trees together.
 #
 # The program that everybody counts with is EVALB (Sekine and Collins). Its conventions matter: leaves do not count; punctuation is taken
-# out before spans are compared; some labels count as equal. `transformer/evalb.py` follows them, and equals EVALB in every
+# out before spans are compared; some labels count as equal. `transformer/models/evalb.py` follows them, and equals EVALB in every
 # figure on the 24 sentences that come with it.
 
 # %% tags=["active-ipynb"]
@@ -251,7 +256,8 @@ def read_back(text: str, leaves) -> tuple:
 # %% tags=["active-ipynb"]
 # other = read_tree(
 #     "(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (DT the) (NN fence)) "
-#     "(PP (IN behind) (NP (DT the) (NN school)))) (. .))")
+#     "(PP (IN behind) (NP (DT the) (NN school)))) (. .))"
+# )
 # _, other_spans = brackets([other])
 # matched = (spans & other_spans).total()
 # recall = matched / spans.total()
@@ -260,7 +266,7 @@ def read_back(text: str, leaves) -> tuple:
 # print(f"recall {recall:.1%}, precision {precision:.1%}, F1 {f1:.1%}")
 # assert (matched, spans.total(), other_spans.total()) == (6, 7, 6)
 # assert abs(summary([score_trees([tree], [other])])["f1"] - 100 * f1) < 1e-9
-# print("transformer.evalb counts the same")
+# print("transformer.models.evalb counts the same")
 
 # %% [markdown]
 # Over many sentences the counts are added up first, then divided. EVALB leaves out a sentence whose words differ from the gold tree's: a parser that fails on hard sentences would gain by it. Ours cannot: its tree always has exactly the gold tree's words.
@@ -268,12 +274,14 @@ def read_back(text: str, leaves) -> tuple:
 # %% [markdown]
 # ## From sentences to trees
 #
-# To the trainings of [notebook 16](16_translation.ipynb) a treebank is one more corpus: the source is a sentence, the target its linearised tree (`transformer/parsers.py` hands the pairs over).
+# To the trainings of [notebook 16](16_translation.ipynb) a treebank is one more corpus: the source is a sentence, the target its linearised tree (`transformer/runs/parsers.py` hands the pairs over).
 # Parsing is translating, with the paper's settings: a beam of 21, $\alpha = 0.3$, and at most 300 tokens more than the input has.
 
+
 # %%
-def write_trees(model, tokenizer, sentences, beam=21, alpha=0.3,
-                progress=lambda n: None):
+def write_trees(
+    model, tokenizer, sentences, beam=21, alpha=0.3, progress=lambda n: None
+):
     """What the model writes for each sentence, likeliest first: linearised trees.
 
     sentences: words with spaces between. The trees may be right or wrong.
@@ -291,6 +299,7 @@ def write_trees(model, tokenizer, sentences, beam=21, alpha=0.3,
 #
 # **Deviation: of the outputs that the beam found we take the one that needs the fewest repairs; of several with equally few, the likeliest.** That needs nothing of the gold tree. The paper names no such
 # step, so the score of the likeliest output is kept beside it.
+
 
 # %%
 def choose(outputs, leaves) -> str:
@@ -337,6 +346,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 #     "WITH": "with",
 # }
 #
+#
 # def grow(label, chance, deepest, depth=0):
 #     if label in LEXICON:
 #         return Tree(label, [chance.choice(LEXICON[label].split())])
@@ -348,11 +358,14 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # def pairs_of(grown):  # (sentence, tree as text), as a treebank is read
 #     return [(" ".join(tree.leaves()), tree.pformat(margin=1000)) for tree in grown]
 #
+#
 # def linear(pairs):
 #     return [(sentence, linearize(gold_tree(text))) for sentence, text in pairs]
 #
+#
 # def height(pair):
 #     return gold_tree(pair[1]).height()
+#
 #
 # chance = random.Random(0)
 # grown = [grow("S", chance, deepest=2) for _ in range(4000)]
@@ -369,8 +382,14 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # Notebook 08's Transformer, with one layer, learns it from 3,692 of them. Then it parses the other 300, and a hundred sentences whose trees are higher than any of training.
 
 # %% tags=["active-ipynb"]
-# settings = TrainingConfig(updates=1000, batch_tokens=500, warmup=200, factor=0.15,
-#                           epsilon_ls=0.0, save_every=1000)
+# settings = TrainingConfig(
+#     updates=1000,
+#     batch_tokens=500,
+#     warmup=200,
+#     factor=0.15,
+#     epsilon_ls=0.0,
+#     save_every=1000,
+# )
 # sizes = dict(d_model=64, d_ff=128, N=1, h=4, P_drop=0.0)
 # training = examples[300:]
 # texts = [text for pair in training for text in pair]
@@ -378,12 +397,16 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 # model = Transformer(TransformerConfig(tokenizer.vocab_size, **sizes))
 # train(model, encode_pairs(tokenizer, training), settings)
 #
+#
 # def report(name, model, tokenizer):
 #     for what, some in {"new sentences": pairs[:300], "deeper ones": deeper}.items():
 #         found = evaluate_parser(model, tokenizer, some, beam=1, what=None)
-#         print(f"{name:22} {what:13} F1 {found['f1']:6.2f}, valid trees "
-#               f"{found['valid_trees']:6.2f}%, right count {found['right_count']:6.2f}%")
+#         print(
+#             f"{name:22} {what:13} F1 {found['f1']:6.2f}, valid trees "
+#             f"{found['valid_trees']:6.2f}%, right count {found['right_count']:6.2f}%"
+#         )
 #     return found  # of the deeper ones
+#
 #
 # report("Transformer", model, tokenizer)
 # assert evaluate_parser(model, tokenizer, pairs[:300], beam=1, what=None)["f1"] > 80
@@ -404,6 +427,7 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 #
 # To write `_PP` a model must know that a `PP` is open, and that its last word is written. So one head of
 # the decoder's self-attention might find the opening bracket, and one of cross-attention the place in the sentence.
+
 
 # %%
 def closings(symbols) -> list:
@@ -426,6 +450,7 @@ def closings(symbols) -> list:
 # %% [markdown]
 # Weights are between tokens; we want them between symbols and words. Rows are symbols that are being **written**, columns what is **read**
 # there.
+
 
 # %%
 def symbol_attention(model, tokenizer, sentence, text):
@@ -483,13 +508,29 @@ def closing_looks(model, tokenizer, pairs):
 #     "the next word": "cross-attention",
 # }
 #
+#
 # def panels_of(looks):
-#     return [(f"{kinds[name]}: {name}", shares, range(1, 1 + shares.shape[1]),
-#              range(1, 1 + len(shares))) for name, shares in looks.items()]
+#     return [
+#         (
+#             f"{kinds[name]}: {name}",
+#             shares,
+#             range(1, 1 + shares.shape[1]),
+#             range(1, 1 + len(shares)),
+#         )
+#         for name, shares in looks.items()
+#     ]
+#
 #
 # looks, guess = closing_looks(model, tokenizer, examples[:100])
-# plotting.heatmaps(panels_of(looks), across=3, width=3, height=1.4, values=True,
-#                   largest=1.0, labels=("head", "layer"))
+# plotting.heatmaps(
+#     panels_of(looks),
+#     across=3,
+#     width=3,
+#     height=1.4,
+#     values=True,
+#     largest=1.0,
+#     labels=("head", "layer"),
+# )
 # print(f"the opening bracket is the one written last in {guess:.0%} of cases")
 
 # %% [markdown]
@@ -507,14 +548,26 @@ def closing_looks(model, tokenizer, pairs):
 # rows = [place for place, *_ in closings(symbols)]
 # labels = [symbols[place] for place in rows]
 # left, right = plotting.new_axes(7, 3.8, columns=2)
-# plotting.heatmap(own_weights[0, own, rows], ["<s>", *symbols[:-1]], labels,
-#                  f"self-attention, head {own + 1}", left,
-#                  largest=1.0, labels=("read", "written"))
+# plotting.heatmap(
+#     own_weights[0, own, rows],
+#     ["<s>", *symbols[:-1]],
+#     labels,
+#     f"self-attention, head {own + 1}",
+#     left,
+#     largest=1.0,
+#     labels=("read", "written"),
+# )
 # openings = [opening + 1 for _, opening, _ in closings(symbols)]
 # left.plot(openings, range(len(rows)), "s", markersize=9, fillstyle="none", color="C1")
-# plotting.heatmap(cross_weights[0, reads, rows], [*sentence.split(), "</s>"], labels,
-#                  f"cross-attention, head {reads + 1}", right,
-#                  largest=1.0, labels=("read", "written"));
+# plotting.heatmap(
+#     cross_weights[0, reads, rows],
+#     [*sentence.split(), "</s>"],
+#     labels,
+#     f"cross-attention, head {reads + 1}",
+#     right,
+#     largest=1.0,
+#     labels=("read", "written"),
+# );
 
 # %% [markdown]
 # On the left the first `_PP` looks at its `PP_`, the second at its own, at `VP_` and at `WITH` about equally, and every `_NP` most at an `NN`. On the right most rows have their largest weight on "of" or "with", wherever the bracket closes; `_VP` and `_S` do not. Whether the model
@@ -548,8 +601,10 @@ def closing_looks(model, tokenizer, pairs):
 # shown = {name: tuple(kept.loc[name]) for name in ("right-branching", "grammar")}
 # for _, run in results.iterrows():
 #     for way, path in ways.items():
-#         shown[f"Transformer, {way}"] = (f"{run[f'{path}.f1']:.1f}",
-#                                         f"{100 - run[f'{path}.valid_trees']:.1f}")
+#         shown[f"Transformer, {way}"] = (
+#             f"{run[f'{path}.f1']:.1f}",
+#             f"{100 - run[f'{path}.valid_trees']:.1f}",
+#         )
 # pd.DataFrame(shown, index=["F1", "malformed, %"]).T
 
 # %% [markdown]
@@ -571,8 +626,15 @@ def closing_looks(model, tokenizer, pairs):
 #         for _, row in grammars.iterrows():
 #             path = f"test.by_length.{{}}.{figure}"
 #             curves["grammar"] = [row[path.format(n)] for n in lengths]
-#         plotting.lines(range(len(lengths)), curves, "words in the sentence",
-#                        figures[figure], "CRAFT's test", ax=ax, markers=True)
+#         plotting.lines(
+#             range(len(lengths)),
+#             curves,
+#             "words in the sentence",
+#             figures[figure],
+#             "CRAFT's test",
+#             ax=ax,
+#             markers=True,
+#         )
 #         ax.set_xticks(range(len(lengths)), lengths)
 
 # %% [markdown]
@@ -584,13 +646,13 @@ def closing_looks(model, tokenizer, pairs):
 #
 # An output has no words: `NN NN NN` might be any nouns. To know which comes next, the decoder may have to count; to close the right bracket, it must know which is open. Two remedies, neither in the paper.
 #
-# **Tell it.** `TreeTransformer` (in `transformer/tree_model.py`) is notebook 08's model with a target vocabulary of
+# **Tell it.** `TreeTransformer` (in `transformer/models/tree_model.py`) is notebook 08's model with a target vocabulary of
 # its own, in which each symbol is one token. Its decoder reads a vector for each word (the mean of its pieces', plus the sinusoids of its number), not for each piece. It is told how many words it has written (the sinusoids of that number, times a learned matrix, are added to each symbol), with `bracket=True` which bracket is open (a learned vector of the innermost one), with `depth=True` how many are. All this it could read off what it has written.
 
 # %% [markdown]
 # **Forbid the rest.** At each step of a search we know what can still become a tree. The first symbol opens a bracket. The innermost one may close once it holds
 # something, the outermost only after the last word; a word or an opening bracket may come while words are left; the end
-# mark comes after the outermost bracket. `OnlyTrees` (in `transformer/tree_search.py`) wraps a model so that everything else has
+# mark comes after the outermost bracket. `OnlyTrees` (in `transformer/models/tree_search.py`) wraps a model so that everything else has
 # probability 0, and what is allowed keeps the model's. The searches of notebook 15 need no change.
 
 # %% tags=["active-ipynb"]
@@ -612,11 +674,18 @@ def closing_looks(model, tokenizer, pairs):
 # %% tags=["active-ipynb"]
 # thirds = table("parser").query("updates == 12000")
 # for ax, figure in zip(plotting.new_axes(4.5, 3.2, columns=2), ("f1", "malformed")):
-#     curves = {run["row"].removeprefix("third: "): run[f"log.{figure}"]
-#               for _, run in thirds.iterrows()}
-#     plotting.lines(thirds["log.update"].iloc[0], curves, "update",
-#                    {"f1": "F1", "malformed": "malformed, %"}[figure],
-#                    "200 validation sentences", ax=ax)
+#     curves = {
+#         run["row"].removeprefix("third: "): run[f"log.{figure}"]
+#         for _, run in thirds.iterrows()
+#     }
+#     plotting.lines(
+#         thirds["log.update"].iloc[0],
+#         curves,
+#         "update",
+#         {"f1": "F1", "malformed": "malformed, %"}[figure],
+#         "200 validation sentences",
+#         ax=ax,
+#     )
 #     ax.legend(fontsize=8, bbox_to_anchor=(1, 1), loc="upper left")
 #     ax.get_legend().set_visible(figure == "malformed")
 
@@ -657,7 +726,7 @@ def closing_looks(model, tokenizer, pairs):
 #     --batch-tokens 8192 --warmup 2000 --updates 8000 --folder runs/craft-1024
 # ```
 #
-# With the `spaced` of `transformer/parsers.py`, `parse(model, tokenizer, [spaced(text)])` parses plain text. `--corpus treebank_nltk` is a sample of the Journal, 2,998 sentences for training.
+# With the `spaced` of `transformer/runs/parsers.py`, `parse(model, tokenizer, [spaced(text)])` parses plain text. `--corpus treebank_nltk` is a sample of the Journal, 2,998 sentences for training.
 
 # %% [markdown]
 # What differs from the paper: **a byte-pair vocabulary of 8,000 types** (theirs has 16,000), **free treebanks**, **a smaller model** (without a GPU),
@@ -686,11 +755,13 @@ def closing_looks(model, tokenizer, pairs):
 # **1.** Write a tree as symbols. Here a tree is a tuple, `(label, part, part, ...)`, and a leaf is `(part of speech, word)`.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.parsing import check_symbols_of
+# from transformer.teaching.exercises.parsing import check_symbols_of
+#
 #
 # def symbols_of(tree):
 #     """("NP", ("DT", "the"), ("NN", "fence")) -> ["NP_", "DT", "NN", "_NP"]"""
 #     ...
+#
 #
 # check_symbols_of(symbols_of)
 
@@ -714,11 +785,13 @@ def closing_looks(model, tokenizer, pairs):
 # **2.** Score brackets: F1 in per cent of two lists of `(label, start, end)`. The same bracket may stand in a list twice.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.parsing import check_bracket_f1
+# from transformer.teaching.exercises.parsing import check_bracket_f1
+#
 #
 # def bracket_f1(gold, found):
 #     """two lists of (label, start, end) -> per cent"""
 #     ...
+#
 #
 # check_bracket_f1(bracket_f1)
 
@@ -741,11 +814,13 @@ def closing_looks(model, tokenizer, pairs):
 # **3.** Write the rule of "Forbid the rest" above: which kinds of symbol may come next?
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.parsing import check_may_follow
+# from transformer.teaching.exercises.parsing import check_may_follow
+#
 #
 # def may_follow(written, words):
 #     """symbols so far, words in all -> set of "open", "word", "close", "end" """
 #     ...
+#
 #
 # check_may_follow(may_follow)
 

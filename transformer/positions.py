@@ -25,16 +25,14 @@ import math
 import torch
 from torch import Tensor, nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
 # from transformer.attention import MultiHeadAttention
-# from transformer.experiments.records import read_rows
-# from transformer.figures import families
-# from transformer.figures.diagrams import clocks
+# from transformer.core.records import read_rows
+# from transformer.views import families, plotting
+# from transformer.views.diagrams import clocks
 #
 # torch.manual_seed(0);
 
@@ -69,6 +67,7 @@ from torch import Tensor, nn
 #
 # $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, \ldots, d_{model}/2 - 1$$
 
+
 # %%
 def frequencies(d_model: int) -> Tensor:
     """omega_i = 10000^(-2i / d_model), radians a position, i from 0 to d_model / 2 - 1.
@@ -78,7 +77,8 @@ def frequencies(d_model: int) -> Tensor:
     """
     if d_model % 2:
         raise ValueError(
-            f"d_model must be even, one sine and one cosine a frequency, not {d_model}")
+            f"d_model must be even, one sine and one cosine a frequency, not {d_model}"
+        )
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
@@ -98,6 +98,7 @@ def frequencies(d_model: int) -> Tensor:
 # One full turn of a hand takes $2\pi / \omega_i$ positions, its wavelength. The paper says that the wavelengths form a
 # geometric progression from $2\pi$ to $10000 \cdot 2\pi$.
 
+
 # %%
 def wavelengths(d_model: int) -> Tensor:
     """Positions until each sine comes round again, 2 pi / omega_i: (d_model / 2,).
@@ -111,8 +112,10 @@ def wavelengths(d_model: int) -> Tensor:
 # # NBVAL_CHECK_OUTPUT
 # for d_model in (16, 512, 100_000):
 #     turns = wavelengths(d_model) / (2 * math.pi)
-#     print(f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, "
-#           f"ratio {turns[1] / turns[0]:.4f}")
+#     print(
+#         f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, "
+#         f"ratio {turns[1] / turns[0]:.4f}"
+#     )
 
 # %% [markdown]
 # The first wavelength is exactly $2\pi$, a little over six positions. Each of the others is a fixed multiple of the one before. The
@@ -130,6 +133,7 @@ def wavelengths(d_model: int) -> Tensor:
 # (tensor2tensor puts all sines into the first half and all cosines into the second. The order does not matter to a model that is
 # trained from the start, because every matrix that meets these components is learned.) We compute in float64 and round once,
 # at the end: at position 1,000 a float32 angle is already wrong in the fifth decimal.
+
 
 # %%
 def sinusoids(n: int, d_model: int) -> Tensor:
@@ -179,6 +183,7 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 # \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
 # \begin{pmatrix} \sin(pos\,\omega) \\ \cos(pos\,\omega) \end{pmatrix}$$
 
+
 # %%
 def shift_matrix(k: int, d_model: int) -> Tensor:
     """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos.
@@ -196,7 +201,8 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # sides = ("component at pos", "component at pos + 3")
 # title = "three positions on: one rotation for each frequency"
 # plotting.heatmap(
-#     shift_matrix(3, 8), range(8), range(8), title, values=True, labels=sides)
+#     shift_matrix(3, 8), range(8), range(8), title, values=True, labels=sides
+# )
 # table, M = sinusoids(1100, 512), shift_matrix(100, 512)
 # difference = (table[:1000] @ M.T - table[100:]).abs().max().item()
 # print(f"1,000 positions moved by 100: largest difference {difference:.0e}")
@@ -257,6 +263,7 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # A table has an end, and a longer sentence is refused. The argument `start` is for writing word by word ([notebook 15](15_decoding.ipynb)),
 # where only the newest word comes in, and stands at position `start`.
 
+
 # %%
 def positions_of(table: Tensor, start: int, length: int) -> Tensor:
     """Rows start to start + length of a table (max_positions, d).
@@ -269,12 +276,14 @@ def positions_of(table: Tensor, start: int, length: int) -> Tensor:
         raise ValueError(
             f"a sentence of {start + length} tokens is longer than the model's "
             f"{len(table)} positions: split the sentence, or make the model with a "
-            "larger max_positions (learned positions have to be trained with it)")
-    return table[start:start + length]
+            "larger max_positions (learned positions have to be trained with it)"
+        )
+    return table[start : start + length]
 
 
 # %% [markdown]
 # A *buffer* in torch is a tensor that moves to the GPU with its module, but is not learned. The table is one, and it need not be saved, because it can be computed again.
+
 
 # %%
 class SinusoidalPositions(nn.Module):
@@ -314,6 +323,7 @@ class SinusoidalPositions(nn.Module):
 # **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. When
 # [notebook 17](17_variations.ipynb) repeats row E, it therefore compares two sizes at the start as well as two kinds of positions.
 
+
 # %%
 class LearnedPositions(nn.Module):
     """Add a learned vector a position (row E of Table 3), as `SinusoidalPositions` do.
@@ -350,6 +360,7 @@ class LearnedPositions(nn.Module):
 
 # %% [markdown]
 # **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`, and so do the commands (`transformer demo --positions rotary`).
+
 
 # %%
 class RotaryPositions(nn.Module):
@@ -399,8 +410,15 @@ class RotaryPositions(nn.Module):
 # They translate sentences like training's, and the *harder set*: new combinations of words and constructions, and longer sentences (21 to 26 words; training: at most 20):
 
 # %% tags=["active-ipynb"]
-# kinds = ["transformer", "rotary", "bias", "sines-rotary", "sines-shifted", "learned",
-#          "none"]
+# kinds = [
+#     "transformer",
+#     "rotary",
+#     "bias",
+#     "sines-rotary",
+#     "sines-shifted",
+#     "learned",
+#     "none",
+# ]
 # rows = read_rows("table2-bundled")
 # title = "with rotary positions or a bias, longer sentences lose least"
 # families.by_part(rows, kinds, title=title)
@@ -441,11 +459,13 @@ class RotaryPositions(nn.Module):
 # $10000 \cdot 2\pi$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.positions import check_halves
+# from transformer.teaching.exercises.positions import check_halves
+#
 #
 # def halves(n, d_model):
 #     """The table of positions 0 to n - 1: (n, d_model)"""
 #     ...
+#
 #
 # check_halves(halves)
 
@@ -467,11 +487,13 @@ class RotaryPositions(nn.Module):
 # (The components are sine, cosine, sine, cosine, ... as in `sinusoids`.)
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.positions import check_back
+# from transformer.teaching.exercises.positions import check_back
+#
 #
 # def back(k, omega):
 #     """A number of words, frequencies (d / 2,) -> a matrix (d, d)"""
 #     ...
+#
 #
 # check_back(back)
 
@@ -495,11 +517,13 @@ class RotaryPositions(nn.Module):
 # (`torch.view_as_complex`). Numbers $2i$ and $2i + 1$ are hand $i$, and a positive angle turns from the first towards the second.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.positions import check_rotate
+# from transformer.teaching.exercises.positions import check_rotate
+#
 #
 # def rotate(x, omega):
 #     """x (n, d), frequencies (d / 2,) -> (n, d), row pos turned by pos times omega"""
 #     ...
+#
 #
 # check_rotate(rotate)
 

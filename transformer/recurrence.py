@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from transformer.frame import (
+from transformer.fast.frame import (
     Cache,
     SequenceConfig,
     SequenceToSequence,
@@ -39,7 +39,6 @@ from transformer.frame import (
     sentence_lengths,
 )
 
-
 # %% [markdown]
 # Each notebook is also a Python module, this one `transformer/recurrence.py`. The next cell holds what only the pictures and checks
 # need; like them it does not become part of the module.
@@ -48,8 +47,8 @@ from transformer.frame import (
 # import copy
 # import re
 #
-# from transformer import plotting, toys
-# from transformer.figures import diagrams
+# from transformer.teaching import toys
+# from transformer.views import diagrams, plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
@@ -65,12 +64,18 @@ from transformer.frame import (
 
 # %% tags=["active-ipynb"]
 # pairs = {
-#     "grammar": ("The cat that protects a mouse found its ball.",
-#                 "Die Katze, die eine Maus schützt, fand ihren Ball."),
-#     "caption": ("Two girls in yellow boots splash through a puddle.",
-#                 "Zwei Mädchen in gelben Stiefeln platschen durch eine Pfütze."),
-#     "parse tree": ("Old clocks rarely agree.",
-#                    "S_ NP_ XX XX _NP ADVP_ XX _ADVP VP_ XX _VP XX _S"),
+#     "grammar": (
+#         "The cat that protects a mouse found its ball.",
+#         "Die Katze, die eine Maus schützt, fand ihren Ball.",
+#     ),
+#     "caption": (
+#         "Two girls in yellow boots splash through a puddle.",
+#         "Zwei Mädchen in gelben Stiefeln platschen durch eine Pfütze.",
+#     ),
+#     "parse tree": (
+#         "Old clocks rarely agree.",
+#         "S_ NP_ XX XX _NP ADVP_ XX _ADVP VP_ XX _VP XX _S",
+#     ),
 # }
 # for name, sides in pairs.items():
 #     before, after = (len(re.findall(r"\w+|[.,]", side)) for side in sides)
@@ -119,9 +124,11 @@ from transformer.frame import (
 # is $h'$. The code adds biases. (B, d)
 # stands for a batch of B vectors of d numbers.
 
+
 # %%
-def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor,
-             b_W: Tensor, b_U: Tensor) -> Tensor:
+def gru_step(
+    x: Tensor, h: Tensor, W: Tensor, U: Tensor, b_W: Tensor, b_U: Tensor
+) -> Tensor:
     """One step of a GRU (Cho et al., 2014): x (B, d_in), h (B, d) -> the next h (B, d).
 
     W (3d, d_in), U (3d, d) and the biases (3d) hold reset, update and proposal, in this
@@ -142,9 +149,11 @@ def gru_step(x: Tensor, h: Tensor, W: Tensor, U: Tensor,
 #
 # $$c' = f \odot c + i \odot \tanh(W_g x + U_g h), \qquad h' = o \odot \tanh(c')$$
 
+
 # %%
-def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor,
-              b_W: Tensor, b_U: Tensor) -> tuple[Tensor, Tensor]:
+def lstm_step(
+    x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor, b_W: Tensor, b_U: Tensor
+) -> tuple[Tensor, Tensor]:
     """One step of an LSTM (Gers et al., 2000): x (B, d_in), h, c (B, d) -> next h, c.
 
     W (4d, d_in), U (4d, d) and the biases (4d) hold input gate, forget gate, new
@@ -177,6 +186,7 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, W: Tensor, U: Tensor,
 # Training changes each weight by its **gradient**: how the loss would change with it. To learn what to keep of the first word, it needs to know how the last state changes with that word. The answer travels back through every step, and each multiplies it by a matrix. Take the plainest recurrence, $h_t = U h_{t-1} + x_t$, whose $U$ makes every vector $g$ times as long. After $t$ steps the answer is $g^t$ times as long:
 # for $g = 0.9$ and $t = 100$ that is $0.00003$, for $g = 1.1$ it is $14{,}000$. Near 0 it no longer tells training what to keep of the first word; too large, it changes the weights too much. If the step ends in a tanh, each step multiplies by its slope, too, which is at most 1.
 
+
 # %%
 def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
     """Norms of the gradient of a layer's last output with respect to each input, (T,).
@@ -201,25 +211,28 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # d = 64
 # x = torch.randn(16, 200, d)  # the first half is not shown: it only comes before
 #
+#
 # def tanh_layer(g):
 #     layer = nn.RNN(d, d, batch_first=True)
 #     nn.init.orthogonal_(layer.weight_hh_l0, gain=g)
 #     return layer
 #
+#
 # open_gates = nn.LSTM(d, d, batch_first=True)
-# open_gates.bias_ih_l0.data[d:2 * d] = 4.0  # the forget gate is near 1: keep it all
+# open_gates.bias_ih_l0.data[d : 2 * d] = 4.0  # the forget gate is near 1: keep it all
 # cell_alone = copy.deepcopy(open_gates)
 # nn.init.zeros_(cell_alone.weight_hh_l0)  # nothing comes back through h
 # kinds = {
 #     "h = U h + x": {f"g = {g}": toys.LinearRecurrence(d, g) for g in (0.9, 1.0, 1.1)},
 #     "tanh": {"torch's start": nn.RNN(d, d, batch_first=True)}
 #     | {f"rotation times {g}": tanh_layer(g) for g in (1.0, 1.5, 2.0)},
-#     "gates, and an average": {"GRU": nn.GRU(d, d, batch_first=True),
-#                               "LSTM": nn.LSTM(d, d, batch_first=True),
-#                               "LSTM, forget gate near 1": open_gates,
-#                               "the same, without U": cell_alone,
-#                               "average of all inputs":
-#                                   lambda x: x.mean(dim=1, keepdim=True)},
+#     "gates, and an average": {
+#         "GRU": nn.GRU(d, d, batch_first=True),
+#         "LSTM": nn.LSTM(d, d, batch_first=True),
+#         "LSTM, forget gate near 1": open_gates,
+#         "the same, without U": cell_alone,
+#         "average of all inputs": lambda x: x.mean(dim=1, keepdim=True),
+#     },
 # }
 
 # %% tags=["active-ipynb"]
@@ -227,8 +240,15 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # for ax, (kind, layers) in zip(axes, kinds.items()):
 #     curves = {name: gradient_by_distance(layer, x) for name, layer in layers.items()}
 #     curves = {name: curve[:100] / curve[0] for name, curve in curves.items()}
-#     plotting.lines(range(100), curves, "distance in steps", "gradient, nearest = 1",
-#                    kind, log="y", ax=ax)
+#     plotting.lines(
+#         range(100),
+#         curves,
+#         "distance in steps",
+#         "gradient, nearest = 1",
+#         kind,
+#         log="y",
+#         ax=ax,
+#     )
 #     far |= {(kind, name): curve[99].item() for name, curve in curves.items()}
 # axes[0].set_ylim(1e-12, 1e9)
 # axes[1].legend(loc="upper left", fontsize=8)
@@ -241,8 +261,10 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # gates = "gates, and an average"
 # assert far[gates, "LSTM, forget gate near 1"] > 1e3 * far[gates, "LSTM"]
 # assert far[gates, "LSTM, forget gate near 1"] > 2 * far[gates, "the same, without U"]
-# print("linear: exactly g to the power of the distance; the same tanh layer vanishes,"
-#       "\nlasts or explodes, as its first weights are scaled")
+# print(
+#     "linear: exactly g to the power of the distance; the same tanh layer vanishes,"
+#     "\nlasts or explodes, as its first weights are scaled"
+# )
 
 # %% [markdown]
 # Left the lines are straight, exactly $g^t$. In the middle one kind of layer does all three: as torch initialises it, the gradient is under a thousandth after ten steps;
@@ -260,11 +282,12 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # the sentences of a batch to one length.
 
 # %% [markdown]
-# What goes around the two halves is imported from `transformer/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
+# What goes around the two halves is imported from `transformer/fast/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
 # ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
 # sentences of a batch, S and T the tokens of source and target, V the types.
 #
 # A model supplies `encode(source)`, which gives the memory, and `states(target, memory, mask)`, the decoder's vectors. From these the frame makes `forward`, which gives all logits at once, and what a search calls: `start` encodes a source once, and `step` takes one token more, with *caches* for what later steps need. (`recur` calls torch's layers.)
+
 
 # %%
 @dataclass(frozen=True)
@@ -277,8 +300,10 @@ class RecurrenceConfig(SequenceConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.d_model % 2:
-            raise ValueError("d_model must be even, because the encoder reads in two "
-                             f"directions, not {self.d_model}")
+            raise ValueError(
+                "d_model must be even, because the encoder reads in two "
+                f"directions, not {self.d_model}"
+            )
 
     forward_flops = recurrent_flops  # what notebook 11 counts
 
@@ -290,6 +315,7 @@ class RecurrenceConfig(SequenceConfig):
 # left, each with half of the width, and joins the two states of each word. Torch does this with `bidirectional=True`.
 # Padding, if it were read too, would change the last state, so *packing* tells torch where each sentence ends.
 
+
 # %%
 def recurrent_layers(c: RecurrenceConfig, bidirectional: bool = False) -> nn.Module:
     """N layers of torch's GRU or LSTM, d_model wide in all.
@@ -299,8 +325,14 @@ def recurrent_layers(c: RecurrenceConfig, bidirectional: bool = False) -> nn.Mod
     kind = {"gru": nn.GRU, "lstm": nn.LSTM}[c.cell]
     width = c.d_model // (2 if bidirectional else 1)
     between = c.P_drop if c.N > 1 else 0.0
-    return kind(c.d_model, width, c.N, batch_first=True, bidirectional=bidirectional,
-                dropout=between)
+    return kind(
+        c.d_model,
+        width,
+        c.N,
+        batch_first=True,
+        bidirectional=bidirectional,
+        dropout=between,
+    )
 
 
 class RecurrentEncoder(nn.Module):
@@ -314,8 +346,9 @@ class RecurrentEncoder(nn.Module):
         self.layers = recurrent_layers(config, bidirectional=True)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True,
-                                      enforce_sorted=False)
+        packed = pack_padded_sequence(
+            x, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
         states, _ = recur(self.layers, packed)
         return pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])[0]
 
@@ -325,6 +358,7 @@ class RecurrentEncoder(nn.Module):
 #
 # Early encoder-decoders (Cho et al., 2014; Sutskever et al., 2014) give the decoder one vector, whatever the length of the
 # sentence: the state after the last word. Ours joins the last states of both directions.
+
 
 # %%
 def summary(states: Tensor, lengths: Tensor) -> Tensor:
@@ -350,6 +384,7 @@ def summary(states: Tensor, lengths: Tensor) -> Tensor:
 # Today $q$ is called the *query*. Each $m_s$ is a *key* where it is compared with $q$, and a *value* in the sum
 # (more in [04](04_attention.ipynb)). Weights and sum stand in `blend`. A mask keeps the padding out: a score of
 # $-\infty$ gives a weight of 0.
+
 
 # %%
 class AdditiveScore(nn.Module):
@@ -410,6 +445,7 @@ def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
 #
 # A trained model writes one token at a time. All it has to remember of what it wrote is its state, and that is kept in a `Cache`; `go_on` runs torch's layers from a given state (both stand in the frame).
 
+
 # %%
 class RecurrentDecoder(nn.Module):
     """Writes: x (B, T, d_model) over memory (B, S, d_model) -> (B, T, d_model).
@@ -431,8 +467,9 @@ class RecurrentDecoder(nn.Module):
         start = start.unflatten(-1, (self.vectors, self.layers.num_layers, -1))
         return start.unbind(dim=1)
 
-    def look(self, y: Tensor, memory: Tensor, mask: Tensor | None,
-             cross: Cache) -> Tensor:
+    def look(
+        self, y: Tensor, memory: Tensor, mask: Tensor | None, cross: Cache
+    ) -> Tensor:
         """The context of each state: y (B, T, d_model) -> (B, T, d_model)."""
         if self.score is None:
             return memory.expand_as(y)
@@ -441,8 +478,9 @@ class RecurrentDecoder(nn.Module):
         scores = self.score(y, cross.tensors[0], multiplied=True)
         return blend(scores, memory, mask)
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None, own: Cache,
-                cross: Cache) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, own: Cache, cross: Cache
+    ) -> Tensor:
         y, own.tensors = go_on(self.layers, x, own.tensors or self.first_state(memory))
         context = self.look(y, memory, mask, cross)
         return torch.tanh(self.join(torch.cat([y, context], dim=-1)))
@@ -453,6 +491,7 @@ class RecurrentDecoder(nn.Module):
 #
 # Now both halves are put into the frame. The two versions differ in how many vectors the memory holds and, with
 # attention, in the parameters of the score. The preset `tiny` is a ready-made choice of sizes.
+
 
 # %%
 class RecurrentEncoderDecoder(SequenceToSequence):
@@ -473,8 +512,14 @@ class RecurrentEncoderDecoder(SequenceToSequence):
         """Two empty caches: for the decoder's states, and for the memory's keys."""
         return [(Cache(), Cache())]
 
-    def states(self, target: Tensor, memory: Tensor, source_mask: Tensor | None,
-               caches: list | None = None, start: int = 0) -> Tensor:
+    def states(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor | None,
+        caches: list | None = None,
+        start: int = 0,
+    ) -> Tensor:
         """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
 
         source_mask: (B, 1, 1, S), or None where every token is real. With caches the
@@ -496,8 +541,10 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #     model = RecurrentEncoderDecoder(config)
 #     count = sum(p.numel() for p in model.parameters())
 #     memory, logits = model.encode(source), model(source, target)
-#     print(f"attention {attention!s:5}  memory {str(tuple(memory.shape)):12}  "
-#           f"logits {tuple(logits.shape)}  {count:,} parameters")
+#     print(
+#         f"attention {attention!s:5}  memory {str(tuple(memory.shape)):12}  "
+#         f"logits {tuple(logits.shape)}  {count:,} parameters"
+#     )
 
 # %% [markdown]
 # Padding must change nothing, the decoder must not see later words, and writing token by token (the model's `start` and `step`) must equal training, where all go through at once:
@@ -515,20 +562,25 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #     assert torch.equal(model(source, later)[:, :4], logits[:, :4])
 #     for other in (padded, torch.stack(steps, dim=1)):
 #         assert torch.allclose(other, logits, atol=1e-5)
-# print("with both cells and both memories: padding changes nothing, later words change"
-#       "\nnothing before them, and token by token equals all at once")
+# print(
+#     "with both cells and both memories: padding changes nothing, later words change"
+#     "\nnothing before them, and token by token equals all at once"
+# )
 
 # %% [markdown]
 # ## What the bottleneck costs
 #
 # The task is to say a row of two to ten digits backwards, so every digit of the input is needed. The models train on 64 new rows a step; the short loop stands in
-# `transformer/toys.py`. The exam is harder than training: now the model reads its own words, and one mistake spoils the row.
+# `transformer/teaching/toys.py`. The exam is harder than training: now the model reads its own words, and one mistake spoils the row.
 # How much does one vector carry, and does that depend on the model's width, or on how long it trains?
 
 # %% tags=["active-ipynb"]
 # models = {}
 # for width, steps, attention in (
-#     (48, 250, True), (48, 250, False), (96, 250, False), (48, 500, False)
+#     (48, 250, True),
+#     (48, 250, False),
+#     (96, 250, False),
+#     (48, 500, False),
 # ):
 #     config = RecurrenceConfig(13, d_model=width, N=1, P_drop=0.0, attention=attention)
 #     name = f"{'attention' if attention else 'one vector'}, width {width}, {steps} steps"
@@ -539,15 +591,23 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 #     name: [toys.share_reversed(model, length) for length in range(2, 13)]
 #     for name, model in models.items()
 # }
-# ax = plotting.lines(range(2, 13), right, "digits in the row", "rows wholly right",
-#                     "Digits backwards (grey: longer than in training)", markers=True)
+# ax = plotting.lines(
+#     range(2, 13),
+#     right,
+#     "digits in the row",
+#     "rows wholly right",
+#     "Digits backwards (grey: longer than in training)",
+#     markers=True,
+# )
 # ax.axvspan(10.5, 12.5, color="#eeeeee");
 
 # %% tags=["active-ipynb"]
 # attention, one, wider, longer = (shares[4] for shares in right.values())  # six digits
 # assert attention > wider > one + 0.1 and longer > one + 0.1
-# print(f"rows of six digits right: one vector {one:.0%}, twice as wide {wider:.0%}, "
-#       f"trained twice as long {longer:.0%}; with attention {attention:.0%}")
+# print(
+#     f"rows of six digits right: one vector {one:.0%}, twice as wide {wider:.0%}, "
+#     f"trained twice as long {longer:.0%}; with attention {attention:.0%}"
+# )
 # ten, eleven = next(iter(right.values()))[8:10]
 # print(f"with attention, ten digits {ten:.0%}, eleven {eleven:.0%}")
 
@@ -568,8 +628,14 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # hook.remove()
 # weights = seen[0][0].detach().softmax(dim=-1)  # (T, S)
 # written = [*digits[::-1], "</s>"]
-# plotting.heatmap(weights, digits, written, "It looks from right to left", largest=1.0,
-#                  labels=("digit read", "digit written", "weight"))
+# plotting.heatmap(
+#     weights,
+#     digits,
+#     written,
+#     "It looks from right to left",
+#     largest=1.0,
+#     labels=("digit read", "digit written", "weight"),
+# )
 # looked = weights[:8].argmax(dim=-1)
 # assert looked[0] > looked[7] and (looked.diff() <= 0).float().mean() > 0.7
 # print("most weight, digit by digit, at positions", *(looked + 1).tolist())
@@ -587,11 +653,13 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # the rows for $r$, $z$ and $n$ one after the other.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.recurrence import check_published_gru_step
+# from transformer.teaching.exercises.recurrence import check_published_gru_step
+#
 #
 # def published_gru_step(x, h, W, U):
 #     """x (B, d_in), h (B, d), W (3d, d_in), U (3d, d) -> the next h (B, d)."""
 #     ...
+#
 #
 # check_published_gru_step(published_gru_step)
 
@@ -614,11 +682,13 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # **2.** The weights of additive attention: for one query and the states of one sentence, who gets how much? Padding, where `real` is False, gets exactly 0.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.recurrence import check_additive_weights
+# from transformer.teaching.exercises.recurrence import check_additive_weights
+#
 #
 # def additive_weights(q, m, W, U, w, real):
 #     """q (d,), m (S, d), W and U (d, d), w (d,), real (S,) boolean -> weights (S,)."""
 #     ...
+#
 #
 # check_additive_weights(additive_weights)
 
@@ -639,11 +709,13 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 # after the second a sum of four, and so on.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.recurrence import check_linear_states
+# from transformer.teaching.exercises.recurrence import check_linear_states
+#
 #
 # def linear_states(W, x):
 #     """W (d, d), x (T, d) -> all states (T, d)."""
 #     ...
+#
 #
 # check_linear_states(linear_states)
 

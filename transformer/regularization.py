@@ -28,18 +28,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
 # import sacrebleu
 #
-# from transformer import load, plotting
+# from transformer import load
+# from transformer.core.records import read_rows
 # from transformer.corpora import read_corpus
 # from transformer.data import collate, encode_pairs
-# from transformer.experiments.records import read_rows
 # from transformer.model import Transformer, TransformerConfig
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1);  # on tensors this small a second thread only waits
@@ -66,9 +66,11 @@ from torch import nn
 
 # %% tags=["active-ipynb"]
 # reference = "the small dog sleeps under the old table in the kitchen"
-# outputs = {"the same": reference,
-#            "one word changed": reference.replace("old", "big"),
-#            "cut short": "the small dog sleeps under the old table"}
+# outputs = {
+#     "the same": reference,
+#     "one word changed": reference.replace("old", "big"),
+#     "cut short": "the small dog sleeps under the old table",
+# }
 # for name, output in outputs.items():
 #     bleu = sacrebleu.sentence_bleu(output, [reference])
 #     shares = ", ".join(f"{share:.0f}" for share in bleu.precisions)
@@ -91,6 +93,7 @@ from torch import nn
 #
 # The paper takes $P_{drop} = 0.1$ for the base model and 0.3 for the big one (0.1 for English to French). In its Table 3 (D) a base model without
 # dropout has perplexity 5.77 where the one with dropout has 4.92, and BLEU 24.6 where that one has 25.8.
+
 
 # %%
 def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
@@ -123,11 +126,15 @@ def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
 # embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so that a model can be asked for all of
 # them, and all can be set to another probability, to go on training with more of it, say.
 
+
 # %%
 def dropouts(model: nn.Module) -> dict[str, nn.Dropout]:
     """{name: module} of every dropout in a model."""
-    return {name: module for name, module in model.named_modules()
-            if isinstance(module, nn.Dropout)}
+    return {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Dropout)
+    }
 
 
 # %%
@@ -158,8 +165,10 @@ def set_dropout(model: nn.Module, P_drop: float) -> None:
 # model, x = Transformer(TransformerConfig(20, **sizes)), torch.randn(3, 4, 16)
 # layer = model.encoder.layers[0]
 #
+#
 # def outputs():
 #     return layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)
+#
 #
 # training = outputs()  # a new model is in training mode
 # layer.eval()
@@ -175,8 +184,10 @@ def set_dropout(model: nn.Module, P_drop: float) -> None:
 # assert not torch.equal(model.train()(tokens, tokens), model(tokens, tokens))
 # set_dropout(model, 0.0)
 # assert torch.equal(model(tokens, tokens), model(tokens, tokens))
-# print("two calls of the whole model agree in evaluation, and differ in training,"
-#       "\nuntil all its dropouts are set to 0")
+# print(
+#     "two calls of the whole model agree in evaluation, and differ in training,"
+#     "\nuntil all its dropouts are set to 0"
+# )
 
 # %% [markdown]
 # A common mistake follows from this: a model that is validated without `model.eval()` still drops numbers, and looks worse than it is.
@@ -190,6 +201,7 @@ def set_dropout(model: nn.Module, P_drop: float) -> None:
 # $$q(k) = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V} ,$$
 #
 # where the bracket is 1 for the gold type and 0 for all others.
+
 
 # %%
 def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor:
@@ -205,9 +217,11 @@ def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor
 # types $\epsilon / (V - 1)$. That is Szegedy's form with the larger $\epsilon' = \epsilon V / (V - 1)$: the others get $\epsilon' / V$, and gold
 # $1 - \epsilon' + \epsilon' / V = 1 - \epsilon$. A popular variant also leaves out the padding mark, and gives each of the others $\epsilon / (V - 2)$:
 
+
 # %%
 def smoothed_without_padding(
-        gold: torch.Tensor, V: int, epsilon: float, pad_id: int = 0) -> torch.Tensor:
+    gold: torch.Tensor, V: int, epsilon: float, pad_id: int = 0
+) -> torch.Tensor:
     """What some implementations do instead: nothing on padding, ids (...) -> (..., V).
 
     1 - epsilon on gold, and epsilon / (V - 2) on the others.
@@ -221,13 +235,26 @@ def smoothed_without_padding(
 # def tensor2tensor_targets(gold, V, epsilon):
 #     return smoothed_targets(gold, V, epsilon * V / (V - 1))
 #
+#
 # gold = torch.tensor(3)
-# rows = torch.stack([smoothed_targets(gold, 4, 0.0), smoothed_targets(gold, 4, 0.12),
-#                     tensor2tensor_targets(gold, 4, 0.12),
-#                     smoothed_without_padding(gold, 4, 0.12)])
+# rows = torch.stack(
+#     [
+#         smoothed_targets(gold, 4, 0.0),
+#         smoothed_targets(gold, 4, 0.12),
+#         tensor2tensor_targets(gold, 4, 0.12),
+#         smoothed_without_padding(gold, 4, 0.12),
+#     ]
+# )
 # names = ["no smoothing", "ε / V (here)", "ε / (V - 1)", "ε / (V - 2)"]
-# plotting.heatmap(rows, range(4), names, "what each type gets (ε = 0.12, V = 4, gold 3)",
-#                  values=True, largest=1.0, labels=("type (0 is padding)", "form"))
+# plotting.heatmap(
+#     rows,
+#     range(4),
+#     names,
+#     "what each type gets (ε = 0.12, V = 4, gold 3)",
+#     values=True,
+#     largest=1.0,
+#     labels=("type (0 is padding)", "form"),
+# )
 # assert torch.allclose(rows.sum(dim=1), torch.ones(4))
 # assert torch.allclose(rows[2], torch.tensor([0.04] * 3 + [0.88]))
 # print("each row adds up to 1; Szegedy's with ε V / (V - 1) is tensor2tensor's")
@@ -236,26 +263,38 @@ def smoothed_without_padding(
 # With four types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
 # Torch's `cross_entropy` follows Szegedy, so the loss is one call. Places that hold padding are not counted; "mean" is over the real tokens.
 
+
 # %%
 def label_smoothing_loss(
-        logits: torch.Tensor, gold: torch.Tensor, epsilon: float = 0.1, pad_id: int = 0,
-        reduction: str = "mean") -> torch.Tensor:
+    logits: torch.Tensor,
+    gold: torch.Tensor,
+    epsilon: float = 0.1,
+    pad_id: int = 0,
+    reduction: str = "mean",
+) -> torch.Tensor:
     """Cross-entropy with smoothed targets over the real tokens (Section 5.4), in nats.
 
     logits: (B, T, V), gold: (B, T) ids. Where gold is pad_id, nothing is counted and
     the gradient is zero. reduction: "mean" is per real token, "sum" their total, "none"
     (B * T,) losses.
     """
-    return F.cross_entropy(logits.flatten(0, 1), gold.flatten(), ignore_index=pad_id,
-                           label_smoothing=epsilon, reduction=reduction)
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        gold.flatten(),
+        ignore_index=pad_id,
+        label_smoothing=epsilon,
+        reduction=reduction,
+    )
 
 
 # %% [markdown]
 # The same, written out from the definition for any targets, to compare with:
 
+
 # %%
 def cross_entropy_with_targets(
-        logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    logits: torch.Tensor, targets: torch.Tensor
+) -> torch.Tensor:
     """-sum_k q(k) ln p(k) for each token, the definition: both (..., V) -> (...)."""
     return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
 
@@ -264,10 +303,15 @@ def cross_entropy_with_targets(
 # logits = torch.randn(4, 6, 8, dtype=torch.float64, requires_grad=True)
 # gold = torch.tensor([[3, 5, 1, 7, 2, 6], [4, 2, 0, 0, 0, 0]]).repeat(2, 1)  # 0 pads
 # loss, real = label_smoothing_loss(logits, gold), gold != 0
-# targets = {"ε / V": smoothed_targets, "ε / (V - 1)": tensor2tensor_targets,
-#            "ε / (V - 2)": smoothed_without_padding}
-# losses = {name: cross_entropy_with_targets(logits, form(gold, 8, 0.1))[real].mean()
-#           for name, form in targets.items()}
+# targets = {
+#     "ε / V": smoothed_targets,
+#     "ε / (V - 1)": tensor2tensor_targets,
+#     "ε / (V - 2)": smoothed_without_padding,
+# }
+# losses = {
+#     name: cross_entropy_with_targets(logits, form(gold, 8, 0.1))[real].mean()
+#     for name, form in targets.items()
+# }
 # print(f"torch's {loss:.6f};", ", ".join(f"{n}: {x:.6f}" for n, x in losses.items()))
 # loss.backward()
 # assert abs(loss - losses["ε / V"]) < 1e-6
@@ -278,6 +322,7 @@ def cross_entropy_with_targets(
 # %% [markdown]
 # In training ([notebook 14](14_training.ipynb)) a model hands its loss three things: the layer that maps states to logits, the decoder's
 # states, and the gold tokens. So another loss can take its place, also one that never holds all logits at once (`transformer.fast`).
+
 
 # %%
 @dataclass(frozen=True)
@@ -307,6 +352,7 @@ class SmoothedLoss:
 # Not to zero. The loss is smallest where the model's probabilities are the targets themselves, and then it is the
 # targets' *entropy* $-\sum_k q(k) \ln q(k)$: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ terms for the others.
 
+
 # %%
 def lowest_loss(V: int, epsilon: float) -> float:
     """The smallest loss with smoothed targets: their entropy, -sum q(k) ln q(k), nats.
@@ -322,6 +368,7 @@ def lowest_loss(V: int, epsilon: float) -> float:
 # %% [markdown]
 # Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest points drawn; tensor2tensor subtracts its lowest loss, so that its dot lies at zero:
 
+
 # %%
 def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
     """Logits (len(p), 1, V) that give type 1 each of the probabilities p.
@@ -336,15 +383,19 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # %% tags=["active-ipynb"]
 # p, V = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64), 1000
 # logits_of_p, ones = confident_logits(p, V), torch.ones(1000, 1, dtype=torch.long)
-# curves = {f"ε = {e}": label_smoothing_loss(logits_of_p, ones, e, reduction="none")
-#           for e in (0.0, 0.1, 0.2)}
+# curves = {
+#     f"ε = {e}": label_smoothing_loss(logits_of_p, ones, e, reduction="none")
+#     for e in (0.0, 0.1, 0.2)
+# }
 # theirs = tensor2tensor_targets(ones, V, 0.1)
 # floor = cross_entropy_with_targets(theirs.log(), theirs).mean()
 # curves["tensor2tensor, ε = 0.1"] = (
-#     cross_entropy_with_targets(logits_of_p, theirs)[:, 0] - floor)
+#     cross_entropy_with_targets(logits_of_p, theirs)[:, 0] - floor
+# )
 # title = "with ε = 0.1 the best answer is 0.9, not 1"
-# ax = plotting.lines(p, curves, "probability of the gold token",
-#                     "loss, nats (V = 1,000)", title)
+# ax = plotting.lines(
+#     p, curves, "probability of the gold token", "loss, nats (V = 1,000)", title
+# )
 # for curve in curves.values():
 #     ax.plot(p[curve.argmin()], curve.min(), "ko", markersize=5)  # its lowest point
 
@@ -388,17 +439,24 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # real = batch.gold != 0
 # log_p = log_p.gather(-1, batch.gold[..., None])[..., 0][real]
 # p, wrong = log_p.exp(), (logits.argmax(dim=-1) != batch.gold)[real]
-# ax = plotting.histograms({"right tokens": p}, "probability of the right token",
-#                          "a model trained with ε = 0.1 stops near 0.9")
+# ax = plotting.histograms(
+#     {"right tokens": p},
+#     "probability of the right token",
+#     "a model trained with ε = 0.1 stops near 0.9",
+# )
 # ax.set_yscale("log")  # else the few low ones cannot be seen
 
 # %% tags=["active-ipynb"]
 # near = ((p > 0.85) & (p < 0.95)).double().mean()
-# print(f"{len(p):,} tokens: {near:.0%} between 0.85 and 0.95, "
-#       f"{(p > 0.95).double().mean():.1%} above; perplexity {(-log_p.mean()).exp():.2f}")
+# print(
+#     f"{len(p):,} tokens: {near:.0%} between 0.85 and 0.95, "
+#     f"{(p > 0.95).double().mean():.1%} above; perplexity {(-log_p.mean()).exp():.2f}"
+# )
 # unlikely = (p[wrong] < 0.025).sum()
-# print(f"another token is likelier {wrong.sum()} times; in {unlikely} of these the "
-#       "right one has under 0.025")
+# print(
+#     f"another token is likelier {wrong.sum()} times; in {unlikely} of these the "
+#     "right one has under 0.025"
+# )
 # print(f"a model that gives every right token 0.9 has perplexity {1 / 0.9:.2f}")
 # assert near > 0.5
 
@@ -428,15 +486,19 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # for name in ("multi30k-alpha", "multi30k-no-smoothing-alpha"):
 #     rows = read_rows(name)
 #     one = next(row for row in rows if row["beam"] == 1)
-#     four = max((row for row in rows if row["beam"] == 4),
-#                key=lambda row: row["validation.bleu"])
+#     four = max(
+#         (row for row in rows if row["beam"] == 4),
+#         key=lambda row: row["validation.bleu"],
+#     )
 #     gain = four["validation.bleu"] - one["validation.bleu"]
 #     left = without_brevity(four) - without_brevity(one)
 #     epsilon = one["training.epsilon_ls"]
 #     gains[epsilon] = gain
-#     print(f"ε = {epsilon}: beam 1 {one['validation.bleu']:.2f} BLEU, length "
-#           f"{one['validation.length']:.3f} of the references'; beam 4 {gain:+.2f}, "
-#           f"without BP {left:+.2f}")
+#     print(
+#         f"ε = {epsilon}: beam 1 {one['validation.bleu']:.2f} BLEU, length "
+#         f"{one['validation.length']:.3f} of the references'; beam 4 {gain:+.2f}, "
+#         f"without BP {left:+.2f}"
+#     )
 # assert gains[0.0] > gains[0.1]
 # print("beam search does not gain more with smoothing")
 
@@ -454,11 +516,13 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # it is below `P_drop`. In evaluation, `x` stays as it is.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.regularization import check_drop
+# from transformer.teaching.exercises.regularization import check_drop
+#
 #
 # def drop(x, noise, P_drop, training):
 #     """x and noise of one shape -> the same shape"""
 #     ...
+#
 #
 # check_drop(drop)
 
@@ -481,11 +545,13 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # these targets allow, averaged over the predictions.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.regularization import check_tensor2tensor_loss
+# from transformer.teaching.exercises.regularization import check_tensor2tensor_loss
+#
 #
 # def tensor2tensor_loss(logits, gold, epsilon):
 #     """logits (n, V), gold (n,) ids, epsilon above 0 -> a number, in nats"""
 #     ...
+#
 #
 # check_tensor2tensor_loss(tensor2tensor_loss)
 
@@ -509,11 +575,13 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 # and a mask that is True at real tokens. Batches differ in their number of real tokens.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.regularization import check_perplexity
+# from transformer.teaching.exercises.regularization import check_perplexity
+#
 #
 # def perplexity(batches):
 #     """[(losses (B, T), real (B, T)), ...] -> a number"""
 #     ...
+#
 #
 # check_perplexity(perplexity)
 

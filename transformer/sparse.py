@@ -37,33 +37,32 @@ from transformer.attention import (
     scaled_dot_product,
     scaled_dot_product_attention,
 )
-from transformer.checks import (
+from transformer.complexity import collect, deal, local_attention
+from transformer.core.checks import (
     check_from_the_left,
     check_gaps,
     check_pattern,
     check_sees_both_ways,
     check_span,
 )
-from transformer.complexity import collect, deal, local_attention
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.model import Parts
 from transformer.optimizer import adam
-
 
 # %% tags=["active-ipynb"]
 # # what only pictures, measurements and checks need: not part of the module
 # import random
 # from statistics import mean, median, variance
 #
-# from transformer import plotting
 # from transformer.complexity import SelfAttention
 # from transformer.convolution import dependence
-# from transformer.experiments.records import read_rows
+# from transformer.core.records import read_rows
 # from transformer.fast.attention import kernel_attention
-# from transformer.figures.growth import growth
 # from transformer.language import MaskedConfig, MaskedModel
-# from transformer.measuring import turns
+# from transformer.teaching.measuring import turns
 # from transformer.training import TrainingConfig, train
+# from transformer.views import plotting
+# from transformer.views.growth import growth
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # one core: then time is work
@@ -81,6 +80,7 @@ from transformer.optimizer import adam
 
 # %% [markdown]
 # A block must see the same random blocks in every pass, and in a causal text also when it grows. So each pair of blocks gets a number that looks random, computed from the pair and a seed by arbitrary constants, and a block sees the far blocks with the largest numbers, in all heads.
+
 
 # %%
 @dataclass(frozen=True)
@@ -128,16 +128,18 @@ def drawn_blocks(pattern: Pattern, n: int, device=None) -> Tensor:
 # %% [markdown]
 # The next function is the **definition**: attention by a pattern is notebook 04's attention with this mask. `sparse_attention` below computes the same numbers with less work, and is tested against it.
 
+
 # %%
-def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
-                 device=None) -> Tensor:
+def pattern_mask(
+    pattern: Pattern, n: int, h: int = 1, rows: int | None = None, device=None
+) -> Tensor:
     """True where a query may look: (h, n, n), or its last rows (h, rows, n).
 
     Raises ValueError where the gaps do not fit h heads.
     """
     check_gaps(pattern.gaps, h)
     j = torch.arange(n, device=device)
-    i = j[-(rows or n):, None]
+    i = j[-(rows or n) :, None]
     gap = torch.tensor(pattern.gaps, device=device)[:, None, None]
     mask = ((i - j).abs() <= pattern.r * gap) & ((i - j) % gap == 0)
     places = places_of(pattern, n, device)
@@ -158,8 +160,10 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 #     "all but gaps, causal": Pattern(3, (1,), (0, 20), random_blocks=1, causal=True),
 # }
 # ticks = [t if t % 10 == 0 else "" for t in range(36)]
-# panels = [(name, pattern_mask(pattern, 36)[0], ticks, ticks)
-#           for name, pattern in patterns.items()]
+# panels = [
+#     (name, pattern_mask(pattern, 36)[0], ticks, ticks)
+#     for name, pattern in patterns.items()
+# ]
 # plotting.heatmaps(panels, across=3, largest=1.0, labels=("key", "query", "may look"))
 # for name, pattern in patterns.items():
 #     share = pattern_mask(pattern, 36).float().mean()
@@ -190,12 +194,20 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 #     "windows, two random blocks": [Pattern(r, random_blocks=2)] * layers,
 #     "windows, one global token": [Pattern(r, global_tokens=(0,))] * layers,
 # }
-# heard = {name: [field[n // 2].sum().item() for field in fields(stack, n, 3)]
-#          for name, stack in stacks.items()}
+# heard = {
+#     name: [field[n // 2].sum().item() for field in fields(stack, n, 3)]
+#     for name, stack in stacks.items()
+# }
 # title = "One global token joins all places in two layers"
-# ax = plotting.lines(range(1, layers + 1), heard, "layers",
-#                     "places that the middle can depend on", title, log="y",
-#                     markers=True)
+# ax = plotting.lines(
+#     range(1, layers + 1),
+#     heard,
+#     "layers",
+#     "places that the middle can depend on",
+#     title,
+#     log="y",
+#     markers=True,
+# )
 # ax.set_ylim(bottom=0.5)  # room for the legend
 # for name, counts in heard.items():
 #     print(f"{name:36} {counts}")
@@ -213,11 +225,14 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 #
 #
 # growing = stacks["gaps 1, 4, 16, from layer to layer"][:3]
-# stack = [SelfAttention(8, 1, attend=by_mask(pattern_mask(pattern, 97)))
-#          for pattern in growing]
+# stack = [
+#     SelfAttention(8, 1, attend=by_mask(pattern_mask(pattern, 97)))
+#     for pattern in growing
+# ]
 # x = torch.randn(1, 97, 8, dtype=torch.float64)
-# found = [dependence(nn.Sequential(*stack[:depth]).double(), x) > 0
-#          for depth in (1, 2, 3)]
+# found = [
+#     dependence(nn.Sequential(*stack[:depth]).double(), x) > 0 for depth in (1, 2, 3)
+# ]
 # counted = list(fields(growing, 97))
 # assert all(torch.equal(a, b) for a, b in zip(found, counted))
 # ticks = [t if t % 24 == 0 else "" for t in range(97)]
@@ -237,6 +252,7 @@ def pattern_mask(pattern: Pattern, n: int, h: int = 1, rows: int | None = None,
 # **Global keys** are put behind the keys of every window, so that one softmax weighs both. In the window itself they are masked: a global token nearby would count twice.
 #
 # **Random keys**, those of the drawn blocks, are put behind in the same way. No key counts twice: a random block is never next to the block, and with a gap of 1 (`Pattern` allows no other here) the window ends there.
+
 
 # %%
 def in_blocks(x: Tensor, size: int) -> Tensor:
@@ -276,6 +292,7 @@ def random_keys(k, v, band: Tensor, pattern: Pattern) -> tuple:
 # %% [markdown]
 # 09's `local_attention` takes as `attend` whatever is to run over blocks and windows; here it is 04's attention with more keys.
 
+
 # %%
 def attend_also(q, k, v, mask, *, more: list[tuple]) -> tuple:
     """`scaled_dot_product_attention` of blocks that see more than their windows.
@@ -284,13 +301,17 @@ def attend_also(q, k, v, mask, *, more: list[tuple]) -> tuple:
     """
     parts = [(k, v, mask)]
     for more_k, more_v, may in more:
-        parts.append((more_k.expand(*k.shape[:-2], *more_k.shape[-2:]),
-                      more_v.expand(*v.shape[:-2], *more_v.shape[-2:]),
-                      may.expand(*mask.shape[:-1], -1)))
+        parts.append(
+            (
+                more_k.expand(*k.shape[:-2], *more_k.shape[-2:]),
+                more_v.expand(*v.shape[:-2], *more_v.shape[-2:]),
+                may.expand(*mask.shape[:-1], -1),
+            )
+        )
     keys, values, masks = zip(*parts)
-    return scaled_dot_product_attention(q, torch.cat(keys, dim=-2),
-                                        torch.cat(values, dim=-2),
-                                        torch.cat(masks, dim=-1))
+    return scaled_dot_product_attention(
+        q, torch.cat(keys, dim=-2), torch.cat(values, dim=-2), torch.cat(masks, dim=-1)
+    )
 
 
 def banded_attention(q, k, v, real: Tensor, gap: int, pattern: Pattern) -> Tensor:
@@ -304,13 +325,21 @@ def banded_attention(q, k, v, real: Tensor, gap: int, pattern: Pattern) -> Tenso
         more.append(random_keys(k, v, band, pattern))
     attend = partial(attend_also, more=more) if more else scaled_dot_product_attention
     q, k, v = (deal(x, gap) for x in (q, k, v))
-    y, _ = local_attention(q, k, v, deal(band.mT, gap).mT, r=pattern.r,
-                           causal=pattern.causal, attend=attend)
+    y, _ = local_attention(
+        q,
+        k,
+        v,
+        deal(band.mT, gap).mT,
+        r=pattern.r,
+        causal=pattern.causal,
+        attend=attend,
+    )
     return collect(y, n)
 
 
 # %% [markdown]
 # Models hand in masks: an encoder's mask says which keys are padding, a language model's also that nobody looks ahead. `key_mask` keeps what the mask says of keys, and raises an error for a mask that says anything else, because blocks could not follow it.
+
 
 # %%
 def key_mask(mask: Tensor | None, n: int, causal: bool, device=None) -> Tensor:
@@ -325,13 +354,16 @@ def key_mask(mask: Tensor | None, n: int, causal: bool, device=None) -> Tensor:
     if causal and mask.shape[-2] > 1:
         wanted = keys & causal_mask(n, mask.device)
     if not torch.equal(mask, wanted):
-        raise ValueError("a pattern takes a mask over keys, (..., 1, n), and if it is "
-                         "causal one of the earlier of these keys, (..., n, n)")
+        raise ValueError(
+            "a pattern takes a mask over keys, (..., 1, n), and if it is "
+            "causal one of the earlier of these keys, (..., n, n)"
+        )
     return keys
 
 
 # %% [markdown]
 # **Heads of different gaps** are taken in groups. **Global rows**, of which there are few, attend to everything in full. And while a text is written token by token, there is one query at a time, which needs no blocks.
+
 
 # %%
 def global_rows(output, q, k, v, real: Tensor, pattern: Pattern) -> Tensor:
@@ -364,8 +396,13 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
     gaps = pattern.gaps * (h // len(pattern.gaps))
     sizes = [len(list(heads)) for _, heads in groupby(gaps)]  # slices need no copy
     parts = zip(*(x.split(sizes, dim=1) for x in (q, k, v)))
-    output = torch.cat([banded_attention(*part, real, gap, pattern)
-                        for part, (gap, _) in zip(parts, groupby(gaps))], dim=1)
+    output = torch.cat(
+        [
+            banded_attention(*part, real, gap, pattern)
+            for part, (gap, _) in zip(parts, groupby(gaps))
+        ],
+        dim=1,
+    )
     return global_rows(output, q, k, v, real, pattern), None
 
 
@@ -397,6 +434,7 @@ def sparse_attention(q, k, v, mask=None, *, pattern: Pattern) -> tuple:
 #
 # The obvious program takes the table of scores diagonal by diagonal: for each offset $o$ from $-r$ to $r$, every query times the key $o$ places on. The next cells compare it with blocks, with the full table, and with torch's fused kernel for the full table ([09](09_complexity.ipynb)), on one thread of a CPU.
 
+
 # %%
 def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
     """`local_attention`, one diagonal of the table after another."""
@@ -406,7 +444,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 
     def shifted(x, offset):  # row i is row i + offset of x, zeros beyond the ends
         filled = F.pad(x, (0, 0, max(0, -offset), max(0, offset)))
-        return filled[..., max(0, offset):max(0, offset) + n, :]
+        return filled[..., max(0, offset) : max(0, offset) + n, :]
 
     q = q / math.sqrt(q.shape[-1])
     scores = torch.stack([(q * shifted(k, o)).sum(dim=-1) for o in offsets], dim=-1)
@@ -432,8 +470,13 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # for n in sizes:
 #     for name, times in turns(layers, torch.randn(1, n, d), seconds=0.3).items():
 #         seconds[name].append(median(times))
-# growth(sizes, seconds, "seconds of a layer, forward",
-#        "Blocks grow about with n, tables about with its square", markers=True);
+# growth(
+#     sizes,
+#     seconds,
+#     "seconds of a layer, forward",
+#     "Blocks grow about with n, tables about with its square",
+#     markers=True,
+# );
 
 # %% tags=["active-ipynb"]
 # print(f"ms at n = {sizes[0]:9} {sizes[-1]:6}")
@@ -460,8 +503,10 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 #     print(f"{name:22} {row['seconds']:6.3f} s {row['bytes'] / 2**20:6.0f} MiB")
 # ours = rows["blocks, gaps, global"]["seconds"]
 # to = {name: ours / row["seconds"] for name, row in rows.items()}
-# print(f"at n = {largest} gaps and a global token cost {to['blocks']:.2f} times the "
-#       f"blocks alone, and {to['full, fused']:.2f} of the fused full table")
+# print(
+#     f"at n = {largest} gaps and a global token cost {to['blocks']:.2f} times the "
+#     f"blocks alone, and {to['full, fused']:.2f} of the fused full table"
+# )
 
 # %% [markdown]
 # ## Models with patterns
@@ -477,13 +522,14 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # ids = torch.randint(3, 50, (1, 40))
 # with torch.no_grad():
 #     whole, state = model(ids), model.start(ids[:, :30])
-#     steps = [model.step(ids[:, i:i + 1], state) for i in range(30, 40)]
+#     steps = [model.step(ids[:, i : i + 1], state) for i in range(30, 40)]
 # difference = (whole[0, 30:] - torch.cat(steps)).abs().max().item()
 # assert difference < 1e-5
 # print(f"in blocks, and token by token with caches: they differ by {difference:.0e}")
 
 # %% [markdown]
 # Longformer gives its global tokens matrices of their own: what a token that sums up a document asks is not what a word asks of its neighbours. Other tokens meet the global ones through the usual matrices. The next class adds these matrices to a layer with a pattern. With our weights, Hugging Face's `LongformerSelfAttention` gives the same numbers to within $10^{-5}$ (`tests/test_sparse.py`).
+
 
 # %%
 class LongformerAttention(MultiHeadAttention):
@@ -501,8 +547,14 @@ class LongformerAttention(MultiHeadAttention):
         self.of_global = MultiHeadAttention(*sizes, **switches)
         self.of_global.W_O = nn.Identity()  # the output's matrix is shared
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor,
-                mask: Tensor | None = None, cache=None) -> Tensor:
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        cache=None,
+    ) -> Tensor:
         y = super().forward(query, key, value, mask, cache)
         places = places_of(self.pattern, query.shape[1], query.device)
         rows = self.of_global(query[:, places], key, value, mask)
@@ -520,10 +572,13 @@ class LongformerAttention(MultiHeadAttention):
 #     return tokens, tokens[:, 0] - 3
 #
 #
-# c = MaskedConfig(16, d_model=32, d_ff=64, N=2, h=2, P_drop=0.0, norm_first=True,
-#                  max_positions=128)
-# for name, pattern in (("windows", Pattern(4)),
-#                       ("one global token", Pattern(4, global_tokens=(0,)))):
+# c = MaskedConfig(
+#     16, d_model=32, d_ff=64, N=2, h=2, P_drop=0.0, norm_first=True, max_positions=128
+# )
+# for name, pattern in (
+#     ("windows", Pattern(4)),
+#     ("one global token", Pattern(4, global_tokens=(0,))),
+# ):
 #     torch.manual_seed(1)
 #     attend = partial(sparse_attention, pattern=pattern)
 #     model = MaskedModel(c, Parts(attention=partial(MultiHeadAttention, attend=attend)))
@@ -551,6 +606,7 @@ class LongformerAttention(MultiHeadAttention):
 # $$m_z(x) = \min\left(\max\left(\frac{R + z - x}{R}, 0\right), 1\right)$$
 #
 # which is 1 up to the *span* $z$ and falls to 0 over a *ramp* of $R$ more places, and the weights are divided by their new sum. On the ramp, $z$ has a gradient. The loss gets a **price** on top: a fixed number of nats a token, times the mean span divided by the longest span allowed, so that a head keeps a long span only where that lowers the loss by more.
+
 
 # %%
 class Span(nn.Module):
@@ -584,6 +640,7 @@ class Span(nn.Module):
 # %% [markdown]
 # `span_attention` fills the whole table. After training, all that lies beyond the farthest span of a layer and its ramp has a weight of exactly 0, and `cropped_attention` leaves it out: 09's causal blocks, with the soft edge inside.
 
+
 # %%
 def span_attention(q, k, v, mask=None, *, span: Span) -> tuple:
     """Attention of the last T of S positions with soft edges; output and weights.
@@ -592,7 +649,7 @@ def span_attention(q, k, v, mask=None, *, span: Span) -> tuple:
     """
     T, S = q.shape[-2], k.shape[-2]
     j = torch.arange(S, device=q.device)
-    soft = span.soft((j[S - T:, None] - j).abs())
+    soft = span.soft((j[S - T :, None] - j).abs())
     soft = soft.view(len(soft), *[1] * (q.dim() - 4), T, S)
     seen = soft > 0 if mask is None else mask & (soft > 0)
     weights = masked_softmax(scaled_dot_product(q, k), seen) * soft
@@ -608,8 +665,15 @@ def cropped_attention(q, k, v, mask=None, *, span: Span) -> tuple:
     n, r = k.shape[-2], span.reach()
     if q.shape[-2] < n or 2 * r >= n:
         return span_attention(q, k, v, mask, span=span)
-    return local_attention(q, k, v, key_mask(mask, n, causal=True), r=r, causal=True,
-                           attend=partial(span_attention, span=span))
+    return local_attention(
+        q,
+        k,
+        v,
+        key_mask(mask, n, causal=True),
+        r=r,
+        causal=True,
+        attend=partial(span_attention, span=span),
+    )
 
 
 # %%
@@ -638,6 +702,7 @@ def crop(model: nn.Module) -> nn.Module:
 # %% [markdown]
 # The price goes into the loss, and an optimizer that clamps the spans after each update goes into the loop of [14](14_training.ipynb) by its argument `optimizer`. Unclamped, a span that is not needed would run far below 0, and would have to come all the way back when it is needed.
 
+
 # %%
 class PricedModel(LanguageModel):
     """A language model that pays for its spans.
@@ -645,8 +710,9 @@ class PricedModel(LanguageModel):
     price: nats a token, if all spans are longest.
     """
 
-    def __init__(self, config: LanguageConfig, parts: Parts = Parts(),
-                 price: float = 0.0):
+    def __init__(
+        self, config: LanguageConfig, parts: Parts = Parts(), price: float = 0.0
+    ):
         super().__init__(config, parts)
         self.price = price
 
@@ -660,7 +726,8 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
     """An optimizer for `train` that clamps a model's spans after each update."""
     optimizer = make(model)
     optimizer.register_step_post_hook(
-        lambda *_: [span.clamp() for span in spans_of(model)])
+        lambda *_: [span.clamp() for span in spans_of(model)]
+    )
     return optimizer
 
 
@@ -683,8 +750,15 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #
 # c = LanguageConfig(23, d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=64)
 # attention = partial(SpanAttention, longest=32, ramp=8)
-# settings = TrainingConfig(updates=300, batch_tokens=660, warmup=50, factor=0.4,
-#                           falling=True, save_every=30, epsilon_ls=0.0)
+# settings = TrainingConfig(
+#     updates=300,
+#     batch_tokens=660,
+#     warmup=50,
+#     factor=0.4,
+#     falling=True,
+#     save_every=30,
+#     epsilon_ls=0.0,
+# )
 # models, curves = {}, {}
 # for period in (10, 20):
 #     encoded = [repeated(50, period) for _ in range(3000)]
@@ -692,9 +766,14 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     models[period] = model = PricedModel(c, Parts(attention=attention), price=0.02)
 #     log = train(model, encoded, settings, validate=farthest, optimizer=clamping)
 #     curves[f"the next token stands {period - 1} back"] = [row["sees"] for row in log]
-# ax = plotting.lines(range(30, 301, 30), curves, "updates", "places back that are seen",
-#                     "At a price, heads come to see little more than the task needs",
-#                     markers=True)
+# ax = plotting.lines(
+#     range(30, 301, 30),
+#     curves,
+#     "updates",
+#     "places back that are seen",
+#     "At a price, heads come to see little more than the task needs",
+#     markers=True,
+# )
 # for period in models:
 #     ax.axhline(period - 1, color="grey", linestyle=":")
 # ax.set_ylim(bottom=0);
@@ -707,8 +786,10 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #         difference = (crop(model)(tokens[:, :-1]) - logits).abs().max().item()
 #     right = (logits.argmax(dim=2) == tokens[:, 1:])[:, period:].float().mean()
 #     reach = spans_of(model)[0].reach()
-#     print(f"{period - 1:2} back: sees {reach} back, {right:.0%} right after round one; "
-#           f"cropped, the logits differ by {difference:.0e}")
+#     print(
+#         f"{period - 1:2} back: sees {reach} back, {right:.0%} right after round one; "
+#         f"cropped, the logits differ by {difference:.0e}"
+#     )
 #     assert period - 1 <= reach < period + 8 and right > 0.9 and difference < 1e-4
 
 # %% [markdown]
@@ -720,17 +801,24 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 # %% tags=["active-ipynb"]
 # runs = read_rows("learned-spans")
 # for row in runs:
-#     spans = "; ".join(" ".join(f"{z:.0f}" for z in row[name]) for name in row
-#                       if name.startswith("spans."))
-#     print(f"price {row['price']:<5g}: bits a character {row['validation.bits']:.4f} on "
-#           f"validation, {row['test.bits']:.4f} on test; mean span {row['span']:3.0f}")
+#     spans = "; ".join(
+#         " ".join(f"{z:.0f}" for z in row[name])
+#         for name in row
+#         if name.startswith("spans.")
+#     )
+#     print(
+#         f"price {row['price']:<5g}: bits a character {row['validation.bits']:.4f} on "
+#         f"validation, {row['test.bits']:.4f} on test; mean span {row['span']:3.0f}"
+#     )
 #     print(f"             by layer {spans}")
 # for row in runs:
 #     full, cropped = (row[f"cost.{form}.seconds"] for form in ("full", "cropped"))
 #     flops = row["cost.cropped.flops"] / row["cost.full.flops"]
-#     print(f"price {row['price']:<5g}: cropped, {flops:.0%} of the FLOPs and "
-#           f"{cropped / full:.0%} of the time of the full table; the fused kernel, "
-#           f"which has no spans, {row['cost.fused.seconds'] / full:.0%}")
+#     print(
+#         f"price {row['price']:<5g}: cropped, {flops:.0%} of the FLOPs and "
+#         f"{cropped / full:.0%} of the time of the full table; the fused kernel, "
+#         f"which has no spans, {row['cost.fused.seconds'] / full:.0%}"
+#     )
 
 # %% [markdown]
 # Without a price the spans could not move, as we saw afterwards: in windows of 512 bytes no place lies on the ramp of a span of 512, so its gradient is 0. A price of 0.03 leaves a seventh of them (still falling in the end), and 0.3 hardly more than the ramp of 32 places a layer, about a hundred bytes through three layers. On validation all prices cost something, 0.011, 0.013 and 0.022 bits; on test each gains 0.004 or 0.005. With one seed neither means much. Models as young as these get next to nothing from text farther back than that. A better trained one might lose more: Sukhbaatar et al. trained larger models for much longer, and there most heads settled on short spans, while a few in the upper layers kept thousands of characters.
@@ -743,9 +831,17 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #
 # Radii, heads and widths were chosen by hand. David So et al. (2019, *The Evolved Transformer*) let an evolution choose, and found an architecture that needs fewer FLOPs for the same BLEU. The kind of evolution here, with age (Real et al., 2019), is short. Some candidates are drawn and tried. Then, again and again, three drawn from the most recent ones, the *population*, are compared, and a changed copy of the best of them is tried. Older ones no longer take part, so a candidate that was merely lucky dies out. `price` says what a candidate costs; the lowest price is the best:
 
+
 # %%
-def evolve(draw: Callable, change: Callable, price: Callable, population: int,
-           trials: int, chance: Random, rivals: int = 3) -> list[tuple]:
+def evolve(
+    draw: Callable,
+    change: Callable,
+    price: Callable,
+    population: int,
+    trials: int,
+    chance: Random,
+    rivals: int = 3,
+) -> list[tuple]:
     """Try candidates, [(price, candidate), ...] in order; see the text above.
 
     draw(chance) and change(candidate, chance) make candidates; a population as large as
@@ -761,6 +857,7 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
         tried.append((price(new), new))
     return tried
 
+
 # %% [markdown]
 # First on a price that is known: the squared distance of four numbers from a place that the search does not know, each number from 0 to 19. Does evolution need fewer trials than drawing at random? Its population is 20 here, or 10.
 
@@ -768,27 +865,43 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # def any_place(chance):
 #     return tuple(chance.randrange(20) for _ in range(4))
 #
+#
 # def a_step(place, chance):
 #     i = chance.randrange(4)
 #     new = min(19, max(0, place[i] + chance.choice([-1, 1])))
-#     return (*place[:i], new, *place[i + 1:])
+#     return (*place[:i], new, *place[i + 1 :])
+#
 #
 # def distance(place):
-#     return sum((a - b)**2 for a, b in zip(place, (3, 14, 9, 17)))
+#     return sum((a - b) ** 2 for a, b in zip(place, (3, 14, 9, 17)))
+#
 #
 # trials, curves = 200, {}
-# for name, population in {"population 20": 20, "population 10": 10,
-#                          "random search": trials}.items():
-#     found = [evolve(any_place, a_step, distance, population, trials, Random(seed))
-#              for seed in range(20)]
+# for name, population in {
+#     "population 20": 20,
+#     "population 10": 10,
+#     "random search": trials,
+# }.items():
+#     found = [
+#         evolve(any_place, a_step, distance, population, trials, Random(seed))
+#         for seed in range(20)
+#     ]
 #     prices = torch.tensor([[price for price, _ in tried] for tried in found])
 #     curves[name] = prices.cummin(dim=1).values.double().mean(dim=0)
 # # A curve ends where all searches have found the place: 0 has no logarithm
-# plotting.lines(range(1, trials + 1), curves, "trials", "price of the best so far, mean",
-#                "Evolution overtakes random search", log="y")
+# plotting.lines(
+#     range(1, trials + 1),
+#     curves,
+#     "trials",
+#     "price of the best so far, mean",
+#     "Evolution overtakes random search",
+#     log="y",
+# )
 # for trial in (40, trials):
-#     print(f"after {trial} trials, mean of 20 searches:",
-#           {name: round(curve[trial - 1].item(), 1) for name, curve in curves.items()})
+#     print(
+#         f"after {trial} trials, mean of 20 searches:",
+#         {name: round(curve[trial - 1].item(), 1) for name, curve in curves.items()},
+#     )
 # assert curves["population 20"][-1] < curves["random search"][-1]
 
 # %% [markdown]
@@ -804,15 +917,19 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 #     runs[row["search"]].append(row)
 # for kind, rows in runs.items():
 #     for row in rows:
-#         print(f"{kind:9} {row['seed']}: price {row['validation.price']:.3f}, again "
-#               f"{row['again']:.3f}; radii {row['best.first']}, {row['best.second']}, "
-#               f"h {row['best.h']}, d_ff {row['best.d_ff']}")
+#         print(
+#             f"{kind:9} {row['seed']}: price {row['validation.price']:.3f}, again "
+#             f"{row['again']:.3f}; radii {row['best.first']}, {row['best.second']}, "
+#             f"h {row['best.h']}, d_ff {row['best.d_ff']}"
+#         )
 # for name, unit in (("validation.price", 1), ("again", 1), ("flops", 1e9)):
 #     evolved, drawn = ([row[name] / unit for row in rows] for rows in runs.values())
-#     error = ((variance(evolved) + variance(drawn)) / 3)**0.5
-#     print(f"{name}: evolution {mean(evolved):.3f}, random {mean(drawn):.3f}, "
-#           f"difference {mean(evolved) - mean(drawn):+.3f} (standard error {error:.3f};"
-#           f" deviations {variance(evolved)**0.5:.3f}, {variance(drawn)**0.5:.3f})")
+#     error = ((variance(evolved) + variance(drawn)) / 3) ** 0.5
+#     print(
+#         f"{name}: evolution {mean(evolved):.3f}, random {mean(drawn):.3f}, "
+#         f"difference {mean(evolved) - mean(drawn):+.3f} (standard error {error:.3f};"
+#         f" deviations {variance(evolved) ** 0.5:.3f}, {variance(drawn) ** 0.5:.3f})"
+#     )
 
 # %% [markdown]
 # **Evolution ran and found good candidates; whether it beats random search, three searches of each cannot tell**: its winners are not cheaper by more than two standard errors, neither as they were found nor priced again. Against what was expected, the means differ by no less (0.053) than three searches of a kind do (deviations 0.022 and 0.053). Reading one window with each of its 40 candidates costs 16% fewer FLOPs, as was expected. Priced again, all six winners are worse; the other text alone may do that. Both searches found the same kind of model: a first layer that sees two or four bytes back, and in five of six as many heads as were allowed. Expected were small networks; $d_{ff}$ is 64, 128 and 256, twice each.
@@ -825,11 +942,13 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # **1.** The mask of a window with a gap.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.sparse import check_gap_mask
+# from transformer.teaching.exercises.sparse import check_gap_mask
+#
 #
 # def gap_mask(n, r, gap):
 #     """-> a boolean mask (n, n): r neighbours on each side, with a gap"""
 #     ...
+#
 #
 # check_gap_mask(gap_mask)
 
@@ -847,11 +966,13 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # **2.** How many places can an output depend on after a stack of layers with a window of $r$ on each side and these gaps, one gap a layer? Count as if the sequence had no ends, and take the gaps to be such that no holes remain.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.sparse import check_field
+# from transformer.teaching.exercises.sparse import check_field
+#
 #
 # def field(r, gaps):
 #     """r, a list of gaps -> the number of places from end to end"""
 #     ...
+#
 #
 # check_field(field)
 
@@ -872,11 +993,13 @@ def evolve(draw: Callable, change: Callable, price: Callable, population: int,
 # **3.** Two parts of the keys were attended to apart, say a window and the global tokens. Join them as if one softmax had seen both, without concatenating anything: kernels that work through the keys piece by piece do just that.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.sparse import check_joined
+# from transformer.teaching.exercises.sparse import check_joined
+#
 #
 # def joined(a, b, u, v):
 #     """Scores (n,) and (m,), values (n, d) and (m, d) -> the output (d,)"""
 #     ...
+#
 #
 # check_joined(joined)
 

@@ -36,21 +36,21 @@ from transformer.hardware import wait_for
 # import tempfile
 # from pathlib import Path
 #
-# from transformer import load, plotting
+# from transformer import load
 # from transformer.bench.harness import rows_of, updates_of
 # from transformer.bench.learning import train
 # from transformer.bench.levers import measure_levers
 # from transformer.bench.parts import measure_products
 # from transformer.bench.peers import make_systems
 # from transformer.bench.tables import shown, table
+# from transformer.core.records import read_rows
 # from transformer.corpora import read_corpus
 # from transformer.data import encode_pairs
-# from transformer.experiments.records import read_rows
-# from transformer.export import export_ctranslate2, translate_there, type_names
-# from transformer.figures import comparisons
 # from transformer.model import TransformerConfig
-# from transformer.search import translate
+# from transformer.models.export import export_ctranslate2, translate_there, type_names
+# from transformer.models.search import translate
 # from transformer.translation import SENTENCES
+# from transformer.views import comparisons, plotting
 #
 # torch.set_num_threads(1)  # one core: then time is work
 # cpu = torch.device("cpu")
@@ -71,8 +71,9 @@ from transformer.hardware import wait_for
 SEED = 2017
 
 
-def draw_batches(vocab_size: int, tokens: int, count: int, device: torch.device,
-                 spread: float = 0.18) -> list[Batch]:
+def draw_batches(
+    vocab_size: int, tokens: int, count: int, device: torch.device, spread: float = 0.18
+) -> list[Batch]:
     """Batches of about so many real target tokens: random ids, on average 25 to 35 a
     sentence.
 
@@ -108,8 +109,10 @@ def real_tokens(batch: Batch) -> int:
 # batches = draw_batches(4000, 200, 60, cpu)
 # for batch in batches[:3]:
 #     real = real_tokens(batch)
-#     print(f"source {tuple(batch.source.shape)}  target {tuple(batch.gold.shape)}  "
-#           f"real target tokens {real}  padding {1 - real / batch.gold.numel():.0%}")
+#     print(
+#         f"source {tuple(batch.source.shape)}  target {tuple(batch.gold.shape)}  "
+#         f"real target tokens {real}  padding {1 - real / batch.gold.numel():.0%}"
+#     )
 # padding = 1 - sum(map(real_tokens, batches)) / sum(b.gold.numel() for b in batches)
 # assert 0.1 < padding < 0.2
 # print(f"padding in all batches: {padding:.0%}")
@@ -117,6 +120,7 @@ def real_tokens(batch: Batch) -> int:
 # %% [markdown]
 # A stopwatch waits for the GPU before and after, because a GPU works on while Python goes ahead. Each round begins with the next system, so that nobody
 # is first, or last, in every round.
+
 
 # %%
 def seconds_of(work, device: torch.device, clock=time.perf_counter) -> tuple:
@@ -128,8 +132,9 @@ def seconds_of(work, device: torch.device, clock=time.perf_counter) -> tuple:
     return max(1e-9, clock() - started), done
 
 
-def in_turns(works: dict, rounds: int, device: torch.device,
-             clock=time.perf_counter) -> dict[str, list[float]]:
+def in_turns(
+    works: dict, rounds: int, device: torch.device, clock=time.perf_counter
+) -> dict[str, list[float]]:
     """{name: tokens a second in each round}.
 
     works: {name: function of the round's number that returns how many tokens it did}.
@@ -154,11 +159,18 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
     """
     return statistics.median(a / b for a, b in zip(ours, theirs))
 
+
 # %% tags=["active-ipynb"]
 # a, b = [100.0, 40.0, 90.0], [50.0, 20.0, 30.0]  # the machine was busy in round 2
 # assert times_as_fast(a, b) == 2.0
-# print("medians", statistics.median(a), "and", statistics.median(b), "have the ratio 3;"
-#       " the median of the rounds' ratios is", times_as_fast(a, b))
+# print(
+#     "medians",
+#     statistics.median(a),
+#     "and",
+#     statistics.median(b),
+#     "have the ratio 3; the median of the rounds' ratios is",
+#     times_as_fast(a, b),
+# )
 
 # %% [markdown]
 # ## Who takes part
@@ -178,8 +190,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% tags=["active-ipynb"]
 # c = TransformerConfig(**small, P_drop=0.1)
 # contest = make_systems(c, ("plain", "fast", "torch", "tuned"), cpu)
-# works = {(name, "highest"): updates_of(system.prepare(), batches, count=20)
-#          for name, system in contest.items()}
+# works = {
+#     (name, "highest"): updates_of(system.prepare(), batches, count=20)
+#     for name, system in contest.items()
+# }
 # rates = in_turns(works, 3, cpu, time.process_time)
 # print(shown("live", rows_of(rates)))
 # assert all(min(values) > 0 for values in rates.values())
@@ -196,10 +210,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% tags=["active-ipynb"]
 # levers = measure_levers(small, 200, 20, 3, cpu, time.process_time)
 # print(table("levers", levers))
-# plotting.bars({row["lever"].replace(" ", "\n"): row["over_all"] for row in levers},
-#               "", "speed, where 1 is all levers",
-#               "speed with all levers, and with one left out",
-#               ax=plotting.new_axes(7.5, 3.5))
+# plotting.bars(
+#     {row["lever"].replace(" ", "\n"): row["over_all"] for row in levers},
+#     "",
+#     "speed, where 1 is all levers",
+#     "speed with all levers, and with one left out",
+#     ax=plotting.new_axes(7.5, 3.5),
+# )
 # assert [row["lever"] for row in levers][:2] == ["none", "all"]
 
 # %% [markdown]
@@ -218,19 +235,31 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # sentences = encode_pairs(tokenizer, read_corpus("bundled", "train")[:3000])
 # c = TransformerConfig(tokenizer.vocab_size, d_model=64, d_ff=128, N=2, h=4, P_drop=0.1)
 #
+#
 # def losses(way, nudge=0.0):
 #     _, found = train(way, 1, sentences, 100, c, nudge)
 #     return torch.tensor(found)
 #
+#
 # plain = losses("plain")
-# apart = {"plain, one weight moved": (losses("plain", 1e-6) - plain).abs(),
-#          "fast": (losses("fast") - plain).abs()}
+# apart = {
+#     "plain, one weight moved": (losses("plain", 1e-6) - plain).abs(),
+#     "fast": (losses("fast") - plain).abs(),
+# }
 # shown_apart = {way: far.clamp(min=1e-7) for way, far in apart.items()}
-# plotting.lines(range(1, 101), shown_apart, "update", "distance from plain's loss, nats",
-#                "both distances grow to hundredths of a nat", log="y")
+# plotting.lines(
+#     range(1, 101),
+#     shown_apart,
+#     "update",
+#     "distance from plain's loss, nats",
+#     "both distances grow to hundredths of a nat",
+#     log="y",
+# )
 # assert apart["fast"][:10].max() < 1e-4
-# print(f"largest distance of the fast way: {apart['fast'][:10].max():.0e} in the first "
-#       f"ten updates, {apart['fast'][-10:].max():.0e} in the last ten")
+# print(
+#     f"largest distance of the fast way: {apart['fast'][:10].max():.0e} in the first "
+#     f"ten updates, {apart['fast'][-10:].max():.0e} in the last ten"
+# )
 
 # %% [markdown]
 # (Equal losses are drawn at $10^{-7}$; one step of fp32 is $10^{-6}$ above a loss of 8, and half of that below.) Both distances grow by powers of ten, the fast way's some twenty updates earlier; why, we have not separated. This training magnifies any
@@ -243,8 +272,10 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # for row in rows:
 #     gaps = [a - b for a, b in zip(row["losses"], rows[0]["losses"])]
 #     error = statistics.stdev(gaps) / len(gaps) ** 0.5
-#     print(f"{row['way']:14}validation loss {row['validation_loss']:.3f}; minus plain, "
-#           f"seed by seed, {statistics.mean(gaps):+.3f} ± {error:.3f} (standard error)")
+#     print(
+#         f"{row['way']:14}validation loss {row['validation_loss']:.3f}; minus plain, "
+#         f"seed by seed, {statistics.mean(gaps):+.3f} ± {error:.3f} (standard error)"
+#     )
 
 # %% [markdown]
 # In fp32 and bf16 the fast way is better with some seeds and worse with others. At "medium" (explained below; the record does not say whether it was bf16 there) it is worse by about two standard errors. When three ways are compared with
@@ -269,7 +300,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # ## Your model in CTranslate2
 #
 # CTranslate2 has a format of its own for weights, and the paper's architecture is among those that it runs, so ours fit matrix by matrix
-# (`transformer/export.py`). The bundled model, moved there, must translate the same.
+# (`transformer/models/export.py`). The bundled model, moved there, must translate the same.
 
 # %% tags=["active-ipynb"]
 # if importlib.util.find_spec("ctranslate2"):
@@ -300,6 +331,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # about = rows[0]
 # print(f"{about['hardware']}; {about['minutes']} minutes, commit {about['commit']}")
 #
+#
 # def rounds_of(part, system, precision):
 #     wanted = (part, system, precision, "dropout")
 #     for row in rows:
@@ -307,9 +339,11 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 #         if (row["part"], row.get("system"), row.get("matmul"), kind) == wanted:
 #             return row["rounds"]
 #
+#
 # def ratios_to(peer, part, precision="highest"):
 #     ours, theirs = rounds_of(part, "fast", precision), rounds_of(part, peer, "highest")
 #     return theirs and [a / b for a, b in zip(ours, theirs)]
+#
 #
 # training = {"T1": "training, base", "T2": "training, N = 3", "small": "training, small"}
 # ratios = {}
@@ -340,10 +374,16 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # gpu = read_rows("gpu-bench-base")
 # print(f"{gpu[0]['hardware']}; target tokens a second in three rounds:")
 # for row in gpu:
-#     over = [f"{row[f'over_{peer}_highest']:.2f} x {peer}" for peer in ("torch", "tuned")
-#             if row["system"] in ("plain", "fast")]
-#     print(f"{row['system']:7}", *(f"{tokens:9,.0f}" for tokens in row["rounds"]),
-#           ", ".join(over))
+#     over = [
+#         f"{row[f'over_{peer}_highest']:.2f} x {peer}"
+#         for peer in ("torch", "tuned")
+#         if row["system"] in ("plain", "fast")
+#     ]
+#     print(
+#         f"{row['system']:7}",
+#         *(f"{tokens:9,.0f}" for tokens in row["rounds"]),
+#         ", ".join(over),
+#     )
 
 # %% [markdown]
 # (The ratios are medians of the rounds'.) Two peers began slowly, though a round before the first does not count, and "tuned" ended slowly: three rounds tell little. Beside the tuned module the fast way is 1.13 times as fast (1.09 to 1.36), and the plain classes are slower in two rounds.
@@ -353,6 +393,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # %% tags=["active-ipynb"]
 # def part(name):
 #     return [row for row in rows if row["part"] == name]
+#
 #
 # for name in ("levers", "memory", "attention", "products"):
 #     print(shown(name, part(name)))
@@ -372,11 +413,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # largest score $m$ so far, the sum of all $e^{score - m}$ so far, and the sum of the values, each times its $e^{score - m}$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.speed import check_in_blocks
+# from transformer.teaching.exercises.speed import check_in_blocks
+#
 #
 # def in_blocks(q, k, v, size):
 #     """q (d_k,), k (n, d_k), v (n, d_v), positions of a block -> the output (d_v,)."""
 #     ...
+#
 #
 # check_in_blocks(in_blocks)
 
@@ -403,12 +446,14 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # **2.** Write a step of decoding with a cache, for one head and a batch of sentences.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.speed import check_cached_step
+# from transformer.teaching.exercises.speed import check_cached_step
+#
 #
 # def cached_step(q, k, v, keys, values):
 #     """New q, k, v (B, d) and held keys, values (B, t, d) -> the output (B, d) of the
 #     query, and keys and values (B, t + 1, d) with the new ones at the end."""
 #     ...
+#
 #
 # check_cached_step(cached_step)
 
@@ -430,11 +475,13 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # **3.** CTranslate2's 8-bit form holds each row of a matrix as integers from $-127$ to $127$ and one number that scales them. Write it.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.speed import check_in_8_bits
+# from transformer.teaching.exercises.speed import check_in_8_bits
+#
 #
 # def in_8_bits(W):
 #     """W (m, n) -> integers (m, n) of type torch.int8, and scales (m, 1)."""
 #     ...
+#
 #
 # check_in_8_bits(in_8_bits)
 

@@ -29,15 +29,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks need. It is no part of `transformer.stacks`, the module made from this notebook.
 
 # %% tags=["active-ipynb"]
 # from functools import partial
 #
-# from transformer import plotting, toys
-# from transformer.figures import diagrams
+# from transformer.teaching import toys
+# from transformer.views import diagrams, plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -73,6 +72,7 @@ from torch import Tensor, nn
 #
 # where $\odot$ multiplies number by number. Each position of each sentence is normalised by itself. The small $\epsilon$ prevents a division by zero.
 
+
 # %%
 def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
     """Normalise the last axis to mean 0 and variance 1, scale, shift (Ba et al., 2016).
@@ -104,6 +104,7 @@ def layer_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-5) -> Tens
 #
 # The class learns gain and bias, and leaves the formula to torch's faster version.
 
+
 # %%
 class LayerNorm(nn.Module):
     """`layer_norm` with a learned gain and bias; the formula is left to torch's kernel.
@@ -129,8 +130,10 @@ class LayerNorm(nn.Module):
 # inputs = [torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in shapes]
 # weight = torch.randn(3, 4, 64, dtype=torch.float64)
 #
+#
 # def with_gradients(output):
 #     return output, *torch.autograd.grad((output * weight).sum(), inputs)
+#
 #
 # x, gain, bias = inputs
 # ours = with_gradients(layer_norm(x, gain, bias))
@@ -147,6 +150,7 @@ class LayerNorm(nn.Module):
 # def others(x, eps=1e-5):
 #     spread = x.std(-1, keepdim=True)  # torch's std divides by d - 1
 #     return (x - x.mean(-1, keepdim=True)) / (spread + eps)
+#
 #
 # for d in (4, 512):
 #     x = torch.randn(d, dtype=torch.float64)
@@ -178,6 +182,7 @@ class LayerNorm(nn.Module):
 #
 # **Deviation (a switch, off by default):** `norm_first=True` gives this **pre-norm** order.
 
+
 # %%
 class Residual(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with Section 5.4's dropout.
@@ -186,8 +191,14 @@ class Residual(nn.Module):
     norm(d_model) and dropout(P_drop) make the two parts.
     """
 
-    def __init__(self, d_model: int, P_drop: float = 0.1, norm_first: bool = False,
-                 norm: Callable = LayerNorm, dropout: Callable = nn.Dropout):
+    def __init__(
+        self,
+        d_model: int,
+        P_drop: float = 0.1,
+        norm_first: bool = False,
+        norm: Callable = LayerNorm,
+        dropout: Callable = nn.Dropout,
+    ):
         super().__init__()
         self.norm = norm(d_model)
         self.dropout = dropout(P_drop)
@@ -204,8 +215,10 @@ class Residual(nn.Module):
 # post, pre = Residual(32), Residual(32, norm_first=True)
 # assert torch.equal(post(x, torch.zeros_like), post.norm(x))
 # assert torch.equal(pre(x, torch.zeros_like), x)
-# print("around a sub-layer that puts out zeros, post-norm gives the normalised input,"
-#       "\nand pre-norm the input itself")
+# print(
+#     "around a sub-layer that puts out zeros, post-norm gives the normalised input,"
+#     "\nand pre-norm the input itself"
+# )
 
 # %% [markdown] tags=["question-10"]
 # ## Why is there a path around every sub-layer?
@@ -232,6 +245,7 @@ class Residual(nn.Module):
 #     "post-norm (the paper)": (lambda x, f: norm(x + f(x)), toys.Networks),
 #     "pre-norm": (lambda x, f: x + f(norm(x)), toys.Networks),
 # }
+#
 #
 # def twelve(way, runs):
 #     wrapper, networks = ways[way]
@@ -281,8 +295,10 @@ class Residual(nn.Module):
 # %% tags=["active-ipynb"]
 # ways |= {
 #     "path for the signal only": (lambda x, f: norm(x.detach() + f(x)), toys.Networks),
-#     "path for the gradient only":
-#         (lambda x, f: norm(x - x.detach() + f(x)), toys.Networks),
+#     "path for the gradient only": (
+#         lambda x, f: norm(x - x.detach() + f(x)),
+#         toys.Networks,
+#     ),
 #     "path in the weights": (lambda x, f: norm(f(x)), toys.starting_as_path),
 #     "random, as wide": (lambda x, f: norm(f(x)), partial(toys.Networks, hidden=96)),
 # }
@@ -297,6 +313,7 @@ class Residual(nn.Module):
 # %% tags=["active-ipynb"]
 # rates = (0.001, 0.003, 0.01)
 #
+#
 # def learned(way, top_alone=False):
 #     """At the best rate: the error at each step, and at the end by seed. And by rate."""
 #     torch.manual_seed(0)
@@ -310,6 +327,7 @@ class Residual(nn.Module):
 #     best = last.mean(dim=1).argmin()
 #     return by_rate[:, best].mean(dim=1), last[best], last.mean(dim=1)
 #
+#
 # curves, ends, by_rate = {}, {}, {}
 # for way in ways:
 #     curves[way], ends[way], by_rate[way] = learned(way)
@@ -320,21 +338,26 @@ class Residual(nn.Module):
 # for way, measured in start.items():
 #     size, of_input = (measured[name][-1].mean() for name in ("size", "input"))
 #     length, of_gradient = (measured[name][0].mean() for name in ("length", "message"))
-#     print(f"{way:26} {size:7.2g} {length:9.2g} {of_input:9.2f} {of_gradient:9.2f}"
-#           f"   {ends[way].mean():.2f} ± {ends[way].std():.2f}"
-#           f"   {rates[by_rate[way].argmin()]}")
+#     print(
+#         f"{way:26} {size:7.2g} {length:9.2g} {of_input:9.2f} {of_gradient:9.2f}"
+#         f"   {ends[way].mean():.2f} ± {ends[way].std():.2f}"
+#         f"   {rates[by_rate[way].argmin()]}"
+#     )
 
 # %% tags=["active-ipynb"]
 # smooth = {way: curve.unfold(0, 10, 10).mean(dim=1) for way, curve in curves.items()}
 # whole, cut = list(ways)[:5], list(ways)[5:]
 # cut.insert(3, "post-norm (the paper)")  # drawn as in the left panel
 # axes = plotting.new_axes(5, 3.4, columns=2, sharey=True)
-# titles = ("Only stacks that start with a path learn",
-#           "Half a path does not help, one in the weights does")
+# titles = (
+#     "Only stacks that start with a path learn",
+#     "Half a path does not help, one in the weights does",
+# )
 # for ax, names, title in zip(axes, (whole, cut), titles):
 #     shown = {way: smooth[way] for way in names}
-#     plotting.lines(range(5, 150, 10), shown, "training step", "mean squared error",
-#                    title, ax=ax)
+#     plotting.lines(
+#         range(5, 150, 10), shown, "training step", "mean squared error", title, ax=ax
+#     )
 # axes[0].set_ylim(0, 1.6);
 
 # %% tags=["active-ipynb"]
@@ -344,8 +367,10 @@ class Residual(nn.Module):
 # print("learned, with all five seeds:", ", ".join(good))
 # way = "path for the signal only"
 # _, alone, alone_by_rate = learned(way, top_alone=True)
-# print(f"{way}: {ends[way].mean():.2f} ± {ends[way].std():.2f}; where only the top "
-#       f"learns {alone.mean():.2f} ± {alone.std():.2f}")
+# print(
+#     f"{way}: {ends[way].mean():.2f} ± {ends[way].std():.2f}; where only the top "
+#     f"learns {alone.mean():.2f} ± {alone.std():.2f}"
+# )
 # for rate, layers, top in zip(rates, by_rate[way], alone_by_rate):
 #     print(f"  at a rate of {rate}: {layers:.2f}, the top alone {top:.2f}")
 # assert alone.max() < ends[way].min()
@@ -380,6 +405,7 @@ class Residual(nn.Module):
 # enough, in which this cross-attention may be left out. All sub-layers are handed in, and each gets its own `Residual`. A mask says
 # which position may look at which; it has the shape (B, h, T, S) or one that broadcasts to it: B sentences, h heads (04), T positions that look, S that are looked at.
 
+
 # %%
 class Layer(nn.Module):
     """Self-attention, attention over a memory if there is any, network (Section 3.1).
@@ -389,8 +415,13 @@ class Layer(nn.Module):
     residual() makes what goes around each. An encoder's layer has no cross_attention.
     """
 
-    def __init__(self, residual: Callable, self_attention: nn.Module,
-                 feed_forward: nn.Module, cross_attention: nn.Module | None = None):
+    def __init__(
+        self,
+        residual: Callable,
+        self_attention: nn.Module,
+        feed_forward: nn.Module,
+        cross_attention: nn.Module | None = None,
+    ):
         super().__init__()
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -398,9 +429,14 @@ class Layer(nn.Module):
         sublayers = 2 if cross_attention is None else 3
         self.residuals = nn.ModuleList(residual() for _ in range(sublayers))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None,
-                memory: Tensor | None = None, memory_mask: Tensor | None = None,
-                caches: tuple = (None, None)) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        caches: tuple = (None, None),
+    ) -> Tensor:
         """x (B, T, d_model), memory (B, S, d_model) -> (B, T, d_model).
 
         mask is broadcastable to (B, h, T, T), memory_mask to (B, h, T, S), True = may
@@ -411,8 +447,12 @@ class Layer(nn.Module):
         own, of_memory = caches
         x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask, own))
         if self.cross_attention is not None:
-            x = self.residuals[1](x, lambda x: self.cross_attention(
-                x, memory, memory, memory_mask, of_memory))
+            x = self.residuals[1](
+                x,
+                lambda x: self.cross_attention(
+                    x, memory, memory, memory_mask, of_memory
+                ),
+            )
         return self.residuals[-1](x, self.feed_forward)
 
 
@@ -426,6 +466,7 @@ class Layer(nn.Module):
 #     wrapper = partial(residual, d_model, P_drop=0.0)
 #     network = toys.small_network(d_model)
 #     return Layer(wrapper, toys.Average(), network, cross_attention)
+#
 #
 # layer, x = toy_layer(), torch.randn(2, 5, 32)
 # attended = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))  # by hand
@@ -442,13 +483,16 @@ class Layer(nn.Module):
 #     def forward(self, x, sublayer):
 #         return self.norm(sublayer(x))
 #
+#
 # for residual in (Residual, NoPath):
 #     x, shares = torch.randn(2, 5, 32), []
 #     for layer in [toy_layer(residual) for _ in range(6)]:
 #         x = layer(x)
 #         shares.append((x.var(dim=1).mean() / x.var()).item())
-#     print(f"{residual.__name__:9} share of the variance between positions, by layer:",
-#           *(f"{share:.1g}" for share in shares))
+#     print(
+#         f"{residual.__name__:9} share of the variance between positions, by layer:",
+#         *(f"{share:.1g}" for share in shares),
+#     )
 # assert shares[0] < 1e-6
 
 # %% [markdown]
@@ -476,8 +520,9 @@ class Layer(nn.Module):
 #     ("target: nothing later is seen", own, range(5), range(5)),
 #     ("source: everything is seen", source, range(6), range(5)),
 # ]
-# plotting.heatmaps(panels, labels=("input position", "output position",
-#                                   "depends"), largest=1.0)
+# plotting.heatmaps(
+#     panels, labels=("input position", "output position", "depends"), largest=1.0
+# )
 # assert torch.equal(own, so_far) and source.all()
 # print("no output depends on a later target position; each depends on the whole source")
 
@@ -487,6 +532,7 @@ class Layer(nn.Module):
 # The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. A pre-norm stack gets its
 # last LayerNorm here. The paper's post-norm stack needs none.
 
+
 # %%
 class Stack(nn.Module):
     """N layers, one after the other; final_norm is for pre-norm stacks only.
@@ -495,20 +541,28 @@ class Stack(nn.Module):
     each layer.
     """
 
-    def __init__(self, layers: Iterable[nn.Module],
-                 final_norm: nn.Module | None = None):
+    def __init__(
+        self, layers: Iterable[nn.Module], final_norm: nn.Module | None = None
+    ):
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.final_norm = final_norm or nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor | None = None,
-                memory: Tensor | None = None, memory_mask: Tensor | None = None,
-                caches: Sequence | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        caches: Sequence | None = None,
+    ) -> Tensor:
         if caches is None:
             caches = [(None, None)] * len(self.layers)
         if len(caches) != len(self.layers):
-            raise ValueError(f"{len(self.layers)} layers need as many pairs of caches, "
-                             f"not {len(caches)}")
+            raise ValueError(
+                f"{len(self.layers)} layers need as many pairs of caches, "
+                f"not {len(caches)}"
+            )
         for layer, pair in zip(self.layers, caches):
             x = layer(x, mask, memory, memory_mask, pair)
         return self.final_norm(x)
@@ -540,8 +594,10 @@ class Stack(nn.Module):
 # assert torch.equal(memory, by_hand)
 # assert memory.mean(-1).abs().max() < 1e-5
 # assert (memory.var(-1, correction=0) - 1).abs().max() < 1e-3
-# print("a stack equals its layers in order; untrained, every vector at the top of a"
-#       "\npost-norm stack has mean 0 and variance 1")
+# print(
+#     "a stack equals its layers in order; untrained, every vector at the top of a"
+#     "\npost-norm stack has mean 0 and variance 1"
+# )
 
 # %% [markdown]
 # ## Exercises
@@ -551,11 +607,13 @@ class Stack(nn.Module):
 # **1.** Write LayerNorm from its formula, without looking at the definition above.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.stacks import check_layer_norm
+# from transformer.teaching.exercises.stacks import check_layer_norm
+#
 #
 # def my_layer_norm(x, gain, bias, eps=1e-5):
 #     """(B, T, d_model) -> the same shape, normalised over the last axis."""
 #     ...
+#
 #
 # check_layer_norm(my_layer_norm)
 
@@ -576,11 +634,13 @@ class Stack(nn.Module):
 # `F.layer_norm(x, x.shape[-1:])`, without gain and bias. With `norm_first` the order is pre-norm, and the stack ends with one more LayerNorm.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.stacks import check_residual_stack
+# from transformer.teaching.exercises.stacks import check_residual_stack
+#
 #
 # def residual_stack(x, sublayers, norm_first):
 #     """(B, T, d_model) -> (B, T, d_model), through all sub-layers in order."""
 #     ...
+#
 #
 # check_residual_stack(residual_stack)
 
@@ -607,11 +667,13 @@ class Stack(nn.Module):
 # $\hat x$ for the normalised vector, every $x_i$ acts on the output directly, through $\mu$, and through $\sigma$.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.stacks import check_layer_norm_gradient
+# from transformer.teaching.exercises.stacks import check_layer_norm_gradient
+#
 #
 # def layer_norm_gradient(x, gradient, eps=1e-5):
 #     """Gradient at the output (B, T, d_model) -> gradient at x, the same shape."""
 #     ...
+#
 #
 # check_layer_norm_gradient(layer_norm_gradient)
 

@@ -30,18 +30,19 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from transformer.corpora.encoded import check_pairs
+from transformer.core.distributed import (
+    copies_in_step,
+    own_share,
+    process_count,
+    without_exchange,
+)
+from transformer.core.settings import check_counts, check_fractions, check_positive
 from transformer.data import collate, epoch_batches, token_batches
-from transformer.distributed import (
-    copies_in_step, own_share, process_count, without_exchange)
-from transformer.hardware import (
-    Precision, autocast, choose_precision, matmul_precision)
-from transformer.optimizer import (
-    adam, learning_rate, peak_rate, set_learning_rate)
-from transformer.progress import Run
+from transformer.hardware import Precision, autocast, choose_precision, matmul_precision
+from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
 from transformer.regularization import SmoothedLoss
-from transformer.settings import check_counts, check_fractions, check_positive
-
+from transformer.runs.encoded import check_pairs
+from transformer.runs.progress import Run
 
 # %% tags=["active-ipynb"]
 # # what only the pictures and checks below need: not part of the module
@@ -52,14 +53,14 @@ from transformer.settings import check_counts, check_fractions, check_positive
 #
 # import sacrebleu
 #
-# from transformer import plotting
+# from transformer.core.interrupt import Interrupted
+# from transformer.core.weights import load_weights
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.hardware import loss_scaler
-# from transformer.interrupt import Interrupted
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.regularization import label_smoothing_loss
-# from transformer.weights import load_weights
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # the models below are too small to share between cores
@@ -79,8 +80,11 @@ from transformer.settings import check_counts, check_fractions, check_positive
 # sizes = dict(d_model=64, d_ff=256, N=1, h=4)
 # small = TransformerConfig(tokenizer.vocab_size, **sizes, max_positions=200)
 # print(pairs[0][0], "->", pairs[0][1])
-# print(f"{sum(len(target) - 1 for _, target in encoded):,} target tokens in",
-#       len(token_batches(encoded, 1500)), "batches of at most 1,500")
+# print(
+#     f"{sum(len(target) - 1 for _, target in encoded):,} target tokens in",
+#     len(token_batches(encoded, 1500)),
+#     "batches of at most 1,500",
+# )
 
 # %% [markdown]
 # ## Batches without end
@@ -89,9 +93,10 @@ from transformer.settings import check_counts, check_fractions, check_positive
 # So a place in the stream of batches is two numbers, epoch and index, and the stream can start from any place. That will make it
 # possible to go on after a break.
 
+
 # %%
 def endless_batches(
-        encoded, batch_tokens: int, seed: int, epoch: int = 0, index: int = 0
+    encoded, batch_tokens: int, seed: int, epoch: int = 0, index: int = 0
 ) -> Iterator[tuple[int, int, list[int]]]:
     """Yield (epoch, index, numbers of the batch's pairs) for ever.
 
@@ -134,12 +139,20 @@ def endless_batches(
 #         losses.append(loss.item())
 #     return losses
 #
+#
 # losses = plain_training(Transformer(small), 150)
-# tens = [sum(losses[i:i + 10]) / 10 for i in range(0, 150, 10)]
-# plotting.lines(range(10, 151, 10), {"loss": tens}, "update",
-#                "smoothed loss, nats a token", "the loss falls from a guess")
-# print(f"the first loss is {losses[0]:.1f} nats (ln 600 = {math.log(600):.1f}), "
-#       f"the last ten are {tens[-1]:.1f}")
+# tens = [sum(losses[i : i + 10]) / 10 for i in range(0, 150, 10)]
+# plotting.lines(
+#     range(10, 151, 10),
+#     {"loss": tens},
+#     "update",
+#     "smoothed loss, nats a token",
+#     "the loss falls from a guess",
+# )
+# print(
+#     f"the first loss is {losses[0]:.1f} nats (ln 600 = {math.log(600):.1f}), "
+#     f"the last ten are {tens[-1]:.1f}"
+# )
 # assert tens[-1] < losses[0] - 2
 
 # %% [markdown]
@@ -157,6 +170,7 @@ def endless_batches(
 # `batch_tokens`, so that memory is bounded, and the real tokens of an update are somewhat fewer.
 #
 # *Clipping* shortens a gradient that is longer than a limit. The paper names no limit, so `clip` is None by default.
+
 
 # %%
 @dataclass(frozen=True)
@@ -191,6 +205,7 @@ class TrainingConfig:
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
 # minute if that comes first** (with `minutes` there is a step where the warm-up ends: if it took a tenth of the time, the rate falls by a tenth at once). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
+
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
     """The learning rate of an update after so many seconds: equation 3, or falling."""
@@ -210,6 +225,7 @@ def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -
 # states, and the criterion makes a number of them, here `SmoothedLoss` of [notebook 13](13_regularization.ipynb). The module also
 # switches on bf16 or fp16. Where several processes train together, each has a copy of it, and torch averages the copies' gradients
 # ([notebook 11](11_hardware.ipynb)).
+
 
 # %%
 class Objective(nn.Module):
@@ -237,6 +253,7 @@ class Objective(nn.Module):
 # the same whichever process works on it, and after whatever break. Two things below come from [notebook 11](11_hardware.ipynb): `scaler` enlarges the loss
 # in fp16, and otherwise does nothing; `without_exchange` lets processes exchange their gradients once an update, after the last part.
 
+
 # %%
 def batch_seed(seed, update, number):
     """The seed for dropout in one batch (counted within its update) of one update."""
@@ -245,8 +262,14 @@ def batch_seed(seed, update, number):
 
 # %%
 def update_weights(
-        objective: nn.Module, optimizer: torch.optim.Optimizer, scaler, batches: list,
-        tokens: int, rate: float, clip: float | None = None) -> tuple[float, float]:
+    objective: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler,
+    batches: list,
+    tokens: int,
+    rate: float,
+    clip: float | None = None,
+) -> tuple[float, float]:
     """One update from this process's share of batches, [(seed, `Batch`), ...].
 
     tokens: real target tokens in the batches of all processes. Returns this process's
@@ -282,11 +305,13 @@ def update_weights(
 # batch, parts = collate(encoded[:16]), [collate(encoded[:4]), collate(encoded[4:16])]
 # tokens = (batch.gold != 0).sum()
 #
+#
 # def gradient_of(batches, tokens):
 #     objective = Objective(exact, SmoothedLoss())
 #     seeded = [(0, part) for part in batches]
 #     update_weights(objective, adam(exact), scaler, seeded, tokens, rate=0.0)  # no step
 #     return torch.cat([p.grad.flatten() for p in exact.parameters()])
+#
 #
 # whole, summed = gradient_of([batch], tokens), gradient_of(parts, tokens)
 # means = [gradient_of([part], (part.gold != 0).sum()) for part in parts]
@@ -302,11 +327,15 @@ def update_weights(
 # We measure the mean cross-entropy of a target
 # token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
+
 # %%
 @torch.no_grad()
 def validation_loss(
-        model: nn.Module, encoded, batch_tokens: int = 4000,
-        criterion: Callable | None = None) -> dict[str, float]:
+    model: nn.Module,
+    encoded,
+    batch_tokens: int = 4000,
+    criterion: Callable | None = None,
+) -> dict[str, float]:
     """{"validation_loss": cross-entropy on held-out pairs, nats a target token}.
 
     Without dropout, and without smoothing unless the criterion smooths. The mean is
@@ -345,10 +374,11 @@ def validation_loss(
 # update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* holds all of it.
 
 # %% [markdown]
-# `Run` (`transformer.progress`) takes care of that, and of all else that surrounds the loop: it counts, logs and validates, shows a progress bar, saves
+# `Run` (`transformer.runs.progress`) takes care of that, and of all else that surrounds the loop: it counts, logs and validates, shows a progress bar, saves
 # a checkpoint and beside it the weights of the last few validations (to be averaged in [notebook 15](15_decoding.ipynb)), and stops
 # after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
 # that this process works on; one process gets all.
+
 
 # %%
 def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
@@ -365,12 +395,19 @@ def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
 # and at the end. So are the criterion and the optimizer. In `folder` each validation leaves log.jsonl, weights/ and
 # checkpoint.safetensors, and `resume=True`, with the same pairs and settings, goes on from there.
 
+
 # %%
 def train(
-        model: nn.Module, encoded, config: TrainingConfig, folder: Path | None = None,
-        validate: Callable | None = None, resume: bool = False, *,
-        criterion: Callable | None = None,
-        optimizer: Callable | None = None) -> list[dict]:
+    model: nn.Module,
+    encoded,
+    config: TrainingConfig,
+    folder: Path | None = None,
+    validate: Callable | None = None,
+    resume: bool = False,
+    *,
+    criterion: Callable | None = None,
+    optimizer: Callable | None = None,
+) -> list[dict]:
     """Train a model on encoded pairs; return the log, a dict of figures a validation.
 
     optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`.
@@ -394,9 +431,11 @@ def train(
             batches = share(encoded, picked, config.seed, update, c.pad_id)
             rate = rate_of(config, update, d_model, run.progress.seconds)
             loss, norm = update_weights(
-                objective, optimizer, run.scaler, batches, tokens, rate, config.clip)
+                objective, optimizer, run.scaler, batches, tokens, rate, config.clip
+            )
             run.note(picked[-1], pairs, loss, norm, rate)
     return run.close()
+
 
 # %% [markdown]
 # Without dropout, and in float64, this loop and the twenty lines above should give the same weights:
@@ -406,13 +445,17 @@ def train(
 #     torch.manual_seed(3)
 #     return Transformer(TransformerConfig(600, **sizes, P_drop=0.0)).double()
 #
-# quick = TrainingConfig(updates=240, batch_tokens=1500, warmup=100, factor=0.5,
-#                        save_every=20)
+#
+# quick = TrainingConfig(
+#     updates=240, batch_tokens=1500, warmup=100, factor=0.5, save_every=20
+# )
 # by_lines, by_loop = exact_model(), exact_model()
 # plain_training(by_lines, 12)
 # train(by_loop, encoded, replace(quick, updates=12))
-# difference = max((a - b).abs().max().item() for a, b in
-#                  zip(by_lines.parameters(), by_loop.parameters()))
+# difference = max(
+#     (a - b).abs().max().item()
+#     for a, b in zip(by_lines.parameters(), by_loop.parameters())
+# )
 # print(f"after 12 updates the largest difference of a weight is {difference:.0e}")
 # assert difference < 1e-9
 
@@ -426,6 +469,7 @@ def train(
 # def held_out_loss(model):
 #     return validation_loss(model, encoded_held_out)
 #
+#
 # torch.manual_seed(1)
 # model = Transformer(small)
 # log = train(model, encoded, quick, validate=held_out_loss)
@@ -434,15 +478,25 @@ def train(
 #     count += torch.bincount(torch.tensor(target[1:]), minlength=600)
 # told = torch.cat([torch.tensor(target[1:]) for _, target in encoded_held_out])
 # by_frequency = -(count / count.sum()).log()[told].mean().item()
-# curves = {"training (smoothed, with dropout)": [row["loss"] for row in log],
-#           "held out": [row["validation_loss"] for row in log],
-#           "held out, by frequency alone": [by_frequency] * len(log)}
-# plotting.lines([row["update"] for row in log], curves, "update", "nats a target token",
-#                "soon the model knows more than frequencies", markers=True)
+# curves = {
+#     "training (smoothed, with dropout)": [row["loss"] for row in log],
+#     "held out": [row["validation_loss"] for row in log],
+#     "held out, by frequency alone": [by_frequency] * len(log),
+# }
+# plotting.lines(
+#     [row["update"] for row in log],
+#     curves,
+#     "update",
+#     "nats a target token",
+#     "soon the model knows more than frequencies",
+#     markers=True,
+# )
 # begun, ended = log[0], log[-1]
-# print(f"{ended['epoch']} whole epochs, {ended['tokens']:,} target tokens; "
-#       f"held-out loss {begun['validation_loss']:.2f}, then "
-#       f"{ended['validation_loss']:.2f} (by frequency alone {by_frequency:.2f})")
+# print(
+#     f"{ended['epoch']} whole epochs, {ended['tokens']:,} target tokens; "
+#     f"held-out loss {begun['validation_loss']:.2f}, then "
+#     f"{ended['validation_loss']:.2f} (by frequency alone {by_frequency:.2f})"
+# )
 # assert ended["validation_loss"] < by_frequency < begun["validation_loss"]
 
 # %% [markdown]
@@ -462,15 +516,18 @@ def train(
 #     torch.manual_seed(seed)
 #     return Transformer(small)
 #
+#
 # place = tempfile.TemporaryDirectory()
 # unbroken, broken = Path(place.name) / "unbroken", Path(place.name) / "broken"
 # brief = TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
 # train(new_model(1), encoded[:50], brief, unbroken)
 # stopped, calls = new_model(1), itertools.count(1)
 #
+#
 # def press_ctrl_c(*_):
 #     if next(calls) == 4:
 #         signal.raise_signal(signal.SIGINT)
+#
 #
 # stopped.encoder.register_forward_hook(press_ctrl_c)
 # try:
@@ -482,11 +539,14 @@ def train(
 # folders = unbroken, broken
 # a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in folders)
 # same = [torch.equal(a[name], b[name]) for name in a]
-# kept = [sorted(path.name for path in (folder / "weights").iterdir())
-#         for folder in folders]
+# kept = [
+#     sorted(path.name for path in (folder / "weights").iterdir()) for folder in folders
+# ]
 # assert a.keys() == b.keys() and all(same) and kept[0] == kept[1] and len(kept[0]) == 3
-# print(f"{sum(same)} of {len(same)} tensors are equal: weights, moments and steps;",
-#       f"and both runs kept the weights of {len(kept[0])} updates (3, 6 and 7)")
+# print(
+#     f"{sum(same)} of {len(same)} tensors are equal: weights, moments and steps;",
+#     f"and both runs kept the weights of {len(kept[0])} updates (3, 6 and 7)",
+# )
 
 # %% [markdown] tags=["question-19"]
 # ## Why such a fuss about masking?
@@ -504,6 +564,7 @@ def train(
 #         x = self.embed(self.target_embedding, target)
 #         return self.decoder(x, None, memory, source_mask)  # no causal mask
 #
+#
 # toy_sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=20)
 # toy_config = TransformerConfig(23, **toy_sizes)
 # models = {"with the mask": Transformer(toy_config)}
@@ -511,16 +572,23 @@ def train(
 #     torch.manual_seed(start)
 #     models[f"no mask, start {start}"] = Peeking(toy_config)
 # sentences = torch.randint(3, 13, (2200, 8)).tolist()  # 3 to 12: words of one language
-# toy = [([*words, 2], [1, *(word + 10 for word in reversed(words)), 2])
-#        for words in sentences]
-# toy_training = TrainingConfig(updates=300, batch_tokens=512, warmup=60, factor=0.5,
-#                               epsilon_ls=0.0, save_every=30)
+# toy = [
+#     ([*words, 2], [1, *(word + 10 for word in reversed(words)), 2])
+#     for words in sentences
+# ]
+# toy_training = TrainingConfig(
+#     updates=300, batch_tokens=512, warmup=60, factor=0.5, epsilon_ls=0.0, save_every=30
+# )
+#
 #
 # def toy_validation(model):
 #     return validation_loss(model, toy[2000:])
 #
-# toy_logs = {name: train(model, toy[:2000], toy_training, validate=toy_validation)
-#             for name, model in models.items()}
+#
+# toy_logs = {
+#     name: train(model, toy[:2000], toy_training, validate=toy_validation)
+#     for name, model in models.items()
+# }
 
 # %% [markdown]
 # The loss on held-out sentences is measured as in training: the true target goes in. A translator has no true target. It
@@ -535,25 +603,40 @@ def train(
 #         target = torch.cat([target, likeliest], dim=1)
 #     return target[:, 1:]
 #
+#
 # tests, right = collate(toy[2000:]), {}
 # for name, toy_model in models.items():
 #     same = own_translation(toy_model, tests.source, 9) == tests.gold
 #     right[name] = same.all(dim=1).float().mean().item()
 #
 # left, right_side = plotting.new_axes(4.5, 3.2, columns=2)
-# curves = {name: [row["validation_loss"] for row in rows]
-#           for name, rows in toy_logs.items()}
-# plotting.lines(range(30, 301, 30), curves, "update", "held-out loss, nats a token",
-#                "true target given: all seem fine", log="y", ax=left)
-# plotting.bars({name.replace(", ", "\n"): 100 * part for name, part in right.items()},
-#               "", "sentences wholly right, %", "own translation: three are useless",
-#               ax=right_side)
+# curves = {
+#     name: [row["validation_loss"] for row in rows] for name, rows in toy_logs.items()
+# }
+# plotting.lines(
+#     range(30, 301, 30),
+#     curves,
+#     "update",
+#     "held-out loss, nats a token",
+#     "true target given: all seem fine",
+#     log="y",
+#     ax=left,
+# )
+# plotting.bars(
+#     {name.replace(", ", "\n"): 100 * part for name, part in right.items()},
+#     "",
+#     "sentences wholly right, %",
+#     "own translation: three are useless",
+#     ax=right_side,
+# )
 # final = {name: rows[-1]["validation_loss"] for name, rows in toy_logs.items()}
 # exchanged = [(a, b) for (a, _), (_, b) in zip(toy[2000:], [*toy[2001:], toy[2000]])]
 # for name, toy_model in models.items():
 #     misled = validation_loss(toy_model, exchanged)["validation_loss"]
-#     print(f"{name:16} held-out loss {final[name]:.4f}, {right[name]:.0%} right; "
-#           f"loss with another sentence's source {misled:.2f}")
+#     print(
+#         f"{name:16} held-out loss {final[name]:.4f}, {right[name]:.0%} right; "
+#         f"loss with another sentence's source {misled:.2f}"
+#     )
 # assert max(final.values()) < 0.2
 # assert right.pop("with the mask") > 0.7 and max(right.values()) < 0.1
 
@@ -568,15 +651,24 @@ def train(
 # torch.manual_seed(1)
 # peeking = Peeking(small)
 # peeking_log = train(peeking, encoded, quick, validate=held_out_loss)
-# curves = {name: [row["validation_loss"] for row in rows] for name, rows in
-#           {"with the mask": log, "without the mask": peeking_log}.items()}
-# plotting.lines([row["update"] for row in log], curves, "update",
-#                "held-out loss, nats a token", "without the mask sentences seem easy",
-#                markers=True)
+# curves = {
+#     name: [row["validation_loss"] for row in rows]
+#     for name, rows in {"with the mask": log, "without the mask": peeking_log}.items()
+# }
+# plotting.lines(
+#     [row["update"] for row in log],
+#     curves,
+#     "update",
+#     "held-out loss, nats a token",
+#     "without the mask sentences seem easy",
+#     markers=True,
+# )
+#
 #
 # def words_of(rows):
 #     cut = [itertools.takewhile(lambda token: token != 2, row) for row in rows.tolist()]
 #     return [tokenizer.decode(list(row)) for row in cut]
+#
 #
 # source, scores = collate(encoded_held_out).source, {}
 # german = [[target for _, target in held_out]]
@@ -612,9 +704,13 @@ def train(
 #     own = validation_loss(model, encoded_held_out)["validation_loss"]
 #     return validation_loss(model, others)["validation_loss"] - own
 #
+#
 # untrained = Transformer(small)
-# for name, one in {"untrained": untrained, "with the mask": model,
-#                   "without the mask": peeking}.items():
+# for name, one in {
+#     "untrained": untrained,
+#     "with the mask": model,
+#     "without the mask": peeking,
+# }.items():
 #     print(f"{name:16} use {use_of(one):+.3f} nats a token")
 
 # %% [markdown]
@@ -625,16 +721,25 @@ def train(
 # well, if not as far, and the source stays almost unused. Trials with seed 1 had found these two settings, the *centres* "uses" and "ignores", and had tried depth, norms first and half the peak; all remaining rows change one thing each in a centre. What was expected, and when a difference counts, was [written down first](https://github.com/OWNER/annotated-attention/blob/main/data/runs/starting.md) (for rows that change one stack, after four runs).
 
 # %% tags=["active-ipynb"]
-# from transformer.experiments.records import read_rows
-# from transformer.figures import starting
+# from transformer.core.records import read_rows
+# from transformer.views import starting
 #
 # found = read_rows("starting")
-# shown = {"N = 2": ("uses", "centre"), "N = 4": ("ignores", "centre"),
-#          "N = 4, norms first": ("ignores", "norms first"),
-#          "N = 4, encoder's rate / 4": ("ignores", "encoder's rate / 4"),
-#          "N = 4, decoder's rate / 4": ("ignores", "decoder's rate / 4")}
-# groups = {label: [row for row in found if (row["centre"], row["row"]) == place
-#                   and row["what"] == "run"] for label, place in shown.items()}
+# shown = {
+#     "N = 2": ("uses", "centre"),
+#     "N = 4": ("ignores", "centre"),
+#     "N = 4, norms first": ("ignores", "norms first"),
+#     "N = 4, encoder's rate / 4": ("ignores", "encoder's rate / 4"),
+#     "N = 4, decoder's rate / 4": ("ignores", "decoder's rate / 4"),
+# }
+# groups = {
+#     label: [
+#         row
+#         for row in found
+#         if (row["centre"], row["row"]) == place and row["what"] == "run"
+#     ]
+#     for label, place in shown.items()
+# }
 # for label, rows in groups.items():
 #     losses = ", ".join(f"{row['log.validation_loss'][-1]:.2f}" for row in rows)
 #     print(f"{label:25} held-out loss at the end, by seed: {losses}")
@@ -654,8 +759,7 @@ def train(
 # print()
 # starting.print_differences(found, "uses")
 # longer = [row["use"] for row in found if row["row"] == "updates x 4"]
-# print("\n\"ignores\" after 2,400 updates: use",
-#       ", ".join(f"{use:.2f}" for use in longer))
+# print('\n"ignores" after 2,400 updates: use', ", ".join(f"{use:.2f}" for use in longer))
 
 # %% [markdown]
 # **What the experiment separates.** With four layers a training starts if the norms come first, and if the
@@ -687,11 +791,13 @@ def train(
 # logits at each place are the model's answer to all tokens up to that place. Average over real tokens.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.training import check_decoder_loss
+# from transformer.teaching.exercises.training import check_decoder_loss
+#
 #
 # def decoder_loss(logits, target):
 #     """logits (B, L, V) for every place of target (B, L) -> a number, in nats"""
 #     ...
+#
 #
 # check_decoder_loss(decoder_loss)
 
@@ -714,11 +820,13 @@ def train(
 # loss over all tokens.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.training import check_accumulated
+# from transformer.teaching.exercises.training import check_accumulated
+#
 #
 # def accumulated(parts):
 #     """[(gradient (n,), tokens), ...] -> (n,)"""
 #     ...
+#
 #
 # check_accumulated(accumulated)
 
@@ -741,11 +849,13 @@ def train(
 # after how many validations it stops (or the length of the list, if it does not), and which of those done was the best (counted from 1).
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.training import check_stops
+# from transformer.teaching.exercises.training import check_stops
+#
 #
 # def stops(losses, patience):
 #     """list of losses, how many -> (validations done, number of the best)"""
 #     ...
+#
 #
 # check_stops(stops)
 

@@ -29,12 +29,12 @@ import torch
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product
+from transformer.core.weights import parameters_of
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.recipes import RECIPES
-from transformer.runs import Experiment, new_model
+from transformer.runs.recipes import RECIPES
+from transformer.runs.run import Experiment, new_model
 from transformer.stacks import Residual
 from transformer.training import TrainingConfig
-from transformer.weights import parameters_of
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
@@ -44,18 +44,24 @@ from transformer.weights import parameters_of
 # import pandas as pd
 # from IPython.display import display
 #
-# from transformer import plotting
-# from transformer.experiments.analysis import (
-#     agreement, agreement_with_interval, along, beside, by_chance, compare, learned,
-#     name_here, spread,
+# from transformer.core.analysis import (
+#     agreement,
+#     agreement_with_interval,
+#     along,
+#     beside,
+#     by_chance,
+#     compare,
+#     learned,
+#     name_here,
+#     spread,
 # )
-# from transformer.experiments.analysis import minus as minus_base
+# from transformer.core.analysis import minus as minus_base
+# from transformer.core.records import read_rows, table
 # from transformer.experiments.questions import IN_SMALL
-# from transformer.experiments.records import read_rows, table
-# from transformer.figures import comparisons
 # from transformer.optimizer import peak_rate
+# from transformer.views import comparisons, plotting
 #
-# torch.set_num_threads(1)      # the models below are too small to share between cores
+# torch.set_num_threads(1)  # the models below are too small to share between cores
 
 # %% [markdown]
 # ## Table 3 as a list
@@ -65,6 +71,7 @@ from transformer.weights import parameters_of
 #
 # The letters are the paper's. **A**: more or fewer heads, each narrower or wider, so that the number of parameters stays. **B**: narrower keys.
 # **C**: depth and widths. **D**: dropout and label smoothing. **E**: learned positions. And **big**.
+
 
 # %%
 class Row(NamedTuple):
@@ -100,10 +107,16 @@ TABLE_3 = [
     Row("D", "epsilon_ls=0.0", dict(epsilon_ls=0.0), 4.67, 25.3),
     Row("D", "epsilon_ls=0.2", dict(epsilon_ls=0.2), 5.47, 25.7),
     Row("E", "positions=learned", dict(positions="learned"), 4.92, 25.7),
-    Row("big", "big",
+    Row(
+        "big",
+        "big",
         dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3, updates=300_000),
-        4.33, 26.4, 213),
+        4.33,
+        26.4,
+        213,
+    ),
 ]
+
 
 # %% tags=["active-ipynb"]
 # paper = pd.DataFrame(TABLE_3).set_index("name")
@@ -125,6 +138,7 @@ TABLE_3 = [
 #
 # A base is an `Experiment` of [notebook 16](16_translation.ipynb): a corpus, a model, and its training. Readers' questions, further below, change three things besides: where pairs come from (perhaps the bundled grammar), how long they may be, and what is taken out of the model.
 
+
 # %%
 @dataclass
 class Trial(Experiment):
@@ -144,10 +158,11 @@ PAPER = Trial(
 SMALL = Trial(
     "multi30k",
     model=TransformerConfig(
-        vocab_size=3000, d_model=64, d_ff=256, N=3, h=8, P_drop=0.1, max_positions=256),
+        vocab_size=3000, d_model=64, d_ff=256, N=3, h=8, P_drop=0.1, max_positions=256
+    ),
     training=TrainingConfig(
-        updates=3400, batch_tokens=2000, warmup=340, factor=0.5, save_every=85,
-        keep=5),
+        updates=3400, batch_tokens=2000, warmup=340, factor=0.5, save_every=85, keep=5
+    ),
 )
 
 
@@ -156,6 +171,7 @@ SMALL = Trial(
 # embeddings and sees Multi30k eleven times. **Deviations: a smaller base, another corpus, far fewer updates, and averaged weights, which the
 # paper did not use for this table.**
 #
+
 
 # %%
 def holder(e: Trial, name: str):
@@ -168,7 +184,8 @@ def holder(e: Trial, name: str):
             return part
     raise ValueError(
         f"there is no setting {name!r}: "
-        "a row changes fields of TransformerConfig, TrainingConfig or Trial")
+        "a row changes fields of TransformerConfig, TrainingConfig or Trial"
+    )
 
 
 def with_changes(e: Trial, changes: dict) -> Trial:
@@ -176,9 +193,11 @@ def with_changes(e: Trial, changes: dict) -> Trial:
 
     e stays as it is.
     """
+
     def own(part):
-        return {name: value for name, value in changes.items()
-                if holder(e, name) is part}
+        return {
+            name: value for name, value in changes.items() if holder(e, name) is part
+        }
 
     model = replace(e.model, **own(e.model))
     training = replace(e.training, **own(e.training))
@@ -199,6 +218,7 @@ def with_changes(e: Trial, changes: dict) -> Trial:
 #
 # Before any training, one column of Table 3 can be checked exactly: the number of parameters. On torch's `meta` device
 # ([notebook 08](08_model.ipynb)) the eleven models with a count are built in a moment.
+
 
 # %%
 def millions(row: Row, vocab_size: int = 37_000) -> float:
@@ -226,6 +246,7 @@ def millions(row: Row, vocab_size: int = 37_000) -> float:
 # With 37,000 types every row but big is a little smaller here than in the paper. Where $d_{model}$ stays, the difference from base agrees to
 # within rounding. What is missing grows with $d_{model}$, as an embedding matrix does. Which vocabulary would explain the paper's column?
 
+
 # %%
 def vocabulary_that_fits(row: Row) -> tuple[int, int]:
     """The smallest and largest vocabulary with which a row's count, in millions,
@@ -234,7 +255,8 @@ def vocabulary_that_fits(row: Row) -> tuple[int, int]:
     without = millions(row, vocab_size=3)  # a begin, an end and a padding mark
     least, beyond = (
         3 + math.ceil(1e6 * (row.millions + half - without) / d_model)
-        for half in (-0.5, 0.5))
+        for half in (-0.5, 0.5)
+    )
     return least, beyond - 1
 
 
@@ -256,6 +278,7 @@ def vocabulary_that_fits(row: Row) -> tuple[int, int]:
 # multiplied by the field's base value here, divided by that in the paper.**
 #
 # Each field is scaled by itself, so proportions between fields change: 32 heads have keys of two numbers here, and of 16 in the paper. The peak of the learning rate, $factor \cdot (d_{model} \cdot warmup)^{-0.5}$, is higher here.
+
 
 # %%
 def setting(e: Trial, name: str):
@@ -284,18 +307,23 @@ def scaled(changes: dict, base: Trial) -> dict:
         found[name] = value
     return found
 
+
 # %% tags=["active-ipynb"]
 # small = {row.name: with_changes(SMALL, scaled(row.changes, SMALL)) for row in TABLE_3}
 # for name, e in (("the paper", PAPER), ("here", SMALL)):
 #     peak = peak_rate(e.model.d_model, e.training.warmup, e.training.factor)
 #     print(f"peak of the learning rate, {name}: {peak:.4f}")
 # pd.options.display.max_colwidth = 80  # the last row is long
-# pd.DataFrame({
-#     "in small": [scaled(row.changes, SMALL) or "-" for row in TABLE_3],
-#     "parameters outside the embeddings, M": [
-#         (parameters_of(e.model) - e.model.vocab_size * e.model.d_model) / 1e6
-#         for e in small.values()],
-# }, index=list(small)).round(2)
+# pd.DataFrame(
+#     {
+#         "in small": [scaled(row.changes, SMALL) or "-" for row in TABLE_3],
+#         "parameters outside the embeddings, M": [
+#             (parameters_of(e.model) - e.model.vocab_size * e.model.d_model) / 1e6
+#             for e in small.values()
+#         ],
+#     },
+#     index=list(small),
+# ).round(2)
 
 # %% [markdown]
 # Two checks: a row changes what it names and nothing else, in both sizes; and rows A have the same number of parameters.
@@ -304,14 +332,19 @@ def scaled(changes: dict, base: Trial) -> dict:
 # for row in TABLE_3:
 #     for base, changes in ((PAPER, row.changes), (SMALL, scaled(row.changes, SMALL))):
 #         e = with_changes(base, changes)
-#         differ = {name for part, before in ((e.model, base.model),
-#                                             (e.training, base.training))
-#                   for name, value in vars(part).items() if value != vars(before)[name]}
+#         differ = {
+#             name
+#             for part, before in ((e.model, base.model), (e.training, base.training))
+#             for name, value in vars(part).items()
+#             if value != vars(before)[name]
+#         }
 #         assert set(changes) - {"updates"} <= differ <= set(changes), row.name
 # heads = [small[row.name] for row in TABLE_3 if row.group in ("base", "A")]
 # assert len({parameters_of(e.model) for e in heads}) == 1
-# print(f"{len(TABLE_3)} rows change what they name; {len(heads)} numbers of heads cost "
-#       f"{parameters_of(heads[0].model):,} parameters each")
+# print(
+#     f"{len(TABLE_3)} rows change what they name; {len(heads)} numbers of heads cost "
+#     f"{parameters_of(heads[0].model):,} parameters each"
+# )
 
 # %% [markdown]
 # ## A part taken out
@@ -319,6 +352,7 @@ def scaled(changes: dict, base: Trial) -> dict:
 # Three variations are no setting of the model. Without $W_V$ a head averages slices of the vectors themselves. Without the
 # softmax the scores are the weights, divided by the number of keys so that sums stay small. Without the residual path a sub-layer's
 # input reaches the next one only through the sub-layer.
+
 
 # %%
 def scores_as_weights(q, k, v, mask=None):
@@ -362,9 +396,11 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
         return new_model(e, device)
     if e.without not in WITHOUT:
         raise ValueError(
-            f"cannot take {e.without!r} out of the model: choose {', '.join(WITHOUT)}")
+            f"cannot take {e.without!r} out of the model: choose {', '.join(WITHOUT)}"
+        )
     torch.manual_seed(e.training.seed)
     return Transformer(e.model, WITHOUT[e.without]).to(device)
+
 
 # %% [markdown]
 # ## When do two rows differ?
@@ -389,8 +425,10 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #     found = beside(made_up, "score", "row 0")
 #     passed.append([(found["low"] * found["high"] > 0).any(), (found["p"] < 0.05).any()])
 # alone, corrected = np.mean(passed, axis=0)
-# print(f"some interval leaves out 0 in {alone:.0%} of the tables,",
-#       f"some p is under 0.05 after Holm's correction in {corrected:.0%}")
+# print(
+#     f"some interval leaves out 0 in {alone:.0%} of the tables,",
+#     f"some p is under 0.05 after Holm's correction in {corrected:.0%}",
+# )
 # assert corrected < 0.1 < alone
 
 # %% [markdown]
@@ -410,8 +448,10 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # base = table3[table3["row"] == "base"].iloc[0]
 # sizes = [f"{key} {base[f'model.{key}']}" for key in ("d_model", "d_ff", "N", "h")]
 # outside = base["parameters.outside_embeddings"]
-# print(f"base: {', '.join(sizes)}; {outside:,} parameters outside the embeddings;",
-#       f"peak rate {peak_rate(96, 400):.4f}")
+# print(
+#     f"base: {', '.join(sizes)}; {outside:,} parameters outside the embeddings;",
+#     f"peak rate {peak_rate(96, 400):.4f}",
+# )
 # labels = dict(zip(table3["row"], table3.apply(name_here, axis=1)))
 # cost = table3.groupby("row", sort=False)[["updates", "minutes.cpu"]].mean().round(1)
 # scores = spread(table3, "row", ["validation.perplexity", "validation.bleu"])
@@ -426,16 +466,29 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # shorter = compare(judged, names)
 # minus["BLEU"] = minus["bleu"]
 # limits = {"log perplexity": 0.45, "BLEU": 8}
-# titles = {"log perplexity": "left is better: after correction five differ (*)",
-#           "BLEU": "right is better: after correction one differs (*)"}
+# titles = {
+#     "log perplexity": "left is better: after correction five differ (*)",
+#     "BLEU": "right is better: after correction one differs (*)",
+# }
 # for ax, figure in zip(plotting.new_axes(4.6, 5.4, columns=2), limits):
 #     own = shorter[figure]
 #     reach = (own["high"] - own["low"]) / 2
-#     rows = {labels[row] + (" *" if own.loc[row, "p"] < 0.05 else ""):
-#             (own.loc[row, "difference"], reach[row], minus.loc[row, figure])
-#             for row in own.index}
-#     comparisons.differences(rows, f"{figure}, minus base", "here, 95% interval",
-#                             "the paper", ax, limits[figure])
+#     rows = {
+#         labels[row] + (" *" if own.loc[row, "p"] < 0.05 else ""): (
+#             own.loc[row, "difference"],
+#             reach[row],
+#             minus.loc[row, figure],
+#         )
+#         for row in own.index
+#     }
+#     comparisons.differences(
+#         rows,
+#         f"{figure}, minus base",
+#         "here, 95% interval",
+#         "the paper",
+#         ax,
+#         limits[figure],
+#     )
 #     ax.set_title(titles[figure], pad=26)
 # calm = judged[judged["row"] != "P_drop=0.2"]
 # for title, runs in (("passes after correction", judged), ("without P_drop=0.2", calm)):
@@ -458,13 +511,17 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # # low, high: each row draws its three runs again (seeds' noise alone; too narrow)
 # display(agreement_with_interval(judged, "loss", in_paper).round(2))
 #
+#
 # def print_chance(runs):
 #     theirs = in_paper[in_paper.index.isin(runs["row"])]
 #     guess = agreement(theirs.abs(), theirs)
 #     chance_of = by_chance(agreement(minus_base(runs, "loss"), theirs), theirs)
-#     print(f"had base been guessed best: {guess['signs']} of {guess['of']} signs; as "
-#           f"many as here in {chance_of['signs']:.1%} of 2,000 random orders, as high "
-#           f"a correlation in {chance_of['rank']:.1%}")
+#     print(
+#         f"had base been guessed best: {guess['signs']} of {guess['of']} signs; as "
+#         f"many as here in {chance_of['signs']:.1%} of 2,000 random orders, as high "
+#         f"a correlation in {chance_of['rank']:.1%}"
+#     )
+#
 #
 # print_chance(judged)
 
@@ -489,15 +546,19 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # display(agreement_with_interval(whole, "loss", in_paper).round(2))
 # for seed, some in whole.groupby("seed"):
 #     agrees = agreement(minus_base(some, "loss"), in_paper)
-#     print(f"seed {seed}: {agrees['signs']:.0f} of {agrees['of']:.0f} signs,",
-#           f"rank correlation {agrees['rank']:.2f}")
+#     print(
+#         f"seed {seed}: {agrees['signs']:.0f} of {agrees['of']:.0f} signs,",
+#         f"rank correlation {agrees['rank']:.2f}",
+#     )
 # print_chance(whole)
 # both = set(judged["row"]) & set(whole["row"])
 # for updates, some in {"1,500": judged, "3,400": whole}.items():
 #     agrees = agreement(minus_base(some[some["row"].isin(both)], "loss"), in_paper)
-#     print(f"{len(both) - 1} rows of both tables, {updates} updates:",
-#           f"{agrees['signs']:.0f} of {agrees['of']:.0f} signs,",
-#           f"rank correlation {agrees['rank']:.2f}")
+#     print(
+#         f"{len(both) - 1} rows of both tables, {updates} updates:",
+#         f"{agrees['signs']:.0f} of {agrees['of']:.0f} signs,",
+#         f"rank correlation {agrees['rank']:.2f}",
+#     )
 
 # %% [markdown]
 # **Most of the rows tried come out on the paper's side of base.** Every row has learned, and ten of fourteen log perplexities differ. Twelve of thirteen signs are the paper's (95%: 11 to 12, somewhat too narrow), two of them (N=8, no dropout) of differences that do not pass. Random orders have so many in one of hundreds, guessing base best gives nine. Fewer layers, a narrower model or feed-forward network, shorter keys and 32 heads lose; a wider feed-forward network, no smoothing and big gain (in BLEU big alone). Against the paper, one head is no worse than eight in perplexity (in BLEU 1.1 lower, in the paper 0.9, which does not pass). Sizes agree less: no dropout costs 0.01, half the width 0.53, in the paper 0.16 each.
@@ -523,17 +584,32 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% tags=["active-ipynb"]
 # heads = {"h=1": 1, "h=4": 4, "base": 8, "h=16": 16, "h=32": 32}
 # theirs = minus.loc[list(heads), "log perplexity"]
-# ax = plotting.lines(heads.values(), {"the paper": theirs}, "heads",
-#                     "log perplexity, minus base", "too many heads hurt", log="x",
-#                     markers=True)
-# for label, table_of, color, line in (("1,500 updates", shorter, "grey", "-"),
-#                                      ("3,400 updates", tested, "C1", "none")):
+# ax = plotting.lines(
+#     heads.values(),
+#     {"the paper": theirs},
+#     "heads",
+#     "log perplexity, minus base",
+#     "too many heads hurt",
+#     log="x",
+#     markers=True,
+# )
+# for label, table_of, color, line in (
+#     ("1,500 updates", shorter, "grey", "-"),
+#     ("3,400 updates", tested, "C1", "none"),
+# ):
 #     own = table_of["log perplexity"]
 #     own = own.reindex([row for row in heads if row == "base" or row in own.index])
 #     own = own.fillna(0)
-#     ax.errorbar([heads[row] for row in own.index], own["difference"],
-#                 (own["high"] - own["low"]) / 2, label=label, marker="s", capsize=2,
-#                 color=color, linestyle=line)
+#     ax.errorbar(
+#         [heads[row] for row in own.index],
+#         own["difference"],
+#         (own["high"] - own["low"]) / 2,
+#         label=label,
+#         marker="s",
+#         capsize=2,
+#         color=color,
+#         linestyle=line,
+#     )
 # ax.set_xticks(list(heads.values()), list(heads.values()))
 # ax.minorticks_off()
 # ax.legend()
@@ -557,8 +633,12 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # longest = multi30k[multi30k["longest"].notna()]
 # sine = "positions=sinusoidal,longest=12"
 # rows = {}
-# for part, figure in (("short", "bleu"), ("long", "bleu"),
-#                      ("short", "perplexity"), ("long", "perplexity")):
+# for part, figure in (
+#     ("short", "bleu"),
+#     ("long", "bleu"),
+#     ("short", "perplexity"),
+#     ("long", "perplexity"),
+# ):
 #     column = f"validation.{part}.{figure}"
 #     means = longest.groupby("row", sort=False)[column].mean()
 #     rows[part, figure] = [*means, *beside(longest, column, sine).iloc[0]]
@@ -576,17 +656,29 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 
 # %% tags=["active-ipynb"]
 # everywhere = everything[everything["corpus"] == "multi30k"]
-# sweep = everywhere[everywhere["group"].isin(["base", "schedule"])
-#                    & (everywhere["seed"] == 1)]
-# bleu = sweep.pivot(index="training.factor", columns="training.warmup",
-#                    values="validation.bleu")
-# peaks = [[1000 * peak_rate(96, warmup, factor) for warmup in bleu.columns]
-#          for factor in bleu.index]
+# sweep = everywhere[
+#     everywhere["group"].isin(["base", "schedule"]) & (everywhere["seed"] == 1)
+# ]
+# bleu = sweep.pivot(
+#     index="training.factor", columns="training.warmup", values="validation.bleu"
+# )
+# peaks = [
+#     [1000 * peak_rate(96, warmup, factor) for warmup in bleu.columns]
+#     for factor in bleu.index
+# ]
 # places = list(bleu.columns), list(bleu.index)
-# panels = [("BLEU: best in the middle", bleu.values, *places),
-#           ("peak rate, thousandths", peaks, *places)]
-# plotting.heatmaps(panels, across=2, width=3.6, height=3, values=True,
-#                   labels=("updates of warm-up", "factor"))
+# panels = [
+#     ("BLEU: best in the middle", bleu.values, *places),
+#     ("peak rate, thousandths", peaks, *places),
+# ]
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=3.6,
+#     height=3,
+#     values=True,
+#     labels=("updates of warm-up", "factor"),
+# )
 # swept = learned(multi30k[multi30k["group"].isin(["A", "B", "C", "base", "schedule"])])
 # rows = swept[swept["group"] == "schedule"]["row"].unique()
 # compare(swept, rows)["log perplexity"].round(3)
@@ -607,12 +699,18 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # shares = multi30k[multi30k["group"].isin(["base", "data"])]
 # means = shares.pivot_table("validation.bleu", "model.d_model", "every")[[9, 3, 1]]
 # sizes = {48: "narrow", 96: "base", 192: "wide"}
-# plotting.lines([1 / every for every in means.columns],
-#                {f"{sizes[d_model]}, d_model {d_model}": list(row)
-#                 for d_model, row in means.iterrows()},
-#                "share of the training pairs", "BLEU",
-#                "from a third to all no change passes", log="x",
-#                markers=True).set_xticks([1 / 9, 1 / 3, 1], ["1/9", "1/3", "1"])
+# plotting.lines(
+#     [1 / every for every in means.columns],
+#     {
+#         f"{sizes[d_model]}, d_model {d_model}": list(row)
+#         for d_model, row in means.iterrows()
+#     },
+#     "share of the training pairs",
+#     "BLEU",
+#     "from a third to all no change passes",
+#     log="x",
+#     markers=True,
+# ).set_xticks([1 / 9, 1 / 3, 1], ["1/9", "1/3", "1"])
 # shares = shares.replace({"row": {"base": "base,every=1"}})
 # next_fewer = {"1": "3", "3": "9", "9": "9"}  # the last stands beside itself
 # fewer = {row: row[:-1] + next_fewer[row[-1]] for row in shares["row"]}
@@ -668,11 +766,13 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # has a gain and a bias.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.variations import check_parameters
+# from transformer.teaching.exercises.variations import check_parameters
+#
 #
 # def parameters(N, d_model, d_ff, h, d_k, d_v):
 #     """sizes -> how many numbers are learned in the two stacks"""
 #     ...
+#
 #
 # check_parameters(parameters)
 
@@ -696,11 +796,13 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # above 1. The answers stand in the order of the questions.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.variations import check_holm
+# from transformer.teaching.exercises.variations import check_holm
+#
 #
 # def holm(p):
 #     """list of p values -> list of corrected ones"""
 #     ...
+#
 #
 # check_holm(holm)
 
@@ -722,11 +824,13 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # **3.** Write Spearman's rank correlation of two lists without equal numbers: the usual correlation, of the places that the numbers take in their own list.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.variations import check_rank_correlation
+# from transformer.teaching.exercises.variations import check_rank_correlation
+#
 #
 # def rank_correlation(here, there):
 #     """two lists of as many numbers -> a number from -1 to 1"""
 #     ...
+#
 #
 # check_rank_correlation(rank_correlation)
 

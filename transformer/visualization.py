@@ -27,24 +27,23 @@ from dataclasses import replace
 import torch
 
 from transformer.attention import padding_mask
-from transformer.gold import determiners, references
-from transformer.maps import KINDS, all_maps
-
+from transformer.models.gold import determiners, references
+from transformer.models.maps import KINDS, all_maps
 
 # %% tags=["active-ipynb"]
 # # what only pictures and checks need: not part of the module
 # import functools
 #
-# from transformer import Transformer, load, plotting, translate
+# from transformer import Transformer, load, translate
 # from transformer.attention import record_attention
-# from transformer import gold
+# from transformer.core.records import read_rows, under
 # from transformer.corpora import read_aligned, read_bundled
 # from transformer.data import collate, encode_pairs
-# from transformer.experiments.records import read_rows, under
-# from transformer.figures import circuit, heads
-# from transformer.maps import attention_maps
-# from transformer.pages import view
-# from transformer.pretrained import bundled_folder
+# from transformer.models import gold
+# from transformer.models.maps import attention_maps
+# from transformer.models.pretrained import bundled_folder
+# from transformer.views import circuit, heads, plotting
+# from transformer.views.pages import view
 #
 # model, tokenizer = load()  # the model that comes with the package
 # validation, test = read_bundled("validation")[:400], read_bundled("test")[:400]
@@ -57,8 +56,10 @@ from transformer.maps import KINDS, all_maps
 # one word, and draw where "its" looks in each of the encoder's eight heads (labels are layer.head).
 
 # %% tags=["active-ipynb"]
-# pair = ["The old cat near the school lost its ball.",
-#         "The old dog near the school lost its ball."]
+# pair = [
+#     "The old cat near the school lost its ball.",
+#     "The old dog near the school lost its ball.",
+# ]
 # german = translate(model, tokenizer, pair)
 # print(*german, sep="\n")
 # maps = attention_maps(model, tokenizer, list(zip(pair, german)))
@@ -69,6 +70,7 @@ from transformer.maps import KINDS, all_maps
 # from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. `MultiHeadAttention` has a place
 # for the function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what
 # comes out. (Text, figures and results count layers and heads from 1; functions take them from 0.)
+
 
 # %%
 def attention_of(model, kind, layer):
@@ -103,9 +105,11 @@ def edited(attention, change):
 # choice (it gets that place's value), or a vector from elsewhere is *pasted* into a row. A sentence with
 # both animals is then translated as it is, and with head 1.3 turned: the row of "its" looks at "dog".
 
+
 # %%
 def silent(head):
     """A change for `edited`: this head puts out zeros."""
+
     def change(output, v):
         here = torch.arange(output.shape[1], device=output.device) == head
         return output.masked_fill(here[:, None, None], 0.0)
@@ -118,6 +122,7 @@ def turned(head, rows, columns):
 
     rows: (B,), one for each sentence; columns: (B, S), weights that sum to 1.
     """
+
     def change(output, v):
         vectors = torch.einsum("bs,bsd->bd", columns, v[:, head])
         return pasted(head, rows, vectors)(output, v)
@@ -127,6 +132,7 @@ def turned(head, rows, columns):
 
 def pasted(head, rows, vectors):
     """A change for `edited`: in row rows[b] this head puts out vectors[b], (B, d_v)."""
+
     def change(output, v):
         output = output.clone()
         output[torch.arange(len(rows)), head, rows] = vectors
@@ -189,6 +195,7 @@ def pasted(head, rows, vectors):
 # %% [markdown]
 # In this grammar the antecedent is always the subject of the clause that "its" stands in (of an infinitive, of the clause that governs it).
 
+
 # %%
 def link(maps, kind, english, german):
     """Weights of the pronoun's row over its candidates, and the antecedent's place.
@@ -245,8 +252,10 @@ def link_baselines(examples) -> dict:
 # shares = gold.owner_shares(read_bundled("train"))
 # guesses = link_baselines(validation)
 # guesses["likeliest owner"] = gold.likeliest_owner(validation, shares)
-# print(f"{len(references(validation))} times its; guesses:",
-#       {name: round(right, 2) for name, right in guesses.items()})
+# print(
+#     f"{len(references(validation))} times its; guesses:",
+#     {name: round(right, 2) for name, right in guesses.items()},
+# )
 # owners = sum(share > 0 for share in shares.values())
 # print(f"in training {owners} of {len(shares)} candidate nouns are ever the owner")
 
@@ -264,6 +273,7 @@ def link_baselines(examples) -> dict:
 # agree in the same way. English says nothing of that noun's gender. So we look, as for the paper's Figure 5, for a head that links each
 # article and each possessive to the noun behind it.
 
+
 # %%
 def agreement_hits(maps, examples):
     """(example, does an article or possessive look most at its own noun: (N, h))."""
@@ -280,8 +290,11 @@ def agreement_hits(maps, examples):
 # pairs = [pair for example in validation for pair in determiners(example)]
 # apart = torch.tensor([noun > determiner + 1 for determiner, noun in pairs])
 # tables = {"all": hits.mean(dim=0), "a word between": hits[apart].mean(dim=0)}
-# heads.table({f"noun found, {name}": table for name, table in tables.items()},
-#             across=2, largest=1.0)
+# heads.table(
+#     {f"noun found, {name}": table for name, table in tables.items()},
+#     across=2,
+#     largest=1.0,
+# )
 # print(f"{len(pairs)} articles and possessives, {apart.sum()} with a word between")
 
 # %% [markdown]
@@ -363,6 +376,7 @@ def agreement_hits(maps, examples):
 # gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others. In the rows "new noun" it learns from half of the nouns and is asked about the others, in "never owner" from those that "its" refers to in training. The first column always gives
 # the answer that is most common in what the probe learned from.
 
+
 # %%
 @torch.no_grad()
 def encoder_layers(model, source):
@@ -395,31 +409,49 @@ def linear_probe(x, labels, unseen):
 # genders = gold.read_genders()
 # train = read_bundled("train")
 # training = [e for e in train if " its " in e.source][:1500]
-# others = [e for split in ("validation", "test") for e in read_bundled(split)
-#           if " its " in e.source]
+# others = [
+#     e
+#     for split in ("validation", "test")
+#     for e in read_bundled(split)
+#     if " its " in e.source
+# ]
 # layers = functools.partial(encoder_layers, model)
-# known, unseen = (gold.labelled_vectors(layers, tokenizer, some, genders)
-#                  for some in (training, others))
-# found = {name: gold.probe_accuracy(linear_probe, known[name], unseen[name])
-#          for name in known}
+# known, unseen = (
+#     gold.labelled_vectors(layers, tokenizer, some, genders)
+#     for some in (training, others)
+# )
+# found = {
+#     name: gold.probe_accuracy(linear_probe, known[name], unseen[name]) for name in known
+# }
 # nouns, seen, new = sorted(genders), known["noun: gender"], unseen["noun: gender"]
 # lots, shares = gold.made_up(genders), gold.owner_shares(train)
 # owning = [noun for noun in nouns if shares.get(noun)]
 # for name, table, mine, theirs in (
-#         ("noun: made-up gender", lots, nouns, nouns),
-#         ("new noun: gender", genders, nouns[::2], nouns[1::2]),
-#         ("noun, never owner: gender", genders, owning, genders.keys() - owning),
-#         ("new noun: made-up gender", lots, nouns[::2], nouns[1::2])):
-#     found[name] = gold.probe_accuracy(linear_probe, gold.relabelled(seen, table, mine),
-#                                       gold.relabelled(new, table, theirs))
+#     ("noun: made-up gender", lots, nouns, nouns),
+#     ("new noun: gender", genders, nouns[::2], nouns[1::2]),
+#     ("noun, never owner: gender", genders, owning, genders.keys() - owning),
+#     ("new noun: made-up gender", lots, nouns[::2], nouns[1::2]),
+# ):
+#     found[name] = gold.probe_accuracy(
+#         linear_probe,
+#         gold.relabelled(seen, table, mine),
+#         gold.relabelled(new, table, theirs),
+#     )
 # names = sorted(found, key=lambda name: (name.startswith("its"), name.startswith("the")))
 # columns = ["most common", "embedding", "layer 1", "layer 2", "shuffled"]
-# plotting.heatmap([found[name] for name in names], columns, names,
-#                  "share of words in new sentences\nwhose property a probe reads",
-#                  values=True, largest=1.0,
-#                  labels=("what the probe reads", "word: property"))
-# print(f"{len(others)} new sentences;",
-#       {name: len(values) for name, (_, values, _) in unseen.items()})
+# plotting.heatmap(
+#     [found[name] for name in names],
+#     columns,
+#     names,
+#     "share of words in new sentences\nwhose property a probe reads",
+#     values=True,
+#     largest=1.0,
+#     labels=("what the probe reads", "word: property"),
+# )
+# print(
+#     f"{len(others)} new sentences;",
+#     {name: len(values) for name, (_, values, _) in unseen.items()},
+# )
 # assert found["its: gender of the owner"][1] < 0.7 < found["its: gender of the owner"][2]
 # print("after layer 1 the vector of its holds the owner's gender, before it does not")
 
@@ -439,6 +471,7 @@ def linear_probe(x, labels, unseen):
 # *alignment error rate*. With $A$ the links found and $G$ the grammar's, it is
 # $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect, but here no head can get below 0.04: each word gets a link, and commas have none in $G$. Beside the heads stands a guess, the *diagonal*: that German keeps the
 # order of the English words.
+
 
 # %%
 def alignment_error_rate(predicted, gold) -> float:
@@ -497,15 +530,24 @@ def score_attention(model, tokenizer, validation, test) -> dict:
     gold = [e.alignment for e in test]
     layer, head = divmod(errors.argmin().item(), errors.shape[1])
     found = cross_head_errors(scored_on, gold)[layer, head].item()
-    alignment = {"layer": layer + 1, "head": head + 1, "error": found,
-                 "diagonal": diagonal_error(scored_on, gold)}
+    alignment = {
+        "layer": layer + 1,
+        "head": head + 1,
+        "error": found,
+        "diagonal": diagonal_error(scored_on, gold),
+    }
     tables = {kind: link_accuracy(chosen_on, validation, kind) for kind in KINDS}
     kind = max(tables, key=lambda name: tables[name].max().item())
     layer, head = divmod(tables[kind].argmax().item(), errors.shape[1])
     accuracy = link_accuracy(scored_on, test, kind)[layer, head].item()
-    pronoun = {"attention": kind, "layer": layer + 1, "head": head + 1,
-               "count": len(references(test)), "accuracy": accuracy,
-               **link_baselines(test)}
+    pronoun = {
+        "attention": kind,
+        "layer": layer + 1,
+        "head": head + 1,
+        "count": len(references(test)),
+        "accuracy": accuracy,
+        **link_baselines(test),
+    }
     return {"alignment": alignment, "pronoun": pronoun}
 
 
@@ -518,11 +560,19 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 # links = torch.zeros(len(m.target), len(m.source))
 # links[[t for _, t in e.alignment], [s for s, _ in e.alignment]] = 1
 # n, head = scores["layer"], scores["head"]
-# panels = [(f"cross-attention, head {n}.{head}", m.cross[n - 1, head - 1]),
-#           ("the grammar's links", links)]
+# panels = [
+#     (f"cross-attention, head {n}.{head}", m.cross[n - 1, head - 1]),
+#     ("the grammar's links", links),
+# ]
 # panels = [(*panel, *m.labels("cross")) for panel in panels]
-# plotting.heatmaps(panels, across=2, width=4.2, height=4.2, largest=1.0,
-#                   labels=("looked at", "produced", "weight"));
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=4.2,
+#     height=4.2,
+#     largest=1.0,
+#     labels=("looked at", "produced", "weight"),
+# );
 
 # %% [markdown]
 # Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
@@ -532,6 +582,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 #
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
 # decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs with two parts at least three words apart (two of the 46 are an infinitive with *mich* or *sich*), and see where the step that writes the second part looks. Two guesses: the second word, and any earlier word.
+
 
 # %%
 def separated_verbs(examples, apart=3) -> list:
@@ -555,7 +606,7 @@ def look_back_hits(maps, examples):
     """
     hits = []
     for i, first, second in separated_verbs(examples):
-        row = maps[i].decoder[:, :, second, 1:second + 1]  # without the begin mark
+        row = maps[i].decoder[:, :, second, 1 : second + 1]  # without the begin mark
         hits.append((i, (row.argmax(dim=-1) == first).float()))
     return hits
 
@@ -563,21 +614,27 @@ def look_back_hits(maps, examples):
 # %% tags=["active-ipynb"]
 # test_maps = all_maps(model, tokenizer, [(e.source, e.target) for e in test])
 # back = look_back_hits(validation_maps, validation)
-# n, head = divmod(torch.stack([hit for _, hit in back]).mean(dim=0).argmax().item(),
-#                  model.config.h)
+# n, head = divmod(
+#     torch.stack([hit for _, hit in back]).mean(dim=0).argmax().item(), model.config.h
+# )
 # found = look_back_hits(test_maps, test)
 # right = [hit[n, head].item() for _, hit in found]
 # accuracy, margin = gold.share(right, [i for i, _ in found])
 # verbs = separated_verbs(test)
 # second = sum(first == 1 for _, first, _ in verbs) / len(verbs)
 # chance = sum(1 / last for *_, last in verbs) / len(verbs)
-# print(f"decoder {n + 1}.{head + 1}: {accuracy:.0%} ± {margin:.0%} of {len(verbs)} "
-#       f"verbs; always the second word {second:.0%}, any word {chance:.0%}")
+# print(
+#     f"decoder {n + 1}.{head + 1}: {accuracy:.0%} ± {margin:.0%} of {len(verbs)} "
+#     f"verbs; always the second word {second:.0%}, any word {chance:.0%}"
+# )
 # i, first, last = max((v for v in verbs if v[1] != 1), key=lambda v: v[2] - v[1])
 # print("the parts:", test_maps[i].target[first], "...", test_maps[i].target[last])
 # ax = heads.one_a_panel([test_maps[i]], [("decoder", n, head)], size=5.0)[0]
-# ax.set_title(f"decoder {n + 1}.{head + 1}: “{test_maps[i].target[last]}” looks most at "
-#              f"“{test_maps[i].target[first]}”", fontsize=10)
+# ax.set_title(
+#     f"decoder {n + 1}.{head + 1}: “{test_maps[i].target[last]}” looks most at "
+#     f"“{test_maps[i].target[first]}”",
+#     fontsize=10,
+# )
 # assert accuracy > 3 * chance
 
 # %% [markdown]
@@ -589,6 +646,7 @@ def look_back_hits(maps, examples):
 # falls on *marks*, which are punctuation and the end mark. And a weight is only one factor: what arrives is the weight
 # $\alpha$ times the value, sent through $W_O$. Kobayashi et al. (2020) therefore compare the *norms* of these products,
 # $\lVert \alpha\, v W_O \rVert$.
+
 
 # %%
 def norm_weighted(weights, v, W_O):
@@ -632,11 +690,19 @@ def norm_weighted(weights, v, W_O):
 #     return found.transpose(1, 2)[words].mean(dim=0)
 #
 #
-# normed = [norm_weighted(w, v, attention.W_O.weight)
-#           for w, v, attention in zip(weights, values, (lower, upper))]
+# normed = [
+#     norm_weighted(w, v, attention.W_O.weight)
+#     for w, v, attention in zip(weights, values, (lower, upper))
+# ]
 # tables = {"weight on marks": weights, "the same, norm-weighted": normed}
-# heads.table({name: torch.stack([on_marks(shares) for shares in layers])
-#              for name, layers in tables.items()}, across=2, largest=0.5);
+# heads.table(
+#     {
+#         name: torch.stack([on_marks(shares) for shares in layers])
+#         for name, layers in tables.items()
+#     },
+#     across=2,
+#     largest=0.5,
+# );
 
 # %% [markdown]
 # Marks are 17% of the tokens and receive up to 38% of a head's weight. Places that draw weight in
@@ -647,6 +713,7 @@ def norm_weighted(weights, v, W_O):
 #
 # To compare two heads one usually takes the cosine of their weights. It has a flaw: weights are positive, so even looks have a cosine near 1, and sharp ones a small one unless they meet on the same words. So we also subtract each row's mean, which leaves the
 # correlation: 0 where the looks of two heads have nothing in common, however sharp they are.
+
 
 # %%
 def head_similarity(maps, kind, centred=True):
@@ -670,6 +737,7 @@ def shuffled(maps):
     order = torch.rand(maps.encoder.shape).argsort(dim=-1)
     return replace(maps, encoder=maps.encoder.gather(-1, order))
 
+
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
 # sentences = [(e.source, e.target) for e in validation[:100]]
@@ -686,8 +754,15 @@ def shuffled(maps):
 #         if "shuffled" not in kind:
 #             # none is below -0.02: drawn as 0
 #             panels.append((f"{kind}, {side}", table.clamp(min=0), names, names))
-# plotting.heatmaps(panels, across=2, width=3.6, height=3.4, values=True, largest=1.0,
-#                   labels=("layer.head", "layer.head"));
+# plotting.heatmaps(
+#     panels,
+#     across=2,
+#     width=3.6,
+#     height=3.4,
+#     values=True,
+#     largest=1.0,
+#     labels=("layer.head", "layer.head"),
+# );
 
 # %% [markdown]
 # By the cosine, training drives the heads apart. But it does so with shuffled rows as well, where nothing is left
@@ -717,9 +792,13 @@ def shuffled(maps):
 # everyday, its_tokenizer = load("tatoeba")
 # owners = {
 #     "ihr": "cat mouse cow bee city church bank school family company newspaper army",
-#     "sein": "dog bird horse fish country village house child elephant bear lion hotel"}
-# frames = ("The {} has lost its money.", "The {} needs its own garden.",
-#           "The {} is famous for its size.")
+#     "sein": "dog bird horse fish country village house child elephant bear lion hotel",
+# }
+# frames = (
+#     "The {} has lost its money.",
+#     "The {} needs its own garden.",
+#     "The {} is famous for its size.",
+# )
 # for stem, nouns in owners.items():
 #     texts = [frame.format(noun) for noun in nouns.split() for frame in frames]
 #     german = translate(everyday, its_tokenizer, texts)
@@ -746,12 +825,18 @@ def shuffled(maps):
 # layer, head = divmod(errors.argmin().item(), errors.shape[1])
 # error = cross_head_errors(maps[12:], links[12:])[layer, head]
 # guess = diagonal_error(maps[12:], links[12:])
-# print(f"alignment error of head {layer + 1}.{head + 1}: {error:.3f}, of Multi30k's "
-#       f"best {real['alignment.error']}, of the diagonal {guess:.3f}")
+# print(
+#     f"alignment error of head {layer + 1}.{head + 1}: {error:.3f}, of Multi30k's "
+#     f"best {real['alignment.error']}, of the diagonal {guess:.3f}"
+# )
 # m = maps[20]
-# plotting.heatmap(m.cross[layer, head], *m.labels("cross"), largest=1.0,
-#                  title=f"everyday sentences, head {layer + 1}.{head + 1}",
-#                  labels=("looked at", "produced"))
+# plotting.heatmap(
+#     m.cross[layer, head],
+#     *m.labels("cross"),
+#     largest=1.0,
+#     title=f"everyday sentences, head {layer + 1}.{head + 1}",
+#     labels=("looked at", "produced"),
+# )
 # assert error < guess
 
 # %% [markdown]
@@ -761,8 +846,14 @@ def shuffled(maps):
 # lost = under(real, "bleu_lost_without_head")
 # table = [row for kind in KINDS for row in lost[kind]]
 # names = [f"{kind} {n + 1}" for kind in KINDS for n in range(len(lost[kind]))]
-# plotting.heatmap(table, range(1, 5), names, "Multi30k: BLEU lost, one head silent",
-#                  values=True, labels=("head", "layer"))
+# plotting.heatmap(
+#     table,
+#     range(1, 5),
+#     names,
+#     "Multi30k: BLEU lost, one head silent",
+#     values=True,
+#     labels=("head", "layer"),
+# )
 # print(real["bleu_lost_on"])
 
 # %% [markdown]
@@ -778,7 +869,7 @@ def shuffled(maps):
 # $R_n = \frac{1}{2}(\bar{A}_n + I)\,R_{n-1}$, with $\bar{A}_n$ the mean over the heads of layer $n$, and $I$ for the residual path.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.visualization import check_rollout
+# from transformer.teaching.exercises.visualization import check_rollout
 #
 #
 # def rollout(weights):
@@ -808,7 +899,7 @@ def shuffled(maps):
 # `mask = torch.ones(1, S, dtype=torch.bool)`.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.visualization import check_even_head
+# from transformer.teaching.exercises.visualization import check_even_head
 #
 #
 # def even_head(output, v, head, mask):

@@ -29,21 +29,21 @@ from pathlib import Path
 
 import torch
 
+from transformer.core.files import existing
+from transformer.core.silence import silence
 from transformer.data import SPECIALS, WORD
-from transformer.files import existing
-from transformer.silence import silence
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer import plotting
+# from transformer.core.scores import exact_match
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, collate, encode_pairs
 # from transformer.model import Transformer, TransformerConfig
-# from transformer.scores import exact_match
-# from transformer.search import translate
+# from transformer.models.search import translate
 # from transformer.training import TrainingConfig, train, validation_loss
+# from transformer.views import plotting
 #
 # torch.set_num_threads(1)  # the models below are too small to share between cores
 
@@ -167,8 +167,10 @@ def train_words(sentences: list[str], vocab_size: int) -> Words:
     """`Words` with the most frequent words: at most vocab_size types with the marks."""
     build = load_torchtext().vocab.build_vocab_from_iterator
     if vocab_size <= len(MARKS):
-        raise ValueError(f"vocab_size must be above {len(MARKS)}, the number of marks, "
-                         f"not {vocab_size}")
+        raise ValueError(
+            f"vocab_size must be above {len(MARKS)}, the number of marks, "
+            f"not {vocab_size}"
+        )
     words = (WORD.findall(sentence) for sentence in sentences)
     return Words(build(words, specials=list(MARKS), max_tokens=vocab_size))
 
@@ -186,9 +188,10 @@ def load_words(path: str | Path) -> Words:
         return Words(torchtext.vocab.vocab(dict.fromkeys(words, 1)))
     # no JSON; no list of texts; marks are missing
     except (ValueError, TypeError, RuntimeError):
-        raise ValueError(f"{path} is no list of words with the marks "
-                         f"{' '.join(MARKS)}: copy it again from the trained model"
-                         ) from None
+        raise ValueError(
+            f"{path} is no list of words with the marks "
+            f"{' '.join(MARKS)}: copy it again from the trained model"
+        ) from None
 
 
 # %% [markdown]
@@ -198,6 +201,7 @@ def load_words(path: str | Path) -> Words:
 # likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest letters, together at most 0.05% of the text (spaces counted), are unknown (here "C" and "Ä"), as are letters that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
+
 
 # %%
 class Pieces:
@@ -251,8 +255,9 @@ def load_pieces(path: str | Path) -> Pieces:
         with silence():
             model = load(str(path))
     except RuntimeError:
-        raise ValueError(f"{path} is not a SentencePiece model: copy it again from the "
-                         "trained model") from None
+        raise ValueError(
+            f"{path} is not a SentencePiece model: copy it again from the trained model"
+        ) from None
     return Pieces(model, Path(path).read_bytes())
 
 
@@ -276,8 +281,10 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
         except RuntimeError as error:
             # without the place in SentencePiece's source
             reason = str(error).strip().rpartition("] ")[2]
-            raise ValueError(f"SentencePiece cannot make {pieces} pieces of these "
-                             f"sentences: {reason}") from None
+            raise ValueError(
+                f"SentencePiece cannot make {pieces} pieces of these "
+                f"sentences: {reason}"
+            ) from None
         return load_pieces(f"{folder}/pieces.model")
 
 
@@ -367,6 +374,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # and `Sequential` chains them. Their order matters: if the end mark were added before the cut, long sentences would
 # lose it, and a model trained on them would not learn to stop there.
 
+
 # %%
 def pair_transforms(tokenizer: Words | Pieces, longest: int) -> tuple:
     """torchtext's transforms from lists of ids to rows: for sources, for targets.
@@ -393,6 +401,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
     sources = to_source(tokenizer.encode_all([pair[0] for pair in pairs]))
     targets = to_target(tokenizer.encode_all([pair[1] for pair in pairs]))
     return list(zip(sources, targets))
+
 
 # %% [markdown]
 # Where nothing is too long, they give the same numbers as `encode_pairs` and `collate` of notebook [10](10_data.ipynb), which the next cell asserts.
@@ -468,8 +477,10 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # for name, output in outputs.items():
 #     right = exact_match(output, references)
 #     gaps = sum("<unk>" in text or "⁇" in text for text in output)
-#     print(f"{name}: {right:.0%} of {len(output)} exactly right, "
-#           f"{gaps} with an unknown token")
+#     print(
+#         f"{name}: {right:.0%} of {len(output)} exactly right, "
+#         f"{gaps} with an unknown token"
+#     )
 
 # %% [markdown]
 # After so few updates, with one seed, whole words are ahead, though no output with `<unk>` can count as right. Why, was not tested. SentencePiece and byte pairs are too near for 132 sentences: the one has six or seven more right, the other the lower loss. But most translations with whole words have an `<unk>`, and no training can mend that where the right word is outside the vocabulary. Byte pairs can write any word, and SentencePiece any word of known letters.
@@ -482,11 +493,13 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # `sorted` puts first comes first.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.vocabulary import check_most_frequent
+# from transformer.teaching.exercises.vocabulary import check_most_frequent
+#
 #
 # def most_frequent(words, marks, size):
 #     """lists of words and of marks -> the types in the order of their ids"""
 #     ...
+#
 #
 # check_most_frequent(most_frequent)
 
@@ -506,11 +519,13 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # **2.** Cut a word as SentencePiece does, into the pieces whose probabilities have the largest product. Every letter of the word is a piece, too.
 
 # %% tags=["active-ipynb"]
-# from transformer.exercises.vocabulary import check_likeliest_pieces
+# from transformer.teaching.exercises.vocabulary import check_likeliest_pieces
+#
 #
 # def likeliest_pieces(word, log_p):
 #     """a word, {piece: logarithm of its probability} -> a list of pieces"""
 #     ...
+#
 #
 # check_likeliest_pieces(likeliest_pieces)
 
@@ -545,8 +560,11 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 #         rows = train_words(sentences, size).encode_all(texts)
 #         tokens = [i for row in rows for i in row]
 #         shares.append(tokens.count(MARKS.index("<unk>")) / len(tokens))
-#     print("right" if shares[0] <= 0.02 < shares[1] else
-#           f"not yet: {shares[0]:.2%} are unknown, with one type less {shares[1]:.2%}")
+#     print(
+#         "right"
+#         if shares[0] <= 0.02 < shares[1]
+#         else f"not yet: {shares[0]:.2%} are unknown, with one type less {shares[1]:.2%}"
+#     )
 
 # %% [markdown]
 # <details><summary>Solution</summary>

@@ -9,8 +9,14 @@ from .lexicon import LEXICON
 from .statistics import print_samples, print_statistics, word_for_word
 
 
-def main(seed: int = 2017, folder: Path = LEXICON.parent / "bundled", size: int = SIZES["train"],
-         sample: int = 0, statistics: bool = False, baseline: bool = False) -> None:
+def main(
+    seed: int = 2017,
+    folder: Path = LEXICON.parent / "bundled",
+    size: int = SIZES["train"],
+    sample: int = 0,
+    statistics: bool = False,
+    baseline: bool = False,
+) -> None:
     """A synchronous grammar of English and German: it writes the bundled corpus.
 
     Args:

@@ -2,7 +2,17 @@
 
 from .lexicon import Entry
 from .phrases import WEIGHTS, Phrases
-from .trees import Adverb, Asked, Clause, Gap, Phrase, Predicate, Prepositional, Relative, phrase_of
+from .trees import (
+    Adverb,
+    Asked,
+    Clause,
+    Gap,
+    Phrase,
+    Predicate,
+    Prepositional,
+    Relative,
+    phrase_of,
+)
 
 FRAMES = WEIGHTS["frames"]
 TIMES = WEIGHTS["times"]
@@ -33,12 +43,16 @@ class Clauses(Phrases):
 
     def frame(self, context: str, kinds: tuple, subject):
         """A way to use a verb, of a kind in `kinds`, that a given subject can have."""
-        kinds = [kind for kind in kinds if self.may(CONSTRUCTIONS.get(kind, kind), context)]
+        kinds = [
+            kind for kind in kinds if self.may(CONSTRUCTIONS.get(kind, kind), context)
+        ]
         weights = {kind: weight for kind, weight in FRAMES.items() if kind in kinds}
         for _ in range(30):
             options = self.lexicon.frames_of(self.dice.weighted(weights))
             if subject is not None:
-                options = [frame for frame in options if subject.head.is_a(*frame.subjects)]
+                options = [
+                    frame for frame in options if subject.head.is_a(*frame.subjects)
+                ]
             if not options:
                 continue
             frame = self.dice.even(options)
@@ -58,7 +72,9 @@ class Clauses(Phrases):
         if tense is None:
             relative = context.startswith("relative")
             weights = WEIGHTS["tenses-of-relatives" if relative else "tenses"]
-            allowed = {name: n for name, n in weights.items() if self.may(name, context)}
+            allowed = {
+                name: n for name, n in weights.items() if self.may(name, context)
+            }
             tense = self.dice.weighted(allowed)
         c.tense = tense
         if tense == "modal":
@@ -74,7 +90,11 @@ class Clauses(Phrases):
                 return False
             if c.marker and modal not in ("can", "could", "should"):
                 return False
-            willing = c.subject.head.is_a("person", "animal") and not c.question and not c.passive
+            willing = (
+                c.subject.head.is_a("person", "animal")
+                and not c.question
+                and not c.passive
+            )
             return willing or not modal.startswith("want")
 
         return [modal for modal in self.lexicon["modal"] if fits(modal.base)]
@@ -82,8 +102,15 @@ class Clauses(Phrases):
     # ---- a clause with a full verb
 
     def clause(
-        self, context: str, subject=None, tense=None, question=False,
-        extras=0.3, possessives=0.5, modify=0.25, kinds=tuple(FRAMES),
+        self,
+        context: str,
+        subject=None,
+        tense=None,
+        question=False,
+        extras=0.3,
+        possessives=0.5,
+        modify=0.25,
+        kinds=tuple(FRAMES),
     ) -> Clause | None:
         """A clause with a full verb, each optional part with some chance; None if nothing fits."""
         frame = self.frame(context, kinds, subject)
@@ -97,7 +124,9 @@ class Clauses(Phrases):
         if negated:
             self.negate(c, tense)
         self.set_tense(c, context, tense)
-        negatable = negatable and not negated and c.tense in ("past", "present", "perfect")
+        negatable = (
+            negatable and not negated and c.tense in ("past", "present", "perfect")
+        )
         self.fill(c, frame, context, possessives, negatable)
         self.adverbials(c, frame, context, extras)
         self.definite = False
@@ -125,17 +154,25 @@ class Clauses(Phrases):
         c.marker = self.adverb("never") if never else self.not_()
         self.note("negation")
 
-    def fill(self, c: Clause, frame, context: str, possessives: float, negatable: bool) -> None:
+    def fill(
+        self, c: Clause, frame, context: str, possessives: float, negatable: bool
+    ) -> None:
         """The objects a frame asks for."""
         owner, kinds = c.owner, frame.objects
         if frame.kind in ("acc", "dit"):
             sociable = frame.kind == "acc" and c.verb.tail in ("", "for", "to")
-            c.accusative = self.object(c, kinds, owner, possessives, negatable, sociable)
+            c.accusative = self.object(
+                c, kinds, owner, possessives, negatable, sociable
+            )
         if frame.kind == "dat":
             c.dative = self.object(c, kinds, owner, possessives * 0.7, negatable)
         elif frame.kind == "dit":
             negatable = negatable and not c.denies
-            kin = None if self.dice.chance(0.7) else self.owned(c.subject, ("kin",), c.verb)
+            kin = (
+                None
+                if self.dice.chance(0.7)
+                else self.owned(c.subject, ("kin",), c.verb)
+            )
             c.dative = kin or self.object(c, ("person",), None, 0, negatable)
         elif frame.kind == "prep":
             own = owner and self.dice.chance(possessives * 0.7)
@@ -154,7 +191,9 @@ class Clauses(Phrases):
     def adverbials(self, c: Clause, frame, context: str, share: float) -> None:
         """Optional parts, each with some chance."""
         chance = self.dice.chance
-        often = "o" in frame.extras and c.tense in ("past", "present") and not c.question
+        often = (
+            "o" in frame.extras and c.tense in ("past", "present") and not c.question
+        )
         if c.marker is None and not c.denies:
             if c.tense == "perfect":
                 c.marker = self.adverb("already") if chance(0.2) else None
@@ -169,7 +208,9 @@ class Clauses(Phrases):
             c.company = self.company(frame.extras, c.subject)
         if c.place is None and "p" in frame.extras and chance(share * 0.8):
             c.place = self.place(owner=c.owner)
-        timeless = c.frequency or c.at_event or "t" not in frame.extras or not TIMES[c.tense]
+        timeless = (
+            c.frequency or c.at_event or "t" not in frame.extras or not TIMES[c.tense]
+        )
         if not timeless and chance(share * 0.8) and not c.marked("never", "already"):
             c.time = self.time(c)
         if context in UNTENSED:
@@ -182,7 +223,10 @@ class Clauses(Phrases):
         subject = c.subject
         if not isinstance(subject, Phrase) or subject.head.role in ("pronoun", "city"):
             return
-        if not self.dice.chance(0.85 if c.refers else share) or subject.head.role == "name":
+        if (
+            not self.dice.chance(0.85 if c.refers else share)
+            or subject.head.role == "name"
+        ):
             return
         if self.dice.chance(0.55):
             subject.relative = self.relative(subject, context)
@@ -196,7 +240,9 @@ class Clauses(Phrases):
     def modify_last(self, c: Clause, context: str, share: float) -> None:
         """A relative clause at the end, where nothing follows it that it could belong to."""
         objects = c.dative, c.accusative, c.governed, c.manner, c.direction
-        parts = [part for part in (*objects, *c.circumstances, c.time) if part is not None]
+        parts = [
+            part for part in (*objects, *c.circumstances, c.time) if part is not None
+        ]
         phrase = phrase_of(parts[-1]) if parts else None
         if phrase is None or phrase.head.role != "noun" or phrase.owner:
             return
@@ -211,7 +257,9 @@ class Clauses(Phrases):
         if context.startswith("relative"):
             return None
         weights = WEIGHTS["relatives"].items()
-        kind = self.dice.weighted({k: weight for k, weight in weights if self.may(k, context)})
+        kind = self.dice.weighted(
+            {k: weight for k, weight in weights if self.may(k, context)}
+        )
         before = self.names.copy(), self.unseen.copy()
         gap = Gap(antecedent)
         clause = getattr(self, kind.replace("-", "_"))(gap, kind)
@@ -234,7 +282,9 @@ class Clauses(Phrases):
         frames = [
             frame
             for frame in self.lexicon.frames_of("acc", "dat")
-            if "person" in frame.subjects and head.is_a(*frame.objects) and not frame.verb.tail
+            if "person" in frame.subjects
+            and head.is_a(*frame.objects)
+            and not frame.verb.tail
         ]
         frames = [frame for frame in frames if self.allowed(frame.verb, head)]
         if not frames:
@@ -256,8 +306,12 @@ class Clauses(Phrases):
         places = ["on" if p == "ground" else p for p in places if gap.head.is_a(p)]
         if letter == "p" and not places:
             return None
-        frames = [frame for frame in self.lexicon.frames_of("intr") if letter in frame.extras]
-        frame = self.dice.choice([frame for frame in frames if "person" in frame.subjects])
+        frames = [
+            frame for frame in self.lexicon.frames_of("intr") if letter in frame.extras
+        ]
+        frame = self.dice.choice(
+            [frame for frame in frames if "person" in frame.subjects]
+        )
         self.dice.used[frame.number] += 1
         c = Clause(frame.verb, self.somebody())
         self.set_tense(c, kind, None)
@@ -283,7 +337,13 @@ class Clauses(Phrases):
     # ---- to be and the passive
 
     def copula(
-        self, context: str, subject=None, tense=None, question=False, compare=0.0, modify=0.0
+        self,
+        context: str,
+        subject=None,
+        tense=None,
+        question=False,
+        compare=0.0,
+        modify=0.0,
     ) -> Clause | None:
         """to be with an adjective, perhaps compared."""
         self.definite = not self.dice.chance(0.1)
@@ -357,7 +417,10 @@ class Clauses(Phrases):
         passive = subject is None and tense != "future" and self.may("passive", context)
         if roll < 0.13 and passive:
             return self.passive(context, tense, modify=0.15)
-        copula = tense in (None, "past", "present") and context not in ("before", "while")
+        copula = tense in (None, "past", "present") and context not in (
+            "before",
+            "while",
+        )
         if roll < 0.3 and copula:
             return self.copula(context, subject, tense, compare=0.1, modify=0.2)
         return self.clause(context, subject, tense, **more)

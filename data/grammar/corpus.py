@@ -86,7 +86,9 @@ class Corpus:
 
     def unseen(self, kind: str) -> Example:
         """A held-out pair of lemmas, or of constructions, no longer than training."""
-        pair = self.draw("unseen", lambda pair, n: n <= LONGEST and kind in self.sampler.unseen)
+        pair = self.draw(
+            "unseen", lambda pair, n: n <= LONGEST and kind in self.sampler.unseen
+        )
         return replace(pair, constructions=(*pair.constructions, "unseen-combination"))
 
     def hard(self, size: int) -> Iterator[Example]:
@@ -98,7 +100,9 @@ class Corpus:
             yield self.longer()
 
 
-def splits(seed: int, train: int = SIZES["train"]) -> Iterator[tuple[str, Iterator[Example]]]:
+def splits(
+    seed: int, train: int = SIZES["train"]
+) -> Iterator[tuple[str, Iterator[Example]]]:
     """(name, pairs) of the four files; train comes last: the others are the same for every size."""
     corpus = Corpus(seed)
     for name in ("validation", "test"):

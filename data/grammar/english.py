@@ -33,7 +33,9 @@ class English(Writer):
 
     def after_verb(self, c):
         objects = c.stay(c.dative, c.accusative, c.predicate)
-        where = c.stay(c.governed, c.manner, c.direction, *c.circumstances, c.agent, c.time)
+        where = c.stay(
+            c.governed, c.manner, c.direction, *c.circumstances, c.agent, c.time
+        )
         out = self.parts(objects + where)
         if c.complement_kind == "that":
             out += self.say(THAT, c.complement.link("that")) + self.clause(c.complement)
@@ -68,9 +70,13 @@ class English(Writer):
     def auxiliaries(self, c):
         """(auxiliary, its role) before the verb: has been, will, wants to, did."""
         person = c.subject.person
-        passive = [("been" if c.tense in PERFECT else "be", "been")] if c.passive else []
+        passive = (
+            [("been" if c.tense in PERFECT else "be", "been")] if c.passive else []
+        )
         if c.tense in PERFECT:
-            have = form_of("have", "past" if c.tense == "pluperfect" else "present", person)
+            have = form_of(
+                "have", "past" if c.tense == "pluperfect" else "present", person
+            )
             return [(have, "finite"), *passive]
         if c.tense == "future":
             return [("will", "finite"), *passive]
@@ -103,7 +109,9 @@ class English(Writer):
 
     def determiner(self, p: Phrase, case, following):
         text = p.determiner.english[p.plural]
-        return "an" if text == "a" and re.match(r"[aeio]|hon|u(?!ni)", following) else text
+        return (
+            "an" if text == "a" and re.match(r"[aeio]|hon|u(?!ni)", following) else text
+        )
 
     def whose(self, gap):
         return "whose"

@@ -59,7 +59,15 @@ class German(Writer):
             (pronouns if is_pronoun(part) else nouns).extend(written)
         marker = self.part(c.marker)
         objects = marker + nouns if c.marked("already") else nouns + marker
-        others = c.company, c.manner, c.place, c.governed, c.direction, c.agent, c.predicate
+        others = (
+            c.company,
+            c.manner,
+            c.place,
+            c.governed,
+            c.direction,
+            c.agent,
+            c.predicate,
+        )
         times = self.parts(c.stay(c.time, c.frequency))
         return pronouns + times + objects + self.parts(c.stay(*others))
 
@@ -94,17 +102,27 @@ class German(Writer):
             rest = [word(c.verb.particle + infinitive, name, c.link("to"))]
         if c.tense in PERFECT:
             auxiliary = "sein" if c.passive else c.verb.auxiliary
-            text = form_of(auxiliary, "past" if c.tense == "pluperfect" else "present", person)
+            text = form_of(
+                auxiliary, "past" if c.tense == "pluperfect" else "present", person
+            )
             rest = [word(participle, name)] + [word("worden", been)] * c.passive
         elif c.tense in ("future", "modal"):
             modal = c.tense == "modal"
-            text = c.modal.german[person == "pl"] if modal else form_of("werden", "present", person)
+            text = (
+                c.modal.german[person == "pl"]
+                if modal
+                else form_of("werden", "present", person)
+            )
             rest += [word("werden", been)] * c.passive
         elif c.passive:
             text = form_of("werden", c.tense, person)
         else:
             particle = [word(c.verb.particle, name)] if c.verb.particle else []
-            return [word(conjugate(c.verb, c.tense, person), name, finite)], particle, []
+            return (
+                [word(conjugate(c.verb, c.tense, person), name, finite)],
+                particle,
+                [],
+            )
         return [word(text, finite)], [], rest
 
     def zu(self, c):
@@ -164,7 +182,9 @@ class German(Writer):
 
     def relative_pronoun(self, gap: Gap, case, governed) -> str:
         gender = gap.antecedent.gender
-        return "denen" if (case, gender) == ("dat", "pl") else ENDINGS["der"][case][gender]
+        return (
+            "denen" if (case, gender) == ("dat", "pl") else ENDINGS["der"][case][gender]
+        )
 
 
 def is_pronoun(part) -> bool:

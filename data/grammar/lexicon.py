@@ -14,13 +14,17 @@ class Entry:
     english: tuple  # all its forms, the base first
     german: tuple
     kinds: tuple = ()  # what it does and goes with
-    number: int = 0  # to the rule for held-out pairs all pronouns are one noun with number 0
+    number: int = (
+        0  # to the rule for held-out pairs all pronouns are one noun with number 0
+    )
     role: str = "word"  # the table that it is from
     gender: str = ""  # of a noun: m f n
     weak: bool = False  # of a noun: der Junge, den Jungen
     person: str = ""  # of a pronoun, agreement with the verb: 1 (ich), 3 or pl
     stem: str = ""  # of an adjective: what the endings are added to
-    endings: str = ""  # of a determiner, weak, mixed or strong: the adjectives that follow
+    endings: str = (
+        ""  # of a determiner, weak, mixed or strong: the adjectives that follow
+    )
     case: str = "dat"  # of a preposition
     tail: str = ""  # of a verb: "for" in "look for"
     particle: str = ""  # of a verb: "an" in "anrufen"
@@ -59,8 +63,10 @@ class Lexicon:
 
     def __init__(self, folder: Path = LEXICON):
         frames = read_table(folder / "frames.tsv", Frame)
-        self.entries = {path.stem: read_table(path, Entry, role=path.stem)
-                        for path in sorted(folder.glob("words/*.tsv"))}
+        self.entries = {
+            path.stem: read_table(path, Entry, role=path.stem)
+            for path in sorted(folder.glob("words/*.tsv"))
+        }
         verbs = {verb.number: verb for verb in self["verb"]}
         self.frames = [replace(frame, verb=verbs[frame.number]) for frame in frames]
 
@@ -88,8 +94,12 @@ def read_table(path: Path, row_class: type, **same) -> list:
     types = {column.name: column.type for column in fields(row_class)}
     with open(path, encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    return [row_class(**{name: value(types[name], cell) for name, cell in row.items()}, **same)
-            for row in rows]
+    return [
+        row_class(
+            **{name: value(types[name], cell) for name, cell in row.items()}, **same
+        )
+        for row in rows
+    ]
 
 
 def value(kind: type, cell: str):

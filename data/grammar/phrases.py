@@ -8,9 +8,13 @@ from pathlib import Path
 from .lexicon import Lexicon
 from .trees import Adverb, Clause, Phrase, Prepositional
 
-WEIGHTS = tomllib.loads(Path(__file__).with_name("weights.toml").read_text(encoding="utf8"))
+WEIGHTS = tomllib.loads(
+    Path(__file__).with_name("weights.toml").read_text(encoding="utf8")
+)
 OWNS = {kind: tuple(kinds) for kind, kinds in WEIGHTS["owns"].items()}
-HELD_OUT = {(clause, name) for clause, names in WEIGHTS["held-out"].items() for name in names}
+HELD_OUT = {
+    (clause, name) for clause, names in WEIGHTS["held-out"].items() for name in names
+}
 
 
 def held_out_pair(first, second) -> bool:
@@ -62,7 +66,9 @@ class Phrases:
         """Forget the last sentence."""
         self.names = []  # its constructions
         self.unseen = set()  # what only the hard set may hold: lemmas, constructions
-        self.definite = False  # negated clauses have no quantifiers, whose scope would be doubtful
+        self.definite = (
+            False  # negated clauses have no quantifiers, whose scope would be doubtful
+        )
 
     # ---- what training never shows
 
@@ -117,7 +123,9 @@ class Phrases:
 
         def fits(adjective):
             suits = colour is None or colour == (len(adjective.english) == 1)
-            return suits and noun.is_a(*adjective.kinds) and self.allowed(adjective, noun)
+            return (
+                suits and noun.is_a(*adjective.kinds) and self.allowed(adjective, noun)
+            )
 
         name = "adjective", noun.number, colour
         adjectives = self.options(name, self.lexicon["adjective"], fits)
@@ -213,7 +221,13 @@ class Phrases:
     # ---- objects
 
     def object(
-        self, c: Clause, kinds: tuple, owner, share: float, negatable: bool, pronouns: bool = True
+        self,
+        c: Clause,
+        kinds: tuple,
+        owner,
+        share: float,
+        negatable: bool,
+        pronouns: bool = True,
     ) -> Phrase:
         """An object of a verb: owned by the subject, a pronoun, a name or any noun."""
         if owner is not None and self.dice.chance(share):
@@ -251,7 +265,12 @@ class Phrases:
     def preposition(self, use: str, case: str):
         return self.dice.choice(self.lexicon.prepositions(use, case))
 
-    def place(self, kinds: tuple = ("in", "ground", "by", "at"), owner=None, adverbs: bool = True):
+    def place(
+        self,
+        kinds: tuple = ("in", "ground", "by", "at"),
+        owner=None,
+        adverbs: bool = True,
+    ):
         """Where: in, on, at, under or beside something; a city, or here, there, outside."""
         kind = self.dice.choice(kinds)
         if adverbs and self.dice.chance(0.1):
@@ -261,7 +280,11 @@ class Phrases:
         use = "on" if kind == "ground" else kind
         preposition = self.dice.even(self.lexicon.prepositions(use, "dat"))
         phrase = None
-        if owner is not None and self.dice.chance(0.25) and self.owner_kind(owner) == "person":
+        if (
+            owner is not None
+            and self.dice.chance(0.25)
+            and self.owner_kind(owner) == "person"
+        ):
             phrase = self.owned(owner, (kind,))
         phrase = phrase or self.phrase(self.noun((kind,)), plain=True)
         return self.prepositional(preposition, phrase)
@@ -269,10 +292,14 @@ class Phrases:
     def direction(self, kind: str, far: bool) -> Prepositional:
         """Where to: into, to, through, across, around, onto something; a city for journeys."""
         if kind == "trip" or (kind == "dir" and far and self.dice.chance(0.12)):
-            return self.prepositional(self.preposition("goal", "dat"), self.named("city"))
+            return self.prepositional(
+                self.preposition("goal", "dat"), self.named("city")
+            )
         use = "on"
         if kind == "dir":
-            use = self.dice.choice(("in", "goal", "goal", "through", "across", "around"))
+            use = self.dice.choice(
+                ("in", "goal", "goal", "through", "across", "around")
+            )
         preposition = self.preposition(use, "dat" if use == "goal" else "acc")
         goal = self.noun(("up" if kind == "jump" else use,))
         return self.prepositional(preposition, self.phrase(goal, plain=True))

@@ -89,7 +89,9 @@ class Sampler(Clauses):
         frame = self.dice.even(self.lexicon.frames_of("that"))
         tense = "past" if self.dice.chance(0.65) else "present"
         c = Clause(frame.verb, self.somebody(), tense)
-        c.complement = self.any_clause("that", "past" if tense == "past" else None, extras=0.22)
+        c.complement = self.any_clause(
+            "that", "past" if tense == "past" else None, extras=0.22
+        )
         c.complement_kind = "that"
         self.modify_subject(c, "main", 0.2)
         return Sentence([(None, c if c.complement else None)])
@@ -98,7 +100,9 @@ class Sampler(Clauses):
 
     def pair_of_clauses(self):
         """A main and a subordinate clause whose tenses agree."""
-        conjunctions = [c for c in self.lexicon["conjunction"] if not c.is_a("coordinate")]
+        conjunctions = [
+            c for c in self.lexicon["conjunction"] if not c.is_a("coordinate")
+        ]
         conjunction = self.dice.choice(conjunctions)
         tense, subordinate = self.dice.choice(WEIGHTS["agreement"][conjunction.base])
         temporal = conjunction.base in ("before", "after", "when", "while")
@@ -106,7 +110,9 @@ class Sampler(Clauses):
         rates = {"extras": 0.12, "modify": 0.05, "possessives": 0.35}
         first = self.clause(context, tense=tense, **rates)
         again = self.again(first)
-        second = self.any_clause(conjunction.base, subordinate, again, extras=0.12, modify=0.12)
+        second = self.any_clause(
+            conjunction.base, subordinate, again, extras=0.12, modify=0.12
+        )
         self.note(conjunction.base)
         return conjunction, first, second
 
@@ -132,7 +138,9 @@ class Sampler(Clauses):
     def coordinate_sentence(self):
         conjunction = self.dice.choice(self.lexicon.used("conjunction", "coordinate"))
         tense = self.dice.weighted({"past": 6, "present": 2, "perfect": 1, "future": 1})
-        first = self.clause("main", tense=tense, extras=0.12, modify=0.05, possessives=0.3)
+        first = self.clause(
+            "main", tense=tense, extras=0.12, modify=0.05, possessives=0.3
+        )
         second = self.any_clause("main", tense, extras=0.12, modify=0.12)
         return Sentence([(None, first), (conjunction, second)], "coordinate")
 
@@ -176,14 +184,25 @@ class Sampler(Clauses):
         if phrase.head.is_a("person") != (kind == "whom") or phrase.head.is_a("animal"):
             return None
         german = "wen" if c.accusative else "wem"
-        asked = Entry(("whom",), (german,)) if kind == "whom" else self.lexicon.find("word", "what")
+        asked = (
+            Entry(("whom",), (german,))
+            if kind == "whom"
+            else self.lexicon.find("word", "what")
+        )
         c.front = Asked(asked)
         c.accusative, c.dative = None, None
         return c
 
     def ask_adverb(self, kind: str) -> Clause | None:
         c = self.clause("wh", question=True, extras=0.2)
-        if c is None or c.marker or c.time and kind == "when" or c.place and kind == "where":
+        if (
+            c is None
+            or c.marker
+            or c.time
+            and kind == "when"
+            or c.place
+            and kind == "where"
+        ):
             return None
         frames = [frame for frame in self.lexicon.frames if frame.verb is c.verb]
         somewhere = any("p" in frame.extras for frame in frames)

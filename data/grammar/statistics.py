@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from transformer.core.scores import bleu
 from transformer.corpora.bundled import Example, Pronoun, parse_example
-from transformer.scores import bleu
 
 from .corpus import SIZES, WORD, Corpus
 from .lexicon import Lexicon
@@ -15,7 +15,9 @@ from .writing import Word, text_of
 
 def read_examples(path: Path) -> list[Example]:
     """The lines of a corpus file."""
-    return [parse_example(line) for line in path.read_text(encoding="utf8").splitlines()]
+    return [
+        parse_example(line) for line in path.read_text(encoding="utf8").splitlines()
+    ]
 
 
 def nearest(pronoun: Pronoun) -> int:
@@ -31,12 +33,21 @@ def figures(examples: list[Example]) -> dict:
     german = pd.Series(len(WORD.findall(e.target)) for e in examples)
     owning = pd.Series(bool(e.pronouns) for e in examples)
     quartiles = lengths.quantile([0, 0.25, 0.5, 0.75, 1], interpolation="higher")
-    possessives = pd.DataFrame([
-        {"its": text[p.index] == "its", "candidates": len(p.candidates),
-         "two": len(p.candidates) > 1, "words": p.index - p.antecedent,
-         "nearest": nearest(p) == p.antecedent, "first": p.candidates[0] == p.antecedent,
-         "chance": 1 / len(p.candidates)}
-        for text, e in zip(words, examples) for p, _ in e.pronouns])
+    possessives = pd.DataFrame(
+        [
+            {
+                "its": text[p.index] == "its",
+                "candidates": len(p.candidates),
+                "two": len(p.candidates) > 1,
+                "words": p.index - p.antecedent,
+                "nearest": nearest(p) == p.antecedent,
+                "first": p.candidates[0] == p.antecedent,
+                "chance": 1 / len(p.candidates),
+            }
+            for text, e in zip(words, examples)
+            for p, _ in e.pronouns
+        ]
+    )
     mean = possessives.mean()
     return {
         "English words, mean": f"{lengths.mean():.2f}",
@@ -60,12 +71,16 @@ def lemma_counts(lexicon: Lexicon, examples: list[Example]) -> Counter:
     for example in examples:
         words = [w.lower() for w in WORD.findall(example.source)]
         for n in (1, 2, 3):
-            text.update(" ".join(words[i:i + n]) for i in range(len(words) - n + 1))
+            text.update(" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
     for role, entries in lexicon.entries.items():
         for entry in entries:
-            forms = {f"{form.removeprefix('more ')} {entry.tail}".strip().lower()
-                     for form in entry.english}
-            counts[role, f"{entry.base} {entry.tail}".strip()] = sum(text[form] for form in forms)
+            forms = {
+                f"{form.removeprefix('more ')} {entry.tail}".strip().lower()
+                for form in entry.english
+            }
+            counts[role, f"{entry.base} {entry.tail}".strip()] = sum(
+                text[form] for form in forms
+            )
     return counts
 
 
@@ -80,15 +95,22 @@ def print_statistics(folder: Path) -> None:
     sizes = {role: len(entries) for role, entries in lexicon.entries.items()}
     print("entries:", sum(sizes.values()), sizes)
     rarest = lemma_counts(lexicon, train).most_common()[:-9:-1]
-    print("rarest in train:", ", ".join(f"{lemma} ({role}) {n}" for (role, lemma), n in rarest))
+    print(
+        "rarest in train:",
+        ", ".join(f"{lemma} ({role}) {n}" for (role, lemma), n in rarest),
+    )
     for side in ("source", "target"):
-        forms = Counter(w.lower() for e in train for w in WORD.findall(getattr(e, side)))
+        forms = Counter(
+            w.lower() for e in train for w in WORD.findall(getattr(e, side))
+        )
         rare = sum(count < 10 for count in forms.values())
         print(f"{side}: {len(forms)} word forms, {rare} of them fewer than ten times")
     table = pd.DataFrame({name: figures(examples) for name, examples in corpus.items()})
     print(f"\n{table.to_markdown(disable_numparse=True)}\n")
     names = Counter(name for example in train for name in example.constructions)
-    shares = [f"{name} {100 * count / len(train):.1f}%" for name, count in names.most_common()]
+    shares = [
+        f"{name} {100 * count / len(train):.1f}%" for name, count in names.most_common()
+    ]
     print("constructions, share of the sentences in train:", ", ".join(shares))
 
 
@@ -99,15 +121,19 @@ def word_table(examples: list[Example]) -> dict[str, str]:
         english, german = WORD.findall(example.source), WORD.findall(example.target)
         for i, j in example.alignment:
             counts.setdefault(english[i].lower(), Counter())[german[j]] += 1
-    return {w: min(c, key=lambda german: (-c[german], german)) for w, c in counts.items()}
+    return {
+        w: min(c, key=lambda german: (-c[german], german)) for w, c in counts.items()
+    }
 
 
 def word_for_word(folder: Path, split: str = "test"):
     """BLEU of a word-for-word translation in English order."""
     table = word_table(read_examples(folder / "train.tsv"))
     examples = read_examples(folder / f"{split}.tsv")
-    guesses = [text_of([Word(table.get(w.lower(), w), ()) for w in WORD.findall(e.source)])
-               for e in examples]
+    guesses = [
+        text_of([Word(table.get(w.lower(), w), ()) for w in WORD.findall(e.source)])
+        for e in examples
+    ]
     return bleu(guesses, [e.target for e in examples])
 
 
@@ -124,5 +150,7 @@ def print_samples(number: int, seed: int) -> None:
         print(f"{example.source}\n{example.target}\n   {'  '.join(aligned)}")
         for pronoun, _ in example.pronouns:
             nouns = ", ".join(english[place] for place in pronoun.candidates)
-            print(f"   {english[pronoun.index]} -> {english[pronoun.antecedent]} (of {nouns})")
+            print(
+                f"   {english[pronoun.index]} -> {english[pronoun.antecedent]} (of {nouns})"
+            )
         print(f"   {', '.join(example.constructions)}\n")

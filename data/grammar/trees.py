@@ -76,7 +76,9 @@ class Asked(Adverb):
     """who, whom, what, where, when or why."""
 
     person = "3"
-    head = Entry(("who", "whom"), ("wer", "wen", "wem"), ("person",), role="pronoun", person="3")
+    head = Entry(
+        ("who", "whom"), ("wer", "wen", "wem"), ("person",), role="pronoun", person="3"
+    )
 
 
 @dataclass
@@ -105,7 +107,9 @@ class Clause(Part):
     accusative: Phrase | Gap | None = None
     governed: Prepositional | None = None  # wait for the man
     direction: Prepositional | None = None
-    company: Prepositional | None = None  # with, for, from somebody; after, before something
+    company: Prepositional | None = (
+        None  # with, for, from somebody; after, before something
+    )
     agent: Prepositional | None = None  # by somebody
     manner: Adverb | None = None
     place: Prepositional | Adverb | None = None
@@ -143,12 +147,17 @@ class Clause(Part):
     @property
     def circumstances(self) -> tuple:
         """Company and place in English order: with her in the garden, in the garden after lunch."""
-        return (self.place, self.company) if self.at_event else (self.company, self.place)
+        return (
+            (self.place, self.company) if self.at_event else (self.company, self.place)
+        )
 
     @property
     def denies(self) -> bool:
         """Is an object denied with no?"""
-        return any(isinstance(p, Phrase) and p.has("no") for p in (self.accusative, self.dative))
+        return any(
+            isinstance(p, Phrase) and p.has("no")
+            for p in (self.accusative, self.dative)
+        )
 
     @property
     def refers(self) -> bool:
@@ -160,7 +169,9 @@ class Clause(Part):
     def governor(self, gap: Gap) -> Prepositional | None:
         """The preposition before a gap."""
         parts = self.governed, self.company, self.place
-        return next((p for p in parts if isinstance(p, Prepositional) and p.phrase is gap), None)
+        return next(
+            (p for p in parts if isinstance(p, Prepositional) and p.phrase is gap), None
+        )
 
 
 @dataclass

@@ -8,7 +8,16 @@ from pathlib import Path
 from transformer.corpora.bundled import Pronoun
 
 from .lexicon import Entry
-from .trees import Adverb, Gap, Part, Phrase, Predicate, Prepositional, Relative, Sentence
+from .trees import (
+    Adverb,
+    Gap,
+    Part,
+    Phrase,
+    Predicate,
+    Prepositional,
+    Relative,
+    Sentence,
+)
 
 FORMS = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf8"))
 PLEASE = Entry(("please",), ("bitte",))
@@ -44,7 +53,9 @@ class Writer:
 
     def say(self, entry: Entry, link: str, form: int = 0) -> list[Word]:
         """The words of an entry of the lexicon, in one of its forms."""
-        return [word(text, link) for text in getattr(entry, self.language)[form].split()]
+        return [
+            word(text, link) for text in getattr(entry, self.language)[form].split()
+        ]
 
     def sentence(self, s: Sentence) -> list[Word]:
         out = self.say(PLEASE, "please") if s.order == "request" else []
@@ -56,7 +67,9 @@ class Writer:
             out += self.clause(clause, self.order(s, conjunction))
         return [*out, word(s.mark, "end")]
 
-    def part(self, part: Part | None, case: str = "acc", extrapose: bool = False) -> list[Word]:
+    def part(
+        self, part: Part | None, case: str = "acc", extrapose: bool = False
+    ) -> list[Word]:
         """Any part of a clause; `extrapose` leaves its relative clause to the end of the clause."""
         if part is None or isinstance(part, Gap):
             return []
@@ -65,7 +78,11 @@ class Writer:
         if isinstance(part, Predicate):
             return self.predicate(part)
         if isinstance(part, Prepositional):
-            return self.prepositional(part, extrapose) if isinstance(part.phrase, Phrase) else []
+            return (
+                self.prepositional(part, extrapose)
+                if isinstance(part.phrase, Phrase)
+                else []
+            )
         return self.phrase(part, case, extrapose)
 
     def parts(self, parts: list[Part]) -> list[Word]:
@@ -100,14 +117,19 @@ class Writer:
         """than the dog, as the dog."""
         if p is None or p.than is None:
             return []
-        return self.say(AS if p.equal else THAN, p.link("than")) + self.phrase(p.than, "nom")
+        return self.say(AS if p.equal else THAN, p.link("than")) + self.phrase(
+            p.than, "nom"
+        )
 
     def relative(self, r: Relative) -> list[Word]:
         """The relative pronoun, perhaps after a preposition or before its noun, and the clause."""
         gap, c = r.gap, r.clause
         governor = c.governor(gap)
         if gap.owned:
-            start = [word(self.whose(gap), r.link("relative")), *self.phrase(gap.owned, "nom")]
+            start = [
+                word(self.whose(gap), r.link("relative")),
+                *self.phrase(gap.owned, "nom"),
+            ]
         elif governor:
             pronoun = self.relative_pronoun(gap, governor.preposition.case, True)
             start = self.say(governor.preposition, governor.link("preposition"))
@@ -126,8 +148,12 @@ def text_of(written: list[Word]) -> str:
 
 def align(english: list[Word], german: list[Word]) -> frozenset:
     """All pairs of positions whose words share a name."""
-    return frozenset((i, j) for i, ours in enumerate(english) for j, theirs in enumerate(german)
-                     if not set(ours.links).isdisjoint(theirs.links))
+    return frozenset(
+        (i, j)
+        for i, ours in enumerate(english)
+        for j, theirs in enumerate(german)
+        if not set(ours.links).isdisjoint(theirs.links)
+    )
 
 
 def antecedents(written: list[Word]) -> list[Pronoun]:

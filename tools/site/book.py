@@ -36,11 +36,15 @@ PARTS = {
     "6": "Results",
     "F": "Attention visualizations",
     "7": "Conclusion, and beyond",
-    "a": "Appendix"
+    "a": "Appendix",
 }
 # Documents that are pages of the site, and their places there
-PAGES = {"README.md": "index.md", "RESULTS.md": "results.md", "DEVIATIONS.md": "deviations.md",
-         "CONTRIBUTING.md": "contributing.md"}
+PAGES = {
+    "README.md": "index.md",
+    "RESULTS.md": "results.md",
+    "DEVIATIONS.md": "deviations.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
 PICTURES = ("attention.png", "results.png", "live.png")
 ROUTES = "Three routes through the book"
 QUESTION = re.compile(r"question-(\d\d)")
@@ -48,9 +52,11 @@ QUESTION = re.compile(r"question-(\d\d)")
 
 # Text
 
+
 def relink(text, folder, url):
     """Markdown of the repository's folder for the site: links to what is no page of it lead to the
     repository."""
+
     def target(match):
         before, link = match.groups()
         path, _, anchor = link.partition("#")
@@ -68,7 +74,9 @@ def relink(text, folder, url):
 
     parts = re.split(r"(^```.*?^```|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL)
     link = r"(!?\[[^\]]*\]\()([^()\s]+)\)"
-    return "".join(part if part.startswith("`") else re.sub(link, target, part) for part in parts)
+    return "".join(
+        part if part.startswith("`") else re.sub(link, target, part) for part in parts
+    )
 
 
 def document(name, url):
@@ -87,11 +95,16 @@ def readme():
 def chapters():
     """(notebook, section of the paper, what you learn), from the README's table or, where that
     lacks it, its title."""
-    table = re.findall(r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| ?(.*?) \| (.*?) \|",
-                       readme()[ROUTES], re.MULTILINE)
+    table = re.findall(
+        r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| ?(.*?) \| (.*?) \|",
+        readme()[ROUTES],
+        re.MULTILINE,
+    )
     rows = {stem: (section, learned) for stem, section, learned in table}
-    return [(notebook, *rows.get(notebook.stem, (title_of(notebook), "")))
-            for notebook in pairs.notebooks()]
+    return [
+        (notebook, *rows.get(notebook.stem, (title_of(notebook), "")))
+        for notebook in pairs.notebooks()
+    ]
 
 
 def grouped():
@@ -112,11 +125,19 @@ def routes():
     Without the last one, which has every notebook.
     """
     table = readme()[ROUTES]
-    names = [cell.strip() for cell in table[table.index("| notebook |"):].split("\n")[0].split("|")]
+    names = [
+        cell.strip()
+        for cell in table[table.index("| notebook |") :].split("\n")[0].split("|")
+    ]
     cells = reading.routes(table)
-    return {name: [(notebook, int(cells[notebook.stem][column])) for notebook in pairs.notebooks()
-                   if cells.get(notebook.stem, [""] * 3)[column]]
-            for column, name in enumerate(names[-4:-2])}
+    return {
+        name: [
+            (notebook, int(cells[notebook.stem][column]))
+            for notebook in pairs.notebooks()
+            if cells.get(notebook.stem, [""] * 3)[column]
+        ]
+        for column, name in enumerate(names[-4:-2])
+    }
 
 
 def signpost(notebook):
@@ -126,14 +147,19 @@ def signpost(notebook):
         places = [stop for stop, _ in stops]
         if notebook in places:
             text = "this was the last"
-            if after := places[places.index(notebook) + 1:]:
+            if after := places[places.index(notebook) + 1 :]:
                 text = f"[{title_of(after[0])}]({after[0].name}) comes next"
             found.append(f"On the route *{name}* {text}.")
     return " ".join(found)
 
 
 def title_of(notebook):
-    return nbformat.read(notebook, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
+    return (
+        nbformat.read(notebook, as_version=4)
+        .cells[0]
+        .source.splitlines()[0]
+        .removeprefix("# ")
+    )
 
 
 # Pages
@@ -157,8 +183,10 @@ of English and German: other words come apart, and their translations are guesse
 <a href="_static/live.html">The page alone</a> can be saved and opened without a network.
 
 """
-LIVE_FRAME = ('<iframe class="live" src="{page}" title="The model in a page" '
-              'sandbox="allow-scripts"></iframe>\n')
+LIVE_FRAME = (
+    '<iframe class="live" src="{page}" title="The model in a page" '
+    'sandbox="allow-scripts"></iframe>\n'
+)
 LIVE_PAGE = "_static/live.html"
 BOT = """# A language model to talk with
 
@@ -169,7 +197,9 @@ something, too. <a href="_static/bot.html">The page alone</a> can be saved and o
 network.
 
 """
-BOT_FRAME = LIVE_FRAME.replace('"live"', '"live bot"').replace("The model in a page", "A chat bot")
+BOT_FRAME = LIVE_FRAME.replace('"live"', '"live bot"').replace(
+    "The model in a page", "A chat bot"
+)
 BOT_PAGE = "_static/bot.html"
 QUESTIONS = """# Readers' questions
 
@@ -183,8 +213,10 @@ PACKAGE = """# The package
 Modules with a notebook stand first, in reading order. `B` is the batch, `S` the source's length,
 `T` the target's, `V` the vocabulary; masks are boolean, True = may attend.
 """
-PAIRED = ("The module of [{title}](../notebooks/{file}), where each definition stands with its "
-          "reasons.")
+PAIRED = (
+    "The module of [{title}](../notebooks/{file}), where each definition stands with its "
+    "reasons."
+)
 MODULE = """# transformer.{name}
 
 {text}
@@ -206,7 +238,11 @@ def front_page(url):
     shows."""
     parts, trees = {name: relink(text, "", url) for name, text in readme().items()}, []
     lines = [
-        "# Attention, annotated", parts[""], "## Two commands", parts["Two commands"], "## Contents"
+        "# Attention, annotated",
+        parts[""],
+        "## Two commands",
+        parts["Two commands"],
+        "## Contents",
     ]
     for name, group in grouped():
         rows = [
@@ -217,11 +253,24 @@ def front_page(url):
         lines += [f"**{name}**", "\n".join(rows)]
         inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
-    trees.insert(0, tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"))
-    pages = ["live", "bot", "questions", "results", "use", "deviations", "contributing",
-             "api/index"]
+    trees.insert(
+        0,
+        tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"),
+    )
+    pages = [
+        "live",
+        "bot",
+        "questions",
+        "results",
+        "use",
+        "deviations",
+        "contributing",
+        "api/index",
+    ]
     trees.append(tree(pages, ":hidden:", ":caption: Look up"))
-    return "\n\n".join([*lines, "## Seven results", parts["Seven results"], LOOK_UP, *trees])
+    return "\n\n".join(
+        [*lines, "## Seven results", parts["Seven results"], LOOK_UP, *trees]
+    )
 
 
 def page_of(route):
@@ -233,26 +282,40 @@ def route_pages():
     """{name of the page: text}: a page for each route, with its notebooks and minutes."""
     pages = {}
     for name, stops in routes().items():
-        rows = [f"1. [{title_of(notebook)}](notebooks/{notebook.name}), {minutes} minutes"
-                for notebook, minutes in stops]
+        rows = [
+            f"1. [{title_of(notebook)}](notebooks/{notebook.name}), {minutes} minutes"
+            for notebook, minutes in stops
+        ]
         total = sum(minutes for _, minutes in stops)
-        pages[page_of(name)] = "\n\n".join([
-            f"# {name[0].upper()}{name[1:]}", f"{len(rows)} notebooks, {total} minutes of reading. "
-            "Each ends with a link to the next one of this route.", "\n".join(rows)])
+        pages[page_of(name)] = "\n\n".join(
+            [
+                f"# {name[0].upper()}{name[1:]}",
+                f"{len(rows)} notebooks, {total} minutes of reading. "
+                "Each ends with a link to the next one of this route.",
+                "\n".join(rows),
+            ]
+        )
     return pages
 
 
 def questions_page():
     """The readers' questions that a notebook answers, each a link to the cell; SystemExit for one
     without a text."""
-    texts, parts = json.loads((HERE / "questions.json").read_text(encoding="utf8")), [QUESTIONS]
+    texts, parts = (
+        json.loads((HERE / "questions.json").read_text(encoding="utf8")),
+        [QUESTIONS],
+    )
     for notebook in pairs.notebooks():
         rows = []
         for cell in nbformat.read(notebook, as_version=4).cells:
-            for number in filter(None, map(QUESTION.fullmatch, cell.metadata.get("tags", []))):
+            for number in filter(
+                None, map(QUESTION.fullmatch, cell.metadata.get("tags", []))
+            ):
                 if number[1] not in texts:
-                    sys.exit("tools/site/questions.json has no text for "
-                             f"{number[0]}, a tag in {notebook.name}")
+                    sys.exit(
+                        "tools/site/questions.json has no text for "
+                        f"{number[0]}, a tag in {notebook.name}"
+                    )
                 rows.append(f"- [{texts[number[1]]}](#{number[0]})")
         parts += [f"**{title_of(notebook)}**", "\n".join(rows)] if rows else []
     return "\n\n".join(parts)
@@ -265,19 +328,30 @@ def modules():
     """
     paired = [notebook.stem[3:] for notebook in pairs.notebooks()]
     package = ROOT / "transformer"
-    others = [".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
-              for path in sorted(package.rglob("*.py"))]
+    others = [
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(
+            ".__init__"
+        )
+        for path in sorted(package.rglob("*.py"))
+    ]
     known = ("__init__", "__main__", *paired)
     return paired + [
-        name for name in others if name not in known and not name.startswith("exercises.")]
+        name
+        for name in others
+        if name not in known and not name.startswith("exercises.")
+    ]
 
 
 def api_pages():
     """{name of the page: text}: a page for each module, and their list."""
-    texts = {notebook.stem[3:]: PAIRED.format(title=title_of(notebook), file=notebook.name)
-             for notebook in pairs.notebooks()}
-    pages = {f"api/{name}": MODULE.format(name=name, text=texts.get(name, ""))
-             for name in modules()}
+    texts = {
+        notebook.stem[3:]: PAIRED.format(title=title_of(notebook), file=notebook.name)
+        for notebook in pairs.notebooks()
+    }
+    pages = {
+        f"api/{name}": MODULE.format(name=name, text=texts.get(name, ""))
+        for name in modules()
+    }
     listed = tree([f"{name} <{name}>" for name in modules()], ":maxdepth: 1")
     return pages | {"api/index": f"{PACKAGE}\n{listed}"}
 
@@ -287,20 +361,23 @@ def live_page(path):
     from transformer import load, view
     from transformer.corpora import read_bundled
 
-    known = [[e for e in read_bundled(split) if e.pronouns][:8] for split in ("test", "hard")]
+    known = [
+        [e for e in read_bundled(split) if e.pronouns][:8] for split in ("test", "hard")
+    ]
     view(*load(), sum(known, [])).save(path)
 
 
 def bot_page(path):
     """Write the page that holds the bundled chat bot."""
     from transformer import load
-    from transformer.chat_page import view_chat
-    from transformer.dialogues import EXAMPLES
+    from transformer.runs.dialogues import EXAMPLES
+    from transformer.views.chat_page import view_chat
 
     view_chat(*load("chat"), EXAMPLES).save(path)
 
 
 # Hooks of conf.py
+
 
 def notebook_for_site(source, stem, folder, url):
     """The JSON of a notebook with what its page needs: targets of questions, links, words for
@@ -327,11 +404,16 @@ def notebook_for_site(source, stem, folder, url):
 def rst(lines):
     """A docstring of plain text as reStructuredText: `names` become links or code, the rest is
     taken literally."""
+
     def literal(text):
         return re.sub(r"([\\*|`_])", r"\\\1", text)
 
     def code(name):
-        return f"\\ :py:obj:`{name}`\\ " if re.fullmatch(r"[\w.]+", name) else f"\\ ``{name}``\\ "
+        return (
+            f"\\ :py:obj:`{name}`\\ "
+            if re.fullmatch(r"[\w.]+", name)
+            else f"\\ ``{name}``\\ "
+        )
 
     parts = re.split(r"`([^`\n]+)`", "\n".join(lines))
     written = [code(part) if i % 2 else literal(part) for i, part in enumerate(parts)]
@@ -340,19 +422,27 @@ def rst(lines):
 
 # Building
 
+
 def stage(source):
     """Write all that Sphinx reads into a folder."""
     url, parts = stamp.address(ROOT), readme()
     for name in ("notebooks", "api", "data"):
         (source / name).mkdir(parents=True)
-    use = f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
-    pages = {"index": front_page(url), "questions": questions_page(), **api_pages(),
-             **route_pages(), "live": LIVE + LIVE_FRAME.format(page=LIVE_PAGE),
-             "bot": BOT + BOT_FRAME.format(page=BOT_PAGE),
-             "use": "# Three ways to use it\n\n" + relink(use, "", url),
-             "deviations": document("DEVIATIONS.md", url),
-             "contributing": document("CONTRIBUTING.md", url),
-             "results": document("RESULTS.md", url)}
+    use = (
+        f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
+    )
+    pages = {
+        "index": front_page(url),
+        "questions": questions_page(),
+        **api_pages(),
+        **route_pages(),
+        "live": LIVE + LIVE_FRAME.format(page=LIVE_PAGE),
+        "bot": BOT + BOT_FRAME.format(page=BOT_PAGE),
+        "use": "# Three ways to use it\n\n" + relink(use, "", url),
+        "deviations": document("DEVIATIONS.md", url),
+        "contributing": document("CONTRIBUTING.md", url),
+        "results": document("RESULTS.md", url),
+    }
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf8", newline="\n")
     for notebook in pairs.notebooks():
@@ -371,15 +461,18 @@ def build(folder):
         shutil.rmtree(folder / name, ignore_errors=True)
     stage(folder / "source")
     places = [HERE, "-d", folder / "doctrees", folder / "source", folder / "html"]
-    status = build_main(["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)])
+    status = build_main(
+        ["-b", "html", "-W", "--keep-going", "-q", "-c", *map(str, places)]
+    )
     live_page(folder / "html" / LIVE_PAGE)
     bot_page(folder / "html" / BOT_PAGE)
     return status
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "site")
     folder = parser.parse_args().folder.resolve()
     if status := build(folder):

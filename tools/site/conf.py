@@ -15,12 +15,12 @@ author = "The annotated-attention authors"
 copyright = author
 language = "en"
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
-smartquotes = False                     # "..." in shapes stays three dots
-html_use_index = html_domain_indices = False           # the search does it
+smartquotes = False  # "..." in shapes stays three dots
+html_use_index = html_domain_indices = False  # the search does it
 
-nb_execution_mode = "off"               # outputs are those of the repository
+nb_execution_mode = "off"  # outputs are those of the repository
 nb_merge_streams = True
-nb_render_markdown_format = "myst"       # tables in outputs
+nb_render_markdown_format = "myst"  # tables in outputs
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
@@ -64,7 +64,8 @@ def read_source(app, docname, source):
     it is."""
     if docname.startswith("notebooks/"):
         source[0] = book.notebook_for_site(
-            source[0], Path(docname).name, "notebooks", URL)
+            source[0], Path(docname).name, "notebooks", URL
+        )
 
 
 def read_docstring(app, what, name, thing, options, lines):

@@ -12,9 +12,14 @@ from sphinx.util import logging
 FONT = "STIXTwoMath-Regular.ttf"
 # What browsers draw without its standing in the text: a single letter as an italic one, Latin or
 # Greek; roots
-UNWRITTEN = [*range(0x1d434, 0x1d468), 0x210e, *range(0x1d6e2, 0x1d71c), *range(0x2200, 0x2300)]
+UNWRITTEN = [
+    *range(0x1D434, 0x1D468),
+    0x210E,
+    *range(0x1D6E2, 0x1D71C),
+    *range(0x2200, 0x2300),
+]
 converter = math_core.LatexToMathML()
-written = set(map(chr, range(0x20, 0x7f)))              # and all that stands in formulae
+written = set(map(chr, range(0x20, 0x7F)))  # and all that stands in formulae
 
 
 def mathml(latex, display, node):
@@ -22,7 +27,9 @@ def mathml(latex, display, node):
     try:
         element = converter.convert_with_local_state(latex, displaystyle=display)
     except math_core.LatexError as error:
-        logging.getLogger(__name__).warning("%s in the formula %s", error, latex, location=node)
+        logging.getLogger(__name__).warning(
+            "%s in the formula %s", error, latex, location=node
+        )
         return f"<code>{html.escape(latex)}</code>"
     written.update(html.unescape(element))
     return element
@@ -34,7 +41,9 @@ def visit_inline(translator, node):
 
 
 def visit_block(translator, node):
-    translator.body.append(f'<div class="math">{mathml(node.astext(), True, node)}</div>')
+    translator.body.append(
+        f'<div class="math">{mathml(node.astext(), True, node)}</div>'
+    )
     raise nodes.SkipNode
 
 
@@ -47,7 +56,9 @@ def write_font(app, error):
         return
     target = Path(app.outdir) / "_static" / "math.woff"
     options = subset.Options(layout_features=["*"], flavor="woff", notdef_outline=True)
-    font = subset.load_font(str(Path(ziamath.__file__).parent / "fonts" / FONT), options)
+    font = subset.load_font(
+        str(Path(ziamath.__file__).parent / "fonts" / FONT), options
+    )
     subsetter = subset.Subsetter(options)
     subsetter.populate(text="".join(written), unicodes=UNWRITTEN)
     subsetter.subset(font)

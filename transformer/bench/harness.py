@@ -1,5 +1,4 @@
-"""How systems take turns under both of torch's matmul precisions, and what becomes of their rates.
-"""
+"""How systems take turns under both of torch's matmul precisions, and what becomes of their rates."""
 
 import statistics
 import sys
@@ -18,9 +17,11 @@ def precisions(device) -> tuple[str, ...]:
 
 def under(precision: str, device, work):
     """A work under a matmul precision; a GPU keeps TF32."""
+
     def once(number):
         with matmul_precision(precision if device.type == "cpu" else "as it is"):
             return work(number)
+
     return once
 
 
@@ -28,11 +29,17 @@ def updates_of(system, batches, count: int):
     """A work: so many updates of a system in each round, on the round's own batches; one to warm
     up.
     """
+
     def train(number):
-        own = batches[:1] if number < 0 else batches[number * count:(number + 1) * count]
+        own = (
+            batches[:1]
+            if number < 0
+            else batches[number * count : (number + 1) * count]
+        )
         for batch in own:
             system.update(batch)
         return sum(real_tokens(batch) for batch in own)
+
     return train
 
 
@@ -50,9 +57,12 @@ def rows_of(rates: dict) -> list[dict]:
     """What `compare` gives, from {(system, matmul precision): tokens a second in each round}."""
     rows = []
     for (system, precision), values in rates.items():
-        row = {"system": system, "matmul": precision,
-               "tokens_per_second": round(statistics.median(values), 1),
-               "rounds": [round(value, 1) for value in values]}
+        row = {
+            "system": system,
+            "matmul": precision,
+            "tokens_per_second": round(statistics.median(values), 1),
+            "rounds": [round(value, 1) for value in values],
+        }
         for (peer, other), theirs in rates.items():
             if system in OURS and peer not in OURS:
                 row[f"over_{peer}_{other}"] = round(times_as_fast(values, theirs), 3)
@@ -70,5 +80,8 @@ def in_a_process(function, *arguments):
         try:
             return pool.submit(function, *arguments).result()
         except (MemoryError, RuntimeError) as error:
-            print(f"{function.__name__}{arguments} ended: {str(error)[-300:]}", file=sys.stderr)
+            print(
+                f"{function.__name__}{arguments} ended: {str(error)[-300:]}",
+                file=sys.stderr,
+            )
             return None

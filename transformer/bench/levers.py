@@ -26,16 +26,25 @@ def measure_levers(sizes: dict, tokens: int, updates: int, rounds: int, device, 
     "similar lengths" are equal ones, without padding: the best that sorting can give.
     """
     c = TransformerConfig(**sizes, P_drop=0.1)
-    drawn, equal = (draw_batches(c.vocab_size, tokens, updates * rounds, device, spread)
-                    for spread in (0.18, 0.0))
+    drawn, equal = (
+        draw_batches(c.vocab_size, tokens, updates * rounds, device, spread)
+        for spread in (0.18, 0.0)
+    )
     works = {}
     for name, pulled in lever_sets().items():
         torch.manual_seed(SEED)
-        system = Ours(c, pulled).to(device).prepare("bf16" if "bf16" in pulled else "fp32")
+        system = (
+            Ours(c, pulled).to(device).prepare("bf16" if "bf16" in pulled else "fp32")
+        )
         batches = equal if "similar lengths" in pulled else drawn
         works[name] = under("highest", device, updates_of(system, batches, updates))
     rates = in_turns(works, rounds, device, clock)
-    return [{"lever": name, "tokens_per_second": round(statistics.median(values), 1),
-             "over_all": round(times_as_fast(values, rates["all"]), 3),
-             "over_none": round(times_as_fast(values, rates["none"]), 3)}
-            for name, values in rates.items()]
+    return [
+        {
+            "lever": name,
+            "tokens_per_second": round(statistics.median(values), 1),
+            "over_all": round(times_as_fast(values, rates["all"]), 3),
+            "over_none": round(times_as_fast(values, rates["none"]), 3),
+        }
+        for name, values in rates.items()
+    ]

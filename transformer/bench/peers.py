@@ -19,13 +19,13 @@ from torch import nn
 
 from transformer.attention import causal_mask
 from transformer.decoding import beam_search, greedy_search
-from transformer.export import export_ctranslate2
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
 from transformer.positions import SinusoidalPositions
 from transformer.regularization import SmoothedLoss
@@ -46,14 +46,20 @@ class System(nn.Module):
         """Before the first update."""
         self.precision = precision
         self.optimizer = torch.optim.Adam(
-            self.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9)
+            self.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9
+        )
         return self.train()
 
     def loss(self, batch):
         """Label-smoothed cross-entropy, summed over real target tokens, in nats."""
         logits = self.logits(batch).flatten(0, 1).float()
-        return F.cross_entropy(logits, batch.gold.flatten(), label_smoothing=EPSILON,
-                               ignore_index=0, reduction="sum")
+        return F.cross_entropy(
+            logits,
+            batch.gold.flatten(),
+            label_smoothing=EPSILON,
+            ignore_index=0,
+            reduction="sum",
+        )
 
     def update(self, batch) -> float:
         """One update; returns the loss per real target token."""
@@ -79,19 +85,31 @@ class Ours(System):
     def __init__(self, c: TransformerConfig, pulled=()):
         super().__init__()
         self.pulled = pulled
-        fast = {part: getattr(FAST, part) for part in ("attention", "dropout") if part in pulled}
+        fast = {
+            part: getattr(FAST, part)
+            for part in ("attention", "dropout")
+            if part in pulled
+        }
         self.model = Transformer(c, Parts(**fast))
 
     def prepare(self, precision="fp32"):
         loss = ChunkedLoss if "loss in chunks" in self.pulled else SmoothedLoss
         self.objective = Objective(self.model, loss(EPSILON), precision)
-        self.optimizer = (fused_adam if "fused Adam" in self.pulled else adam)(self.model)
+        self.optimizer = (fused_adam if "fused Adam" in self.pulled else adam)(
+            self.model
+        )
         self.scaler = loss_scaler(next(self.parameters()).device, precision)
         return self.train()
 
     def update(self, batch):
-        return update_weights(self.objective, self.optimizer, self.scaler,
-                              [(self.seed, batch)], real_tokens(batch), self.rate)[0]
+        return update_weights(
+            self.objective,
+            self.optimizer,
+            self.scaler,
+            [(self.seed, batch)],
+            real_tokens(batch),
+            self.rate,
+        )[0]
 
     def logits(self, batch):
         return self.model(batch.source, batch.decoder_input)
@@ -99,7 +117,10 @@ class Ours(System):
     def search(self, source, beam=1):
         if beam == 1:
             return greedy_search(self.model, source, EXTRA)
-        return [best[0].tokens for best in beam_search(self.model, source, beam, extra=EXTRA)]
+        return [
+            best[0].tokens
+            for best in beam_search(self.model, source, beam, extra=EXTRA)
+        ]
 
 
 class Torch(System):
@@ -118,23 +139,34 @@ class Torch(System):
         self.positions = SinusoidalPositions(c.max_positions, c.d_model)
         nn.init.normal_(self.embedding.weight, std=c.d_model**-0.5)
         self.model = nn.Transformer(
-            c.d_model, c.h, c.N, c.N, c.d_ff, c.P_drop, batch_first=True)
+            c.d_model, c.h, c.N, c.N, c.d_ff, c.P_drop, batch_first=True
+        )
         papers_dropout(self.model)
 
     def embed(self, tokens):
-        return self.dropout(self.positions(self.embedding(tokens) * self.c.d_model**0.5))
+        return self.dropout(
+            self.positions(self.embedding(tokens) * self.c.d_model**0.5)
+        )
 
     def encode(self, source):
         return self.model.encoder(
-            self.embed(source), src_key_padding_mask=source == self.c.pad_id)
+            self.embed(source), src_key_padding_mask=source == self.c.pad_id
+        )
 
     def states(self, target, memory, source):
         unseen = ~causal_mask(target.shape[1], target.device)
-        return self.model.decoder(self.embed(target), memory, unseen, tgt_is_causal=True,
-                                  memory_key_padding_mask=source == self.c.pad_id)
+        return self.model.decoder(
+            self.embed(target),
+            memory,
+            unseen,
+            tgt_is_causal=True,
+            memory_key_padding_mask=source == self.c.pad_id,
+        )
 
     def logits(self, batch):
-        states = self.states(batch.decoder_input, self.encode(batch.source), batch.source)
+        states = self.states(
+            batch.decoder_input, self.encode(batch.source), batch.source
+        )
         return F.linear(states, self.embedding.weight)
 
     @torch.no_grad()
@@ -144,7 +176,9 @@ class Torch(System):
         memory = self.encode(source)
         output = torch.full((len(source), 1), self.c.bos_id, device=source.device)
         for _ in range(source.shape[1] + EXTRA):
-            logits = F.linear(self.states(output, memory, source)[:, -1], self.embedding.weight)
+            logits = F.linear(
+                self.states(output, memory, source)[:, -1], self.embedding.weight
+            )
             logits[:, self.c.pad_id] = -torch.inf
             output = torch.cat([output, logits.argmax(dim=-1, keepdim=True)], dim=1)
         return output[:, 1:].tolist()
@@ -176,15 +210,31 @@ def marian_config(c: TransformerConfig):
     """The sizes of a `TransformerConfig` as Marian's."""
     from transformers import MarianConfig
 
-    both = {f"{side}_{name}": value for side in ("encoder", "decoder")
-            for name, value in (("layers", c.N), ("ffn_dim", c.d_ff), ("attention_heads", c.h))}
+    both = {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (
+            ("layers", c.N),
+            ("ffn_dim", c.d_ff),
+            ("attention_heads", c.h),
+        )
+    }
     return MarianConfig(
-        vocab_size=c.vocab_size, d_model=c.d_model, **both,
-        dropout=c.P_drop, attention_dropout=0.0, activation_dropout=0.0,
-        activation_function="relu", scale_embedding=True,
-        pad_token_id=c.pad_id, bos_token_id=c.bos_id, eos_token_id=c.eos_id,
-        decoder_start_token_id=c.bos_id, forced_eos_token_id=None,
-        max_position_embeddings=c.max_positions)
+        vocab_size=c.vocab_size,
+        d_model=c.d_model,
+        **both,
+        dropout=c.P_drop,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        scale_embedding=True,
+        pad_token_id=c.pad_id,
+        bos_token_id=c.bos_id,
+        eos_token_id=c.eos_id,
+        decoder_start_token_id=c.bos_id,
+        forced_eos_token_id=None,
+        max_position_embeddings=c.max_positions,
+    )
 
 
 class Marian(System):
@@ -202,16 +252,23 @@ class Marian(System):
 
     def logits(self, batch):
         return self.model(
-            input_ids=batch.source, attention_mask=(batch.source != self.c.pad_id).long(),
-            decoder_input_ids=batch.decoder_input, use_cache=False).logits
+            input_ids=batch.source,
+            attention_mask=(batch.source != self.c.pad_id).long(),
+            decoder_input_ids=batch.decoder_input,
+            use_cache=False,
+        ).logits
 
     @torch.no_grad()
     def search(self, source, beam=1):
         self.eval()
         self.model.final_logits_bias[:, self.c.pad_id] = -1e9  # padding is no token
         output = self.model.generate(
-            input_ids=source, attention_mask=(source != self.c.pad_id).long(),
-            num_beams=beam, do_sample=False, max_new_tokens=source.shape[1] + EXTRA)
+            input_ids=source,
+            attention_mask=(source != self.c.pad_id).long(),
+            num_beams=beam,
+            do_sample=False,
+            max_new_tokens=source.shape[1] + EXTRA,
+        )
         return output[:, 1:].tolist()
 
 
@@ -231,8 +288,10 @@ class CTranslate2:
         with tempfile.TemporaryDirectory() as place:
             export_ctranslate2(Transformer(c), self.names, Path(place, "model"))
             self.model = ctranslate2.Translator(
-                str(Path(place, "model")), compute_type=self.compute_type,
-                intra_threads=torch.get_num_threads())
+                str(Path(place, "model")),
+                compute_type=self.compute_type,
+                intra_threads=torch.get_num_threads(),
+            )
 
     def to(self, device):
         return self
@@ -240,8 +299,12 @@ class CTranslate2:
     def search(self, source, beam=1):
         length = source.shape[1] + EXTRA
         found = self.model.translate_batch(
-            [[self.names[i] for i in row] for row in source.tolist()], beam_size=beam,
-            length_penalty=0.6, min_decoding_length=length, max_decoding_length=length)
+            [[self.names[i] for i in row] for row in source.tolist()],
+            beam_size=beam,
+            length_penalty=0.6,
+            min_decoding_length=length,
+            max_decoding_length=length,
+        )
         return [[int(name) for name in result.hypotheses[0]] for result in found]
 
 
@@ -253,16 +316,28 @@ class CTranslate2Int8(CTranslate2):
 
 OURS = {"plain": Ours, "fast": partial(Ours, pulled=LEVERS)}
 TRAINED = {**OURS, "torch": Torch, "tuned": Tuned, "marian": Marian}
-SEARCHES = {**OURS, "torch": Torch, "marian": Marian,
-            "ctranslate2": CTranslate2, "ctranslate2 int8": CTranslate2Int8}
-NEEDS = {"marian": "transformers", "ctranslate2": "ctranslate2", "ctranslate2 int8": "ctranslate2"}
+SEARCHES = {
+    **OURS,
+    "torch": Torch,
+    "marian": Marian,
+    "ctranslate2": CTranslate2,
+    "ctranslate2 int8": CTranslate2Int8,
+}
+NEEDS = {
+    "marian": "transformers",
+    "ctranslate2": "ctranslate2",
+    "ctranslate2 int8": "ctranslate2",
+}
 SYSTEMS = {**TRAINED, **SEARCHES}
 
 
 def available(names=TRAINED) -> list[str]:
     """Those of the named systems that can be made here."""
-    return [name for name in names
-            if name not in NEEDS or importlib.util.find_spec(NEEDS[name])]
+    return [
+        name
+        for name in names
+        if name not in NEEDS or importlib.util.find_spec(NEEDS[name])
+    ]
 
 
 def make_systems(c: TransformerConfig, names, device, compiled: bool = False) -> dict:
@@ -273,7 +348,10 @@ def make_systems(c: TransformerConfig, names, device, compiled: bool = False) ->
     for name in names:
         torch.manual_seed(SEED)
         made[name] = SYSTEMS[name](c).to(device)
-        if compiled and name in ("fast", "tuned"):  # both call their encoder and their decoder
+        if compiled and name in (
+            "fast",
+            "tuned",
+        ):  # both call their encoder and their decoder
             compile_stacks(made[name].model)
         elif compiled and name == "marian":
             made[name].model.compile(dynamic=True)

@@ -15,11 +15,11 @@ from transformer.bench.levers import measure_levers
 from transformer.bench.peers import EPSILON, NEEDS, available
 from transformer.bench.settings import DECODING, ON_A_GPU, TRAINING, Bench
 from transformer.bench.tables import WORDS, shown
-from transformer.experiments.records import write_rows
-from transformer.files import git_commit, prepare_folder
+from transformer.core.files import git_commit, prepare_folder
+from transformer.core.records import write_rows
 from transformer.hardware import allow_tf32, choose_device
 from transformer.model import TransformerConfig
-from transformer.runs import hardware_in_words
+from transformer.runs.run import hardware_in_words
 from transformer.speed import SEED
 
 # {part: function of (the settings, the part, the device) -> rows}
@@ -27,19 +27,24 @@ MEASURED = {
     **dict.fromkeys([*TRAINING, *ON_A_GPU], parts.measure_training),
     **dict.fromkeys(DECODING, parts.measure_decoding),
     "levers": lambda b, part, device: measure_levers(
-        *b.sizes("small"), b.rounds, device, b.seconds),
+        *b.sizes("small"), b.rounds, device, b.seconds
+    ),
     "learning": lambda b, part, device: bundled_learning(b.quick),
     "memory": parts.measure_memory,
     "attention": parts.measure_attention,
     "products": lambda b, part, device: parts.measure_products(
-        TransformerConfig(**b.sizes("T1")[0]), b.sizes("T1")[1], device, b.seconds),
+        TransformerConfig(**b.sizes("T1")[0]), b.sizes("T1")[1], device, b.seconds
+    ),
 }
 
 
 def asked_for(b: Bench, device) -> list[str]:
     """The parts to measure."""
-    return list(b.parts) or [part for part in MEASURED if part != "learning"
-                             and (part not in ON_A_GPU or device.type == "cuda")]
+    return list(b.parts) or [
+        part
+        for part in MEASURED
+        if part != "learning" and (part not in ON_A_GPU or device.type == "cuda")
+    ]
 
 
 def run_bench(b: Bench, command: str = "") -> list[dict]:
@@ -58,15 +63,23 @@ def run_bench(b: Bench, command: str = "") -> list[dict]:
             print(f"{WORDS[name]} is left out: pip install {NEEDS[name]} brings it\n")
     for part in asked_for(b, device):
         try:
-            rows = [{"part": part, **row} for row in MEASURED[part](b, part, device) if row]
+            rows = [
+                {"part": part, **row} for row in MEASURED[part](b, part, device) if row
+            ]
             measured += rows
             print(shown(part, rows), flush=True)
         except torch.cuda.OutOfMemoryError:
-            print(f"{part} is left out: it does not fit into this GPU's memory\n", flush=True)
+            print(
+                f"{part} is left out: it does not fit into this GPU's memory\n",
+                flush=True,
+            )
         if device.type == "cuda":
             torch.cuda.empty_cache()  # "memory" and "attention" are processes of their own
-        about = {"command": command, **circumstances(b, device),
-                 "minutes": round((time.monotonic() - started) / 60, 1)}
+        about = {
+            "command": command,
+            **circumstances(b, device),
+            "minutes": round((time.monotonic() - started) / 60, 1),
+        }
         rows = [{**about, **row} for row in measured]
         # after every part: a run that is stopped keeps what it has
         if b.record is not None and rows:
@@ -80,7 +93,16 @@ def circumstances(b: Bench, device) -> dict:
     packages = ["torch", *sorted({NEEDS[name] for name in NEEDS if available([name])})]
     versions = {package: version(package).partition("+")[0] for package in packages}
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    return {"commit": git_commit(), "hardware": hardware_in_words(device),
-            "threads": torch.get_num_threads(), "load_average": load, **versions,
-            "clock": b.clock, "seed": SEED, "rounds": b.rounds, "epsilon_ls": EPSILON,
-            "compiled": b.compile, "quick": b.quick}
+    return {
+        "commit": git_commit(),
+        "hardware": hardware_in_words(device),
+        "threads": torch.get_num_threads(),
+        "load_average": load,
+        **versions,
+        "clock": b.clock,
+        "seed": SEED,
+        "rounds": b.rounds,
+        "epsilon_ls": EPSILON,
+        "compiled": b.compile,
+        "quick": b.quick,
+    }

@@ -8,7 +8,9 @@ from pathlib import Path
 from transformer.model import TransformerConfig
 
 BIG = dict(d_model=1024, d_ff=4096, h=16)
-UPDATES = 20  # of training in a round, whatever the model: one hiccup decides a short round
+UPDATES = (
+    20  # of training in a round, whatever the model: one hiccup decides a short round
+)
 # sizes, target tokens in a batch
 TRAINING = {
     "T1": (dict(vocab_size=8000), 2048),
@@ -20,8 +22,16 @@ ON_A_GPU = {
     "big": (dict(vocab_size=37_000, **BIG), 25_000),
 }
 DECODING = {"T3": 1, "T4": 4}  # beam
-PARTS = [*TRAINING, *ON_A_GPU, *DECODING,
-         "levers", "learning", "memory", "attention", "products"]
+PARTS = [
+    *TRAINING,
+    *ON_A_GPU,
+    *DECODING,
+    "levers",
+    "learning",
+    "memory",
+    "attention",
+    "products",
+]
 QUICK = dict(vocab_size=60, N=1, d_model=16, d_ff=32, h=2)
 
 
@@ -61,7 +71,9 @@ class Bench:
     def __post_init__(self) -> None:
         wrong = next((part for part in self.parts if part not in PARTS), None)
         if wrong is not None:
-            raise ValueError(f"there is no part {wrong}: choose from {', '.join(PARTS)}")
+            raise ValueError(
+                f"there is no part {wrong}: choose from {', '.join(PARTS)}"
+            )
         if self.clock not in ("wall", "cpu"):
             raise ValueError(f"the clock is wall or cpu, not {self.clock}")
         if self.rounds < 1:
@@ -76,4 +88,6 @@ class Bench:
 
     def sizes(self, part: str) -> tuple[dict, int, int]:
         """Sizes of the model, target tokens in a batch, and updates in a round."""
-        return (QUICK, 64, 2) if self.quick else (*{**TRAINING, **ON_A_GPU}[part], UPDATES)
+        return (
+            (QUICK, 64, 2) if self.quick else (*{**TRAINING, **ON_A_GPU}[part], UPDATES)
+        )

@@ -16,9 +16,20 @@ from transformer.corpora.registry import (
 )
 
 __all__ = [
-    "CORPORA", "Example", "Pronoun", "TREEBANKS", "corpus_paths", "languages_of", "read_aligned",
-    "read_bundled", "read_corpus", "read_parallel", "register_corpus", "stream_corpus",
-    "stream_lines", "stream_parallel",
+    "CORPORA",
+    "Example",
+    "Pronoun",
+    "TREEBANKS",
+    "corpus_paths",
+    "languages_of",
+    "read_aligned",
+    "read_bundled",
+    "read_corpus",
+    "read_parallel",
+    "register_corpus",
+    "stream_corpus",
+    "stream_lines",
+    "stream_parallel",
 ]
 
 
@@ -29,11 +40,15 @@ def corpus_paths(name: str, split: str) -> list[Path]:
     """
     splits = corpus_named(name).splits
     if split not in splits:
-        raise ValueError(f"{name} has no split {split!r}: choose one of {', '.join(splits)}")
+        raise ValueError(
+            f"{name} has no split {split!r}: choose one of {', '.join(splits)}"
+        )
     return [corpus_file(name, file) for file in splits[split]]
 
 
-def stream_corpus(name: str, split: str, reverse: bool = False) -> Iterator[tuple[str, str]]:
+def stream_corpus(
+    name: str, split: str, reverse: bool = False
+) -> Iterator[tuple[str, str]]:
     """An iterator over the (source, target) pairs of a split, with reverse (target, source).
 
     Of a treebank the source is a sentence, the target its tree as text in brackets. Of a corpus of

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from transformer.core.files import data_folder
 from transformer.corpora.lines import stream_lines
-from transformer.files import data_folder
 
 BUNDLED_SPLITS = ("train", "validation", "test", "hard")
 
@@ -40,13 +40,17 @@ class Example:
 def parse_pronoun(text: str) -> Pronoun:
     """A `Pronoun` from `index:antecedent:candidate,candidate,...`."""
     index, antecedent, candidates = text.split(":")
-    return Pronoun(int(index), int(antecedent), tuple(int(c) for c in candidates.split(",")))
+    return Pronoun(
+        int(index), int(antecedent), tuple(int(c) for c in candidates.split(","))
+    )
 
 
 def parse_example(line: str) -> Example:
     """An `Example` from one TAB-separated line of data/bundled/*.tsv."""
     source, target, alignment, pronouns, constructions = line.split("\t")
-    links = frozenset(tuple(int(i) for i in link.split("-")) for link in alignment.split())
+    links = frozenset(
+        tuple(int(i) for i in link.split("-")) for link in alignment.split()
+    )
     both = [tuple(map(parse_pronoun, item.split("/"))) for item in pronouns.split()]
     return Example(source, target, links, tuple(both), tuple(constructions.split(",")))
 
@@ -69,14 +73,18 @@ def read_aligned() -> list[tuple[str, str, set]]:
     sentences of the project, aligned by hand.
     """
     rows = [line.split("\t") for line in stream_lines(data_folder() / "aligned.tsv")]
-    return [(source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
-            for source, target, links in rows]
+    return [
+        (source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
+        for source, target, links in rows
+    ]
 
 
 def grammar() -> ModuleType:
     """The module that drew the corpus; ValueError outside a clone, where it is not."""
     if not (data_folder() / "grammar").is_dir():
-        raise ValueError("pairs are drawn by the grammar in data/grammar: clone the repository")
+        raise ValueError(
+            "pairs are drawn by the grammar in data/grammar: clone the repository"
+        )
     sys.path.insert(0, str(data_folder()))
     return import_module("grammar.corpus")
 

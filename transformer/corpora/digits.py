@@ -10,7 +10,23 @@ Repository (1998), https://doi.org/10.24432/C50P49.
 
 import torch
 
-WRITERS = (0, 130, 256, 386, 516, 646, 776, 915, 1029, 1157, 1287, 1415, 1545, 1667, 1797)
+WRITERS = (
+    0,
+    130,
+    256,
+    386,
+    516,
+    646,
+    776,
+    915,
+    1029,
+    1157,
+    1287,
+    1415,
+    1545,
+    1667,
+    1797,
+)
 DIGIT_SPLITS = {"train": (0, 1029), "validation": (1029, 1287), "test": (1287, 1797)}
 
 
@@ -20,15 +36,20 @@ def read_digits(split: str) -> tuple[torch.Tensor, torch.Tensor]:
     ModuleNotFoundError, saying what to install, without scikit-learn.
     """
     if split not in DIGIT_SPLITS:
-        raise ValueError(f"the digits have no split {split!r}: choose one of "
-                         f"{', '.join(DIGIT_SPLITS)}")
+        raise ValueError(
+            f"the digits have no split {split!r}: choose one of "
+            f"{', '.join(DIGIT_SPLITS)}"
+        )
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             "the digits come with scikit-learn, which is not installed: pip install scikit-learn",
-            name=error.name) from None
+            name=error.name,
+        ) from None
     first, end = DIGIT_SPLITS[split]
     found = load_digits()
-    return (torch.from_numpy(found.images[first:end]).long(),
-            torch.from_numpy(found.target[first:end]).long())
+    return (
+        torch.from_numpy(found.images[first:end]).long(),
+        torch.from_numpy(found.target[first:end]).long(),
+    )

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from transformer.core.files import data_folder, write_file
 from transformer.corpora import registry
 from transformer.corpora.lines import byte_lines
 from transformer.corpora.treebanks import craft_texts, pack_texts
-from transformer.files import data_folder, write_file
 
 INSTEAD = (
     "or set TRANSFORMER_MIRROR to a folder that holds <corpus>/<file>; "
-    "--corpus bundled always works")
+    "--corpus bundled always works"
+)
 
 
 def download_folder() -> Path:
@@ -42,7 +43,9 @@ def sha256_of(path: str | Path) -> str:
 
 def damage(path: Path, entry: registry.File) -> str | None:
     """What is wrong with a file according to its registry entry; None where nothing is."""
-    if entry.member is not None:  # its text counts: compressed bytes differ between machines
+    if (
+        entry.member is not None
+    ):  # its text counts: compressed bytes differ between machines
         text = hashlib.sha256()
         packed = Path(path).name.endswith(".tar.gz")
         try:
@@ -53,9 +56,15 @@ def damage(path: Path, entry: registry.File) -> str | None:
         same = text.hexdigest() == entry.sha256
         return None if same else "the SHA-256 of its text is not the registered one"
     if entry.sha256 is not None:
-        return None if sha256_of(path) == entry.sha256 else "its SHA-256 is not the registered one"
+        return (
+            None
+            if sha256_of(path) == entry.sha256
+            else "its SHA-256 is not the registered one"
+        )
     lines = sum(1 for _ in byte_lines(path))
-    return None if lines == entry.lines else f"it has {lines:,} lines, not {entry.lines:,}"
+    return (
+        None if lines == entry.lines else f"it has {lines:,} lines, not {entry.lines:,}"
+    )
 
 
 def corpus_file(name: str, file: str | Path) -> Path:
@@ -81,7 +90,9 @@ def corpus_file(name: str, file: str | Path) -> Path:
                 download(name, path, entry)
     wrong = damage(path, entry)
     if wrong:
-        raise ValueError(f"{path} is damaged ({wrong}): delete it and run the command again")
+        raise ValueError(
+            f"{path} is damaged ({wrong}): delete it and run the command again"
+        )
     return path
 
 
@@ -102,12 +113,19 @@ def download(name: str, path: Path, entry: registry.File) -> None:
         fetch(path, entry)
     except requests.RequestException as error:
         answer = error.response
-        reason = type(error).__name__ if answer is None else f"HTTP status {answer.status_code}"
+        reason = (
+            type(error).__name__
+            if answer is None
+            else f"HTTP status {answer.status_code}"
+        )
         raise OSError(
             f"could not download the corpus {name} from {entry.url} ({reason}): check the network, "
-            f"{INSTEAD}") from None
+            f"{INSTEAD}"
+        ) from None
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk does not say which file it was
+        error.filename = error.filename or str(
+            path
+        )  # a full disk does not say which file it was
         raise
     write_file(notice, lambda temporary: temporary.write_text(text, encoding="utf8"))
 
@@ -134,14 +152,23 @@ def fetch(path: Path, entry: registry.File) -> None:
     archive = entry.url.rpartition("/")[2]
     resumed = part_of(entry.url, path.parent).is_file()
     try:
-        pooch.retrieve(entry.url, entry.known_hash, fname=archive, path=path.parent,
-                       downloader=resume, processor=finish)
+        pooch.retrieve(
+            entry.url,
+            entry.known_hash,
+            fname=archive,
+            path=path.parent,
+            downloader=resume,
+            processor=finish,
+        )
     except ValueError as error:
         if not resumed:
-            reason = str(error).partition(":")[0]  # pooch's sentence goes on with both checksums
+            reason = str(error).partition(":")[
+                0
+            ]  # pooch's sentence goes on with both checksums
             raise ValueError(
                 f"{entry.url} sent another file than expected ({reason}): try again later, "
-                f"{INSTEAD}") from None
+                f"{INSTEAD}"
+            ) from None
         fetch(path, entry)
 
 
@@ -161,13 +188,18 @@ def resume(url: str, output_file: str, pooch) -> None:
 
     part = part_of(url, Path(output_file).parent)
     done = part.stat().st_size if part.is_file() else 0
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={done}-"} if done else {})}
+    headers = {
+        "Accept-Encoding": "identity",
+        **({"Range": f"bytes={done}-"} if done else {}),
+    }
     with requests.get(url, headers=headers, stream=True, timeout=30) as answer:
         if answer.status_code != 416:  # otherwise nothing comes after these bytes
             answer.raise_for_status()
             done = done if answer.status_code == 206 else 0
             total = done + int(answer.headers.get("Content-Length", 0))
-            bar = tqdm(total=total, initial=done, desc=part.stem, unit="B", unit_scale=True)
+            bar = tqdm(
+                total=total, initial=done, desc=part.stem, unit="B", unit_scale=True
+            )
             with open(part, "ab" if done else "wb") as file, bar:
                 for piece in answer.iter_content(2**16):
                     file.write(piece)
@@ -192,12 +224,17 @@ def unpack(archive: str | Path, url: str) -> None:
     Raises ValueError where it is damaged or lacks one.
     """
     folder = Path(archive).parent
-    wanted = {entry.member: folder / Path(file).name
-              for file, entry in registry.FILES.items() if entry.url == url}
+    wanted = {
+        entry.member: folder / Path(file).name
+        for file, entry in registry.FILES.items()
+        if entry.url == url
+    }
     lines = {entry.member: entry.lines for entry in registry.FILES.values()}
     if "penn/*.tree" in wanted:
         texts = craft_texts(archive)
-        return write_file(wanted["penn/*.tree"], lambda temporary: pack_texts(temporary, texts))
+        return write_file(
+            wanted["penn/*.tree"], lambda temporary: pack_texts(temporary, texts)
+        )
     try:
         with tarfile.open(archive, "r|gz") as tar:
             for member in tar:
@@ -215,8 +252,13 @@ def unpack(archive: str | Path, url: str) -> None:
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Write lines to path, packed where its name ends in .gz."""
+
     def write(temporary: Path) -> None:
-        with gzip.open(temporary, "wb") if path.suffix == ".gz" else open(temporary, "wb") as file:
+        with (
+            gzip.open(temporary, "wb")
+            if path.suffix == ".gz"
+            else open(temporary, "wb") as file
+        ):
             file.writelines(lines)
 
     write_file(path, write)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from transformer.files import existing
+from transformer.core.files import existing
 
 
 def byte_lines(path: str | Path) -> Iterator[bytes]:
@@ -17,7 +17,8 @@ def byte_lines(path: str | Path) -> Iterator[bytes]:
             yield from file
         except (gzip.BadGzipFile, EOFError, zlib.error):
             raise ValueError(
-                f"{path} is not a whole gzip file: copy or download it again") from None
+                f"{path} is not a whole gzip file: copy or download it again"
+            ) from None
 
 
 def stream_lines(path: str | Path) -> Iterator[str]:
@@ -33,14 +34,19 @@ def stream_lines(path: str | Path) -> Iterator[str]:
         try:
             text = line.decode("utf8")
         except UnicodeDecodeError:
-            encoding = "utf16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
+            encoding = (
+                "utf16" if first.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
+            )
             raise ValueError(
                 f"{path}, line {number}, is not UTF-8: convert the file, for example with "
-                f"iconv -f {encoding} -t utf8") from None
+                f"iconv -f {encoding} -t utf8"
+            ) from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def stream_parallel(source_file: str | Path, target_file: str | Path) -> Iterator[tuple]:
+def stream_parallel(
+    source_file: str | Path, target_file: str | Path
+) -> Iterator[tuple]:
     """Yield (source sentence, target sentence) from two files whose lines correspond.
 
     Raises ValueError where one is longer.
@@ -51,7 +57,8 @@ def stream_parallel(source_file: str | Path, target_file: str | Path) -> Iterato
             target = sum(1 for _ in stream_lines(target_file))
             raise ValueError(
                 f"{source_file} has {source} lines and {target_file} has {target}: "
-                "line n of one must translate line n of the other")
+                "line n of one must translate line n of the other"
+            )
         yield pair
 
 

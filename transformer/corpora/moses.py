@@ -24,7 +24,9 @@ def detokenizer(language: str) -> Callable[[str], str]:
     return detokenize
 
 
-def wmt14_pairs(paths: Sequence[Path], split: str, every: int = 1) -> Iterator[tuple[str, str]]:
+def wmt14_pairs(
+    paths: Sequence[Path], split: str, every: int = 1
+) -> Iterator[tuple[str, str]]:
     """The pairs of a split of wmt14, whose training text, and only that, comes cut into words.
 
     every: of the training pairs only one in so many, from all over the text.

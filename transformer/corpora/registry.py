@@ -20,7 +20,9 @@ class File:
 
     url: str  # its address, or with member that of the .tgz archive that holds it
     sha256: str | None = None  # of its bytes; with member, of the text in it
-    lines: int | None = None  # with member: take only so many; otherwise: so many there must be
+    lines: int | None = (
+        None  # with member: take only so many; otherwise: so many there must be
+    )
     member: str | None = None  # its name inside the archive
     md5: str | None = None  # of the archive
 
@@ -51,44 +53,72 @@ class Corpus:
 HERE = Path(__file__).parent
 # The others' files correspond line by line.
 READERS: dict[str, Callable] = {
-    "tatoeba": tatoeba_pairs, "wmt14": wmt14_pairs, "wmt14_eighth": partial(wmt14_pairs, every=8),
-    "treebank_nltk": tree_pairs, "treebank_craft": tree_pairs}
+    "tatoeba": tatoeba_pairs,
+    "wmt14": wmt14_pairs,
+    "wmt14_eighth": partial(wmt14_pairs, every=8),
+    "treebank_nltk": tree_pairs,
+    "treebank_craft": tree_pairs,
+}
 
 
 def read_files() -> dict[str, File]:
     """The files of files.tsv, each named as it lies in the download folder, or in a mirror."""
     with open(HERE / "files.tsv", encoding="utf8", newline="") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
-    return {row["file"]: File(row["url"], row["sha256"] or None,
-                              int(row["lines"]) if row["lines"] else None,
-                              row["member"] or None, row["md5"] or None) for row in rows}
+    return {
+        row["file"]: File(
+            row["url"],
+            row["sha256"] or None,
+            int(row["lines"]) if row["lines"] else None,
+            row["member"] or None,
+            row["md5"] or None,
+        )
+        for row in rows
+    }
 
 
 def read_corpora() -> dict[str, Corpus]:
     """The corpora of corpora.toml, and the bundled one."""
-    found = {"bundled": Corpus(
-        {split: (bundled_file(split),) for split in BUNDLED_SPLITS},
-        "that of this project", "made by the grammar in data/grammar", read=bundled_pairs)}
+    found = {
+        "bundled": Corpus(
+            {split: (bundled_file(split),) for split in BUNDLED_SPLITS},
+            "that of this project",
+            "made by the grammar in data/grammar",
+            read=bundled_pairs,
+        )
+    }
     with open(HERE / "corpora.toml", "rb") as file:
         tables = tomllib.load(file)
     for name, entry in tables.items():
         splits = {split: tuple(files) for split, files in entry["splits"].items()}
         cut = {split: (*ends, None)[:2] for split, ends in entry.get("cut", {}).items()}
         first, second = entry.get("languages", ("en", "de"))
-        found[name] = Corpus(splits, entry["licence"], entry["citation"], (first, second),
-                             READERS.get(name, parallel_pairs), cut)
+        found[name] = Corpus(
+            splits,
+            entry["licence"],
+            entry["citation"],
+            (first, second),
+            READERS.get(name, parallel_pairs),
+            cut,
+        )
     return found
 
 
 FILES = read_files()
 CORPORA = read_corpora()
 BUILT_IN = tuple(CORPORA)
-TREEBANKS = tuple(name for name, corpus in CORPORA.items() if corpus.languages[1] == "trees")
+TREEBANKS = tuple(
+    name for name, corpus in CORPORA.items() if corpus.languages[1] == "trees"
+)
 
 
-def register_corpus(name: str, languages: tuple[str, str] = ("en", "de"),
-                    licence: str = "none stated", citation: str = "none stated",
-                    **splits: tuple) -> None:
+def register_corpus(
+    name: str,
+    languages: tuple[str, str] = ("en", "de"),
+    licence: str = "none stated",
+    citation: str = "none stated",
+    **splits: tuple,
+) -> None:
     """Make two text files a split, whose lines correspond (plain or .gz), a corpus with a name.
 
     register_corpus("mine", languages=("en", "fr"), train=("a.en", "a.fr"), test=("b.en", "b.fr")).
@@ -99,12 +129,18 @@ def register_corpus(name: str, languages: tuple[str, str] = ("en", "de"),
     if name in BUILT_IN:
         raise ValueError(f"{name} is a built-in corpus: choose another name for yours")
     if not splits:
-        raise ValueError(f"the corpus {name} needs files: for example train=('a.en', 'a.fr')")
+        raise ValueError(
+            f"the corpus {name} needs files: for example train=('a.en', 'a.fr')"
+        )
     for split, files in splits.items():
         if isinstance(files, (str, Path)) or len(files) != 2:
-            raise ValueError(f"{split} of the corpus {name} must be two files, one a language")
+            raise ValueError(
+                f"{split} of the corpus {name} must be two files, one a language"
+            )
     if isinstance(languages, str) or len(languages) != 2:
-        raise ValueError(f"languages of the corpus {name} must be two codes, not {languages!r}")
+        raise ValueError(
+            f"languages of the corpus {name} must be two codes, not {languages!r}"
+        )
     own = {split: tuple(map(Path, files)) for split, files in splits.items()}
     CORPORA[name] = Corpus(own, licence, citation, (languages[0], languages[1]))
 
@@ -113,7 +149,9 @@ def corpus_named(name: str) -> Corpus:
     """The corpus registered under a name; ValueError, naming those there are, for another."""
     if name not in CORPORA:
         known = ", ".join(CORPORA)
-        raise ValueError(f"unknown corpus {name!r}: choose one of {known}, or give your own files")
+        raise ValueError(
+            f"unknown corpus {name!r}: choose one of {known}, or give your own files"
+        )
     return CORPORA[name]
 
 

@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-CRAFT_TEXT = re.compile(r"(?:^|/)(penn/\d+\.tree|ids/craft-ids-(?:train|dev|test)\.txt)$")
+CRAFT_TEXT = re.compile(
+    r"(?:^|/)(penn/\d+\.tree|ids/craft-ids-(?:train|dev|test)\.txt)$"
+)
 WSJ = re.compile(r"combined/wsj_\d+\.mrg$")
 
 
@@ -26,7 +28,9 @@ def craft_texts(path: str | Path) -> dict[str, bytes]:
                 if found and content:
                     texts[found[1]] = content.read()
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error):
-        raise ValueError(f"{path} is not a whole .tar.gz file: copy or download it again") from None
+        raise ValueError(
+            f"{path} is not a whole .tar.gz file: copy or download it again"
+        ) from None
     return dict(sorted(texts.items()))
 
 
@@ -47,10 +51,12 @@ def trees_in(text: str) -> Iterator[str]:
         if depth < 0:
             break
         if depth == 0:
-            yield re.sub(r"[ \t\r\n]+", " ", text[start:bracket.end()]).strip(" ")
+            yield re.sub(r"[ \t\r\n]+", " ", text[start : bracket.end()]).strip(" ")
             start = bracket.end()
     if depth:
-        raise ValueError(f"brackets do not match in a tree: ...{text[start:start + 40]!r}")
+        raise ValueError(
+            f"brackets do not match in a tree: ...{text[start : start + 40]!r}"
+        )
 
 
 def stream_trees(path: str | Path, split: str) -> Iterator[str]:
@@ -66,7 +72,14 @@ def stream_trees(path: str | Path, split: str) -> Iterator[str]:
 
 
 LEAF = re.compile(r"\(([^ ()]+) ([^ ()]+)\)")
-WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+WRITTEN = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+}
 
 
 def sentence_of(tree: str) -> str:

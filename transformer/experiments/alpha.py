@@ -14,15 +14,18 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from transformer.core.scores import bleu, tokenized_bleu
 from transformer.corpora import languages_of
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
-from transformer.pretrained import load
-from transformer.runs import load_run, stream_pairs
-from transformer.scores import bleu, tokenized_bleu
-from transformer.search import translate_n_best
+from transformer.models.pretrained import load
+from transformer.models.search import translate_n_best
+from transformer.runs.run import load_run, stream_pairs
 
-SEARCHES = [(1, 0.0), *((4, alpha) for alpha in (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2)),
-            *((beam, alpha) for beam in (2, 8, 16, 64) for alpha in (0.0, 0.6))]
+SEARCHES = [
+    (1, 0.0),
+    *((4, alpha) for alpha in (0.0, 0.3, 0.6, 1.0, 1.2, 1.4, 1.6, 1.8, 2.2)),
+    *((beam, alpha) for beam in (2, 8, 16, 64) for alpha in (0.0, 0.6)),
+]
 
 
 def measure(run: Path, beam: int, alpha: float, folder: Path, device: str) -> dict:
@@ -31,20 +34,39 @@ def measure(run: Path, beam: int, alpha: float, folder: Path, device: str) -> di
     """
     e, (model, tokenizer) = load_run(run), load(run, device)
     sources, references = zip(*stream_pairs(e, "validation"))
-    found = [best for best, in translate_n_best(model, tokenizer, sources, 1, beam, alpha)]
+    found = [
+        best for (best,) in translate_n_best(model, tokenizer, sources, 1, beam, alpha)
+    ]
     outputs = [best.text for best in found]
     language = languages_of(e.corpus, e.reverse)[1]
-    written, wanted = (sum(len(text.split()) for text in texts) for texts in (outputs, references))
-    cased, lowercased = bleu(outputs, references), tokenized_bleu(outputs, references, language)
-    return {"validation": {
-        "sentences": len(sources), "bleu": round(cased.score, 2),
-        "bleu_tokenized_lowercased": round(lowercased.score, 2),
-        "length": round(written / wanted, 4),
-        **({} if alpha else {"log_p": round(fmean(best.score for best in found), 3)})}}
+    written, wanted = (
+        sum(len(text.split()) for text in texts) for texts in (outputs, references)
+    )
+    cased, lowercased = (
+        bleu(outputs, references),
+        tokenized_bleu(outputs, references, language),
+    )
+    return {
+        "validation": {
+            "sentences": len(sources),
+            "bleu": round(cased.score, 2),
+            "bleu_tokenized_lowercased": round(lowercased.score, 2),
+            "length": round(written / wanted, 4),
+            **(
+                {}
+                if alpha
+                else {"log_p": round(fmean(best.score for best in found), 3)}
+            ),
+        }
+    }
 
 
-def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = None, workers: int = 1,
-         device: str = "auto") -> None:
+def main(
+    folder: Path = Path("runs/multi30k-en-de-1"),
+    record: Path | None = None,
+    workers: int = 1,
+    device: str = "auto",
+) -> None:
     """Search with every alpha and beam.
 
     Args:
@@ -55,11 +77,21 @@ def main(folder: Path = Path("runs/multi30k-en-de-1"), record: Path | None = Non
     """
     e, command = load_run(folder), "python -m transformer.experiments.alpha"
     known = {"corpus": e.corpus, "training.epsilon_ls": e.training.epsilon_ls}
-    jobs = [Job(f"beam{beam}-alpha{alpha}", partial(measure, folder, beam, alpha),
-                {**known, "beam": beam, "alpha": alpha}, command)
-            for beam, alpha in SEARCHES]
-    run_jobs(jobs, folder / "alpha", devices_for(device, workers),
-             record or f"{e.corpus}-alpha")
+    jobs = [
+        Job(
+            f"beam{beam}-alpha{alpha}",
+            partial(measure, folder, beam, alpha),
+            {**known, "beam": beam, "alpha": alpha},
+            command,
+        )
+        for beam, alpha in SEARCHES
+    ]
+    run_jobs(
+        jobs,
+        folder / "alpha",
+        devices_for(device, workers),
+        record or f"{e.corpus}-alpha",
+    )
 
 
 if __name__ == "__main__":

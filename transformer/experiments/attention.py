@@ -17,14 +17,14 @@ from types import SimpleNamespace
 import torch
 
 from transformer import visualization as v
+from transformer.core.scores import bleu
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.maps import KINDS, all_maps
-from transformer.pages import as_thousandths
-from transformer.pretrained import load
-from transformer.runs import load_run, stream_pairs
-from transformer.scores import bleu
-from transformer.search import translate
+from transformer.models.maps import KINDS, all_maps
+from transformer.models.pretrained import load
+from transformer.models.search import translate
+from transformer.runs.run import load_run, stream_pairs
+from transformer.views.pages import as_thousandths
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 
@@ -56,7 +56,9 @@ def head_costs(model, tokenizer, examples) -> dict:
 
 def head_entropy(maps, kind):
     """Mean entropy of a head's rows in nats, (N, h), over all words of all maps."""
-    rows = [torch.special.entr(getattr(m, kind)).sum(dim=-1) for m in maps]  # (N, h, rows) each
+    rows = [
+        torch.special.entr(getattr(m, kind)).sum(dim=-1) for m in maps
+    ]  # (N, h, rows) each
     return torch.cat(rows, dim=-1).mean(dim=-1)
 
 
@@ -78,32 +80,46 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     """Everything notebook 19 draws of a trained run."""
     model, tokenizer = load(run)
     aligned = read_aligned()
-    maps = all_maps(model, tokenizer, [(source, target) for source, target, _ in aligned])
+    maps = all_maps(
+        model, tokenizer, [(source, target) for source, target, _ in aligned]
+    )
     gold, half = [links for *_, links in aligned], len(aligned) // 2
     errors = v.cross_head_errors(maps[:half], gold[:half])
     layer, head = divmod(errors.argmin().item(), errors.shape[1])
     pairs = islice(stream_pairs(load_run(run), "validation"), sentences)
-    validation = [SimpleNamespace(source=source, target=target) for source, target in pairs]
+    validation = [
+        SimpleNamespace(source=source, target=target) for source, target in pairs
+    ]
     costs = head_costs(model, tokenizer, validation)
     shown = [aligned[i][0] for i in SHOWN]
     pairs = list(zip(shown, translate(model, tokenizer, shown)))
     return {
         "alignment": {
-            "layer": layer + 1, "head": head + 1,
-            "chosen_on": half, "scored_on": len(aligned) - half,
-            "error": round(v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3),
+            "layer": layer + 1,
+            "head": head + 1,
+            "chosen_on": half,
+            "scored_on": len(aligned) - half,
+            "error": round(
+                v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3
+            ),
             "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
-            "errors_where_chosen": rounded(errors)},
+            "errors_where_chosen": rounded(errors),
+        },
         "encoder_entropy": rounded(head_entropy(maps, "encoder")),
         "encoder_distance": rounded(head_distance(maps)),
-        "bleu_lost_without_head": {kind: rounded(table, 2) for kind, table in costs.items()},
+        "bleu_lost_without_head": {
+            kind: rounded(table, 2) for kind, table in costs.items()
+        },
         "bleu_lost_on": f"{len(validation)} validation sentences, greedy search",
         "sentences": [as_thousandths(m) for m in all_maps(model, tokenizer, pairs)],
     }
 
 
-def main(folder: Path = Path("runs/multi30k-en-de-1"), sentences: int = 200,
-         record: Path | None = None) -> None:
+def main(
+    folder: Path = Path("runs/multi30k-en-de-1"),
+    sentences: int = 200,
+    record: Path | None = None,
+) -> None:
     """Look at every head of a finished run.
 
     Args:

@@ -18,8 +18,8 @@ from transformer.complexity import SelfAttention, local_attention
 from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
-from transformer.measuring import measure
 from transformer.sparse import Pattern, diagonal_attention, sparse_attention
+from transformer.teaching.measuring import measure
 
 SEED, SMALLEST, PASSES, SECONDS, R, H = 2017, 512, 3, 1.0, 32, 8
 GAPS = (1, 1, 1, 1, 4, 4, 16, 16)
@@ -38,17 +38,23 @@ LONGEST = {"full": 4096}  # beyond it the tables alone take 4 GB
 def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
     """A row a form and size, forward alone and with the backward pass."""
     torch.manual_seed(SEED)
-    layers = {name: SelfAttention(d, H, attend=attend).to(device) for name, attend in WAYS.items()}
+    layers = {
+        name: SelfAttention(d, H, attend=attend).to(device)
+        for name, attend in WAYS.items()
+    }
     rows = []
     for n in [SMALLEST * 2**i for i in range((largest // SMALLEST).bit_length())]:
-        some = {name: layer for name, layer in layers.items() if n <= LONGEST.get(name, n)}
+        some = {
+            name: layer for name, layer in layers.items() if n <= LONGEST.get(name, n)
+        }
         found = measure(some, [n], d, PASSES, SECONDS, torch.device(device))
         rows += times_and_bytes(found, [n])
     return rows
 
 
-def main(largest: int = 8192, d: int = 512, device: str = "cpu",
-         record: Path | None = None) -> None:
+def main(
+    largest: int = 8192, d: int = 512, device: str = "cpu", record: Path | None = None
+) -> None:
     """Measure every form at every size.
 
     Args:
@@ -57,8 +63,15 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
         device: cpu or cuda
         record: the file of results (data/runs/bands.json where not given)
     """
-    known = {"seed": SEED, "largest": largest, "d": d, "h": H, "r": R, "gaps": list(GAPS),
-             "passes": PASSES}
+    known = {
+        "seed": SEED,
+        "largest": largest,
+        "d": d,
+        "h": H,
+        "r": R,
+        "gaps": list(GAPS),
+        "passes": PASSES,
+    }
     command = "python -m transformer.experiments.bands"
     job = Job("bands", partial(measure_all, largest, d), known, command)
     run_jobs([job], Path("runs"), [device], record or "bands")

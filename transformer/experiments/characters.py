@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from transformer.core.weights import count_parameters
 from transformer.corpora import read_corpus
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
@@ -34,25 +35,37 @@ from transformer.language import (
 )
 from transformer.optimizer import peak_rate
 from transformer.regularization import label_smoothing_loss
-from transformer.runs import Experiment, average_last
+from transformer.runs.run import Experiment, average_last
 from transformer.training import TrainingConfig, train
-from transformer.weights import count_parameters
 
 CORPUS, MARKS, BYTES = "treebank_craft", 3, 256
 WINDOW = 256  # bytes read at once, and at most this many known before each
 COMMAND = "python -m transformer.experiments.characters"
-MODEL = LanguageConfig(MARKS + BYTES, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0,
-                       max_positions=WINDOW)
+MODEL = LanguageConfig(
+    MARKS + BYTES, d_model=128, d_ff=512, N=4, h=4, P_drop=0.0, max_positions=WINDOW
+)
 WIDE = replace(MODEL, d_model=192, d_ff=768, h=6, P_drop=0.2, max_positions=2 * WINDOW)
 UNITS = 224  # of each of the LSTM's two layers
 WARMUP = 100
 READ = 8 * WINDOW  # bytes an update
-RATES, CHOOSING = (0.0003, 0.001, 0.003), 120_000  # of what learns as it reads; on so much text
-TRAINING = TrainingConfig(batch_tokens=8 * (WINDOW + 1), warmup=WARMUP, clip=1.0, falling=True,
-                          epsilon_ls=0.0, keep=1, save_minutes=2.0, precision="medium")
+RATES, CHOOSING = (
+    (0.0003, 0.001, 0.003),
+    120_000,
+)  # of what learns as it reads; on so much text
+TRAINING = TrainingConfig(
+    batch_tokens=8 * (WINDOW + 1),
+    warmup=WARMUP,
+    clip=1.0,
+    falling=True,
+    epsilon_ls=0.0,
+    keep=1,
+    save_minutes=2.0,
+    precision="medium",
+)
 
 
 # The text
+
 
 def text_of(split: str) -> str:
     """The sentences of a split's articles, one a line."""
@@ -67,10 +80,11 @@ def bytes_of(text: str) -> np.ndarray:
 def windows(data: np.ndarray, window: int) -> list[tuple[list, list]]:
     """A text's bytes as pairs for `train`: no source, and a window behind the begin mark."""
     cut = range(0, len(data) - window + 1, window)
-    return [([], [MODEL.bos_id, *(data[i:i + window] + MARKS).tolist()]) for i in cut]
+    return [([], [MODEL.bos_id, *(data[i : i + window] + MARKS).tolist()]) for i in cut]
 
 
 # What counts, and what compresses
+
 
 class NGram:
     """What came after each context of at most n - 1 bytes, or ids.
@@ -83,7 +97,7 @@ class NGram:
 
     def contexts(self, data: Sequence, place: int) -> list[Sequence]:
         """What stands before a place in data: nothing, one, ... n - 1 of them."""
-        return [data[place - k:place] for k in range(min(self.n, place + 1))]
+        return [data[place - k : place] for k in range(min(self.n, place + 1))]
 
     def learn(self, data: Sequence, place: int) -> None:
         """Count what stands at a place."""
@@ -113,8 +127,11 @@ class NGram:
         """For `generate_ahead`: what came most often after the longest context that is known."""
         read = tuple(ids)
         for _ in range(most):
-            context = next(known for known in reversed(self.contexts(read, len(read)))
-                           if known in self.after)
+            context = next(
+                known
+                for known in reversed(self.contexts(read, len(read)))
+                if known in self.after
+            )
             read += (self.after[context].most_common(1)[0][0],)
         return list(read[-most:])
 
@@ -132,9 +149,13 @@ def ngram_bits(ngram: NGram, text: str, learns: bool = False) -> float:
 
 def xz_bits(known: str, text: str) -> float:
     """Bits a character that a text adds to a file of xz behind the known text."""
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**26}]
-    before, both = (len(lzma.compress(part.encode("utf8"), filters=filters))
-                    for part in (known, known + text))
+    filters = [
+        {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 2**26}
+    ]
+    before, both = (
+        len(lzma.compress(part.encode("utf8"), filters=filters))
+        for part in (known, known + text)
+    )
     return 8 * (both - before) / len(text)
 
 
@@ -144,12 +165,18 @@ def counted(folder: Path, device: str) -> list[dict]:
     rows = []
     for n in range(1, 7):
         ngram = NGram(n).read(known.encode("utf8"))
-        rows.append({"row": f"{n}-gram", "bits": ngram_bits(ngram, test),
-                     "bits.learning": ngram_bits(ngram, test, learns=True)})
+        rows.append(
+            {
+                "row": f"{n}-gram",
+                "bits": ngram_bits(ngram, test),
+                "bits.learning": ngram_bits(ngram, test, learns=True),
+            }
+        )
     return [*rows, {"row": "xz", "bits.learning": xz_bits(known, test)}]
 
 
 # Models
+
 
 class LSTM(nn.Module):
     """Two layers of an LSTM over bytes, with the methods that training and `bits_per_token` ask
@@ -185,15 +212,25 @@ class Setting:
 def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment of the loop."""
     window, factor = s.model.max_positions, s.peak / peak_rate(s.model.d_model, WARMUP)
-    training = replace(TRAINING, seed=seed, updates=s.updates, factor=factor,
-                       batch_tokens=READ // window * (window + 1), save_every=s.updates // 5)
+    training = replace(
+        TRAINING,
+        seed=seed,
+        updates=s.updates,
+        factor=factor,
+        batch_tokens=READ // window * (window + 1),
+        save_every=s.updates // 5,
+    )
     return Experiment(CORPUS, model=s.model, training=training)
 
 
 def character_bits(model: nn.Module, text: str, window: int) -> float:
     """Bits a character of a text by a model of its bytes."""
     data = bytes_of(text)
-    return bits_per_token(model, torch.from_numpy(data + MARKS), window) * len(data) / len(text)
+    return (
+        bits_per_token(model, torch.from_numpy(data + MARKS), window)
+        * len(data)
+        / len(text)
+    )
 
 
 def learning_bits(model: nn.Module, text: str, window: int, rate: float) -> float:
@@ -217,8 +254,11 @@ def learned_as_read(model: nn.Module, window: int) -> dict:
     held_out = text_of("validation")[:CHOOSING]
     found = {rate: learning_bits(model, held_out, window, rate) for rate in RATES}
     best = min(found, key=found.get)
-    return {"rates": {f"{rate:g}": bits for rate, bits in found.items()}, "rate.learning": best,
-            "bits.learning": learning_bits(model, text_of("test"), window, best)}
+    return {
+        "rates": {f"{rate:g}": bits for rate, bits in found.items()},
+        "rate.learning": best,
+        "bits.learning": learning_bits(model, text_of("test"), window, best),
+    }
 
 
 def written_ahead(model: LanguageModel, count: int = 20) -> dict:
@@ -230,35 +270,58 @@ def written_ahead(model: LanguageModel, count: int = 20) -> dict:
     passes = np.zeros(2, dtype=int)
     same, half = 0, model.config.max_positions // 2
     for start in range(0, len(data) - half, len(data) // count):
-        prompt = [MODEL.bos_id, *data[start:start + half - 1].tolist()]
-        texts, took = zip(*(generate_ahead(model, prompt, half, ahead)
-                            for ahead in (lambda ids: [], guess)))
+        prompt = [MODEL.bos_id, *data[start : start + half - 1].tolist()]
+        texts, took = zip(
+            *(
+                generate_ahead(model, prompt, half, ahead)
+                for ahead in (lambda ids: [], guess)
+            )
+        )
         passes += took
         same += texts[0] == texts[1]
-    return {"passes": int(passes[0]), "passes.guessed": int(passes[1]), "written.same": same}
+    return {
+        "passes": int(passes[0]),
+        "passes.guessed": int(passes[1]),
+        "written.same": same,
+    }
 
 
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     """Train a setting with a seed, or go on with it; its bits, and passes that guesses save."""
     torch.manual_seed(seed)
     model = LSTM(s.model) if s.lstm else LanguageModel(s.model, FAST)
-    found = trained(model, s, seed, folder) | learned_as_read(model, s.model.max_positions)
+    found = trained(model, s, seed, folder) | learned_as_read(
+        model, s.model.max_positions
+    )
     return found if s.lstm else found | written_ahead(model)
 
 
 def trained(model: nn.Module, s: Setting, seed: int, folder: Path) -> dict:
     """Train a model as a setting says, or go on with it; its bits."""
-    e, window, held_out = experiment_of(s, seed), s.model.max_positions, text_of("validation")
-    watched = "".join(held_out[i:i + 2000] for i in range(0, len(held_out), 16_000))
-    log = train(model, windows(bytes_of(text_of("train")), window), e.training, folder,
-                lambda model: {"validation_bits": character_bits(model, watched, window)},
-                resume=(folder / "checkpoint.safetensors").is_file(),
-                **fast_training(e.training, s.model))
+    e, window, held_out = (
+        experiment_of(s, seed),
+        s.model.max_positions,
+        text_of("validation"),
+    )
+    watched = "".join(held_out[i : i + 2000] for i in range(0, len(held_out), 16_000))
+    log = train(
+        model,
+        windows(bytes_of(text_of("train")), window),
+        e.training,
+        folder,
+        lambda model: {"validation_bits": character_bits(model, watched, window)},
+        resume=(folder / "checkpoint.safetensors").is_file(),
+        **fast_training(e.training, s.model),
+    )
     average_last(model, folder, 1)
-    return {"bits": character_bits(model, text_of("test"), window),
-            "validation_bits": character_bits(model, held_out, window),
-            "parameters": count_parameters(model), "updates": log[-1]["update"],
-            "characters": log[-1]["tokens"], "loss": round(log[-1]["loss"], 4)}
+    return {
+        "bits": character_bits(model, text_of("test"), window),
+        "validation_bits": character_bits(model, held_out, window),
+        "parameters": count_parameters(model),
+        "updates": log[-1]["update"],
+        "characters": log[-1]["tokens"],
+        "loss": round(log[-1]["loss"], 4),
+    }
 
 
 # (row, what it is), in the order in which they are run
@@ -277,13 +340,19 @@ def jobs_of(seeds: tuple[int, ...], most: int | None = None) -> list[Job]:
     for row, s in ROWS:
         for seed in seeds:
             known = {"row": row, "rate": s.peak, **settings_of(experiment_of(s, seed))}
-            jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
+            jobs.append(
+                Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND)
+            )
     return jobs[:most]
 
 
-def main(seeds: tuple[int, ...] = (1,), folder: Path = Path("runs/characters"),
-         record: Path | None = None, minutes: float | None = None,
-         most: int | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1,),
+    folder: Path = Path("runs/characters"),
+    record: Path | None = None,
+    minutes: float | None = None,
+    most: int | None = None,
+) -> None:
     """Count, compress, and train every row, one after another, on one thread.
 
     Args:

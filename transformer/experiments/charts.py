@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from transformer.trees import Tree, leaves_of
+from transformer.corpora.trees import Tree, leaves_of
 
 JOIN, CHILD, PARENT = "+", "~", "^"  # none of them stands in a label of CRAFT
 
@@ -32,7 +32,9 @@ def binarized(tree: Tree, siblings: int, parent: bool) -> Tree:
     label names the constituent above.
     """
     tree = collapsed(tree)
-    tree.chomsky_normal_form("right", siblings, int(parent), childChar=CHILD, parentChar=PARENT)
+    tree.chomsky_normal_form(
+        "right", siblings, int(parent), childChar=CHILD, parentChar=PARENT
+    )
     return tree
 
 
@@ -44,12 +46,19 @@ def restored(tree: Tree) -> Tree:
 
 # Words
 
+
 def classes(word: str) -> list[str]:
     """What is known of a word that was never seen, from the broadest class to the narrowest."""
-    shape = ("digit " if any(c.isdigit() for c in word) else "") + (
-        "upper " if word.isupper() else "capital " if word[:1].isupper() else "") + (
-        "hyphen " if "-" in word[1:] else "")
-    return ["", shape, *(f"{shape}-{word[-n:].lower()}" for n in (1, 2, 3) if len(word) > n)]
+    shape = (
+        ("digit " if any(c.isdigit() for c in word) else "")
+        + ("upper " if word.isupper() else "capital " if word[:1].isupper() else "")
+        + ("hyphen " if "-" in word[1:] else "")
+    )
+    return [
+        "",
+        shape,
+        *(f"{shape}-{word[-n:].lower()}" for n in (1, 2, 3) if len(word) > n),
+    ]
 
 
 class Lexicon:
@@ -59,10 +68,16 @@ class Lexicon:
     rare words (seen at most `rare` times) were seen, the next broader class `weight`.
     """
 
-    def __init__(self, leaves: list[list[tuple[str, str]]], rare: int = 5, weight: float = 1.0):
+    def __init__(
+        self, leaves: list[list[tuple[str, str]]], rare: int = 5, weight: float = 1.0
+    ):
         """leaves: (word, part of speech) of each sentence."""
         self.weight = weight
-        self.of_word, self.of_class, total = defaultdict(Counter), defaultdict(Counter), Counter()
+        self.of_word, self.of_class, total = (
+            defaultdict(Counter),
+            defaultdict(Counter),
+            Counter(),
+        )
         for sentence in leaves:
             for word, tag in sentence:
                 self.of_word[word][tag] += 1
@@ -76,7 +91,9 @@ class Lexicon:
     def mixed(self, counts: Counter, broader: dict) -> dict:
         """Counts as probabilities, the broader ones counting `weight`."""
         whole = counts.total() + self.weight
-        return {tag: (counts[tag] + self.weight * broader[tag]) / whole for tag in self.tags}
+        return {
+            tag: (counts[tag] + self.weight * broader[tag]) / whole for tag in self.tags
+        }
 
     def scores(self, word: str) -> dict[str, float]:
         """{part of speech: score}"""
@@ -88,6 +105,7 @@ class Lexicon:
 
 
 # A grammar
+
 
 @dataclass
 class Grammar:
@@ -118,23 +136,30 @@ def read_grammar(trees: list[Tree], siblings: int, parent: bool) -> Grammar:
         tree = binarized(tree, siblings, parent)
         roots[tree.label()] += 1
         leaves.append(leaves_of(tree))
-        rules.update((t.label(), t[0].label(), t[1].label()) for t in tree.subtrees()
-                     if len(t) == 2)
+        rules.update(
+            (t.label(), t[0].label(), t[1].label())
+            for t in tree.subtrees()
+            if len(t) == 2
+        )
     symbols = sorted({symbol for rule in rules for symbol in rule} | set(roots))
     number = {symbol: n for n, symbol in enumerate(symbols)}
-    ordered = sorted([number[symbol] for symbol in rule] + [n] for rule, n in rules.items())
+    ordered = sorted(
+        [number[symbol] for symbol in rule] + [n] for rule, n in rules.items()
+    )
     total = Counter()
     for above, _, _, n in ordered:
         total[above] += n
     pairs = sorted({(left, right) for _, left, right, _ in ordered})
     place = {pair: n for n, pair in enumerate(pairs)}
     return Grammar(
-        symbols, torch.tensor([above for above, *_ in ordered]),
+        symbols,
+        torch.tensor([above for above, *_ in ordered]),
         torch.tensor([place[left, right] for _, left, right, _ in ordered]),
         torch.tensor(pairs).T.contiguous(),
         logs([n for *_, n in ordered], [total[above] for above, *_ in ordered]),
         logs([roots[symbol] for symbol in symbols], [roots.total()] * len(symbols)),
-        Lexicon(leaves))
+        Lexicon(leaves),
+    )
 
 
 def leaf_scores(g: Grammar, words: list[str]) -> Tensor:
@@ -173,19 +198,29 @@ def fill(leaves: Tensor, g: Grammar) -> list[Tensor]:
     return chart
 
 
-def read_off(chart: list[Tensor], g: Grammar, symbol: int, start: int, words: list[str]) -> Tree:
+def read_off(
+    chart: list[Tensor], g: Grammar, symbol: int, start: int, words: list[str]
+) -> Tree:
     """The best tree of a symbol over words, which begin at start, from a filled chart."""
     if len(words) == 1:
         return Tree(g.symbols[symbol], words)
     own = (g.parent == symbol).nonzero()[:, 0]
     left, right = g.pairs[:, g.pair[own]]
-    splits = [chart[first - 1][left, start] + chart[len(words) - first - 1][right, start + first]
-              + g.log_p[own] for first in range(1, len(words))]
+    splits = [
+        chart[first - 1][left, start]
+        + chart[len(words) - first - 1][right, start + first]
+        + g.log_p[own]
+        for first in range(1, len(words))
+    ]
     first, rule = divmod(int(torch.stack(splits).argmax()), len(own))
     first += 1
-    return Tree(g.symbols[symbol],
-                [read_off(chart, g, int(left[rule]), start, words[:first]),
-                 read_off(chart, g, int(right[rule]), start + first, words[first:])])
+    return Tree(
+        g.symbols[symbol],
+        [
+            read_off(chart, g, int(left[rule]), start, words[:first]),
+            read_off(chart, g, int(right[rule]), start + first, words[first:]),
+        ],
+    )
 
 
 def likeliest(g: Grammar, words: list[str]) -> tuple[Tree | None, float]:
@@ -199,6 +234,7 @@ def likeliest(g: Grammar, words: list[str]) -> tuple[Tree | None, float]:
 
 # Spans
 
+
 def best_spans(scores: Tensor) -> list[tuple[int, int]]:
     """The tree of two parts a constituent whose spans have the highest sum, scores[i, j - 1] being
     that of the words i to j - 1: scores (n, n) -> its spans (i, j), the longest first, from left to
@@ -211,7 +247,10 @@ def best_spans(scores: Tensor) -> list[tuple[int, int]]:
         starts = torch.arange(n - length + 1)
         firsts = torch.arange(1, length)
         lasts = starts[:, None] + firsts - 1
-        sums = best[starts[:, None], lasts] + best[lasts + 1, (starts + length - 1)[:, None]]
+        sums = (
+            best[starts[:, None], lasts]
+            + best[lasts + 1, (starts + length - 1)[:, None]]
+        )
         value, place = sums.max(dim=1)
         best[starts, starts + length - 1] += value
         split[starts, starts + length - 1] = starts + 1 + place

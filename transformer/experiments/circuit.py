@@ -14,14 +14,14 @@ from pathlib import Path
 
 import torch
 
-from transformer import gold
 from transformer import visualization as v
 from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS, grammar
 from transformer.data import WORD
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.maps import KINDS, all_maps
-from transformer.pretrained import load
+from transformer.models import gold
+from transformer.models.maps import KINDS, all_maps
+from transformer.models.pretrained import load
 
 SEED, SENTENCES = 19, 500
 
@@ -43,7 +43,11 @@ def draw(n: int, genders: dict) -> tuple[list[Example], list, list]:
 def scored(name: str, hits: list, sentences: list | None = None) -> dict:
     """A share of hits with its margin, as columns."""
     found, margin = gold.share(hits, sentences)
-    return {name: round(found, 4), f"{name}.margin": round(margin, 4), f"{name}.count": len(hits)}
+    return {
+        name: round(found, 4),
+        f"{name}.margin": round(margin, 4),
+        f"{name}.count": len(hits),
+    }
 
 
 class Turned:
@@ -64,13 +68,17 @@ class Turned:
 
     def score(self, words: list[str]) -> dict:
         """How often stem and ending are right, and how often the word is the one wanted."""
-        pairs = [(gold.stem_and_ending(word), gold.stem_and_ending(turn.gold))
-                 for word, turn in zip(words, self.turns)]
+        pairs = [
+            (gold.stem_and_ending(word), gold.stem_and_ending(turn.gold))
+            for word, turn in zip(words, self.turns)
+        ]
         follows = [word == turn.wanted for word, turn in zip(words, self.turns)]
-        return (scored("stem", [written[0] == right[0] for written, right in pairs])
-                | scored("ending", [written[1] == right[1] for written, right in pairs])
-                | scored("sein", [written[0] == "sein" for written, _ in pairs])
-                | scored("follows", follows))
+        return (
+            scored("stem", [written[0] == right[0] for written, right in pairs])
+            | scored("ending", [written[1] == right[1] for written, right in pairs])
+            | scored("sein", [written[0] == "sein" for written, _ in pairs])
+            | scored("follows", follows)
+        )
 
 
 def every_head(model):
@@ -112,22 +120,33 @@ def outputs_at(side: Turned, attention, head: int) -> torch.Tensor:
 def by_noun(side: Turned, words: list[str]) -> list[dict]:
     """How often the stem follows, by whether any "its" refers to the noun in training."""
     train, rows = read_bundled("train"), []
-    owners = {WORD.findall(train[i].source)[english.antecedent]
-              for i, english, _ in gold.references(train)}
+    owners = {
+        WORD.findall(train[i].source)[english.antecedent]
+        for i, english, _ in gold.references(train)
+    }
     nouns = [WORD.findall(turn.example.source)[turn.noun] for turn in side.turns]
     for known in (True, False):
         for stem in ("sein", "ihr"):
-            hits = [word == turn.wanted for word, turn, noun in zip(words, side.turns, nouns)
-                    if (noun in owners) == known and turn.wanted.startswith(stem)]
-            rows.append({"what": "turned to", "owner": known, "stem": stem}
-                        | scored("follows", hits))
+            hits = [
+                word == turn.wanted
+                for word, turn, noun in zip(words, side.turns, nouns)
+                if (noun in owners) == known and turn.wanted.startswith(stem)
+            ]
+            rows.append(
+                {"what": "turned to", "owner": known, "stem": stem}
+                | scored("follows", hits)
+            )
     return rows
 
 
 def repaired(side: Turned, attention, head: int) -> dict:
     """The head turned to the right noun."""
-    turns = [replace(turn, noun=english.antecedent) for turn in side.turns
-             for _, english, _ in gold.references([turn.example]) if english.index == turn.its]
+    turns = [
+        replace(turn, noun=english.antecedent)
+        for turn in side.turns
+        for _, english, _ in gold.references([turn.example])
+        if english.index == turn.its
+    ]
     right = Turned(side.model, side.tokenizer, turns)
     words = right.words(attention, right.to(head))
     return {"what": "turned to the antecedent"} | right.score(words)
@@ -138,11 +157,15 @@ def pasted(side: Turned, words: list[str], attention, head: int, genders: dict) 
     training, for owners of the gender that is wanted."""
     some = gold.owner_turns(read_bundled("train")[:5000], genders)
     vectors = outputs_at(Turned(side.model, side.tokenizer, some), attention, head)
-    mean = {stem: vectors[[turn.gold.startswith(stem) for turn in some]].mean(dim=0)
-            for stem in ("sein", "ihr")}
+    mean = {
+        stem: vectors[[turn.gold.startswith(stem) for turn in some]].mean(dim=0)
+        for stem in ("sein", "ihr")
+    }
     failed = [turn for turn, word in zip(side.turns, words) if word != turn.wanted]
     again = Turned(side.model, side.tokenizer, failed)
-    wanted = torch.stack([mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed])
+    wanted = torch.stack(
+        [mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed]
+    )
     change = v.pasted(head, again.encoded.rows, wanted)
     return {"what": "pasted"} | again.score(again.words(attention, change))
 
@@ -151,12 +174,16 @@ def reasons(side: Turned, layer: int, head: int, genders: dict) -> list[dict]:
     """Why the stem does not always follow the head that finds the owner."""
     attention = v.attention_of(side.model, "encoder", layer)
     words = side.words(attention, side.to(head))
-    return [*by_noun(side, words), repaired(side, attention, head),
-            pasted(side, words, attention, head, genders)]
+    return [
+        *by_noun(side, words),
+        repaired(side, attention, head),
+        pasted(side, words, attention, head, genders),
+    ]
 
 
 def words_by_class(model, tokenizer, examples: list) -> list[dict]:
     """Each head silenced: how many German words of each class come right."""
+
     def row(what):
         found = gold.right_words(model, tokenizer, examples)
         columns = {}
@@ -168,27 +195,54 @@ def words_by_class(model, tokenizer, examples: list) -> list[dict]:
     rows = [row({"what": "words, nothing"})]
     for kind, n, head, attention in every_head(model):
         with v.edited(attention, v.silent(head)):
-            rows.append(row({"what": "words, silent", "kind": kind, "layer": n + 1,
-                             "head": head + 1}))
+            rows.append(
+                row(
+                    {
+                        "what": "words, silent",
+                        "kind": kind,
+                        "layer": n + 1,
+                        "head": head + 1,
+                    }
+                )
+            )
     return rows
 
 
 def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
     """The heads best on validation, and how often each looks at the right noun in examples."""
     validation = read_bundled("validation")
-    chosen_on, scored_on = (all_maps(model, tokenizer, [(e.source, e.target) for e in some])
-                            for some in (validation, examples))
+    chosen_on, scored_on = (
+        all_maps(model, tokenizer, [(e.source, e.target) for e in some])
+        for some in (validation, examples)
+    )
     heads, rows = {}, []
     for name, hits in (("owner", v.link_hits), ("owned", v.agreement_hits)):
-        best = torch.stack([hit for _, hit in hits(chosen_on, validation)]).mean(dim=0).argmax()
+        best = (
+            torch.stack([hit for _, hit in hits(chosen_on, validation)])
+            .mean(dim=0)
+            .argmax()
+        )
         layer, head = heads[name] = divmod(best.item(), model.config.h)
         found = hits(scored_on, examples)
-        own = scored("looks", [hit[layer, head].item() for _, hit in found], [i for i, _ in found])
-        rows.append({"what": "looks", "turn": name, "kind": "encoder", "layer": layer + 1,
-                     "head": head + 1} | own)
+        own = scored(
+            "looks",
+            [hit[layer, head].item() for _, hit in found],
+            [i for i, _ in found],
+        )
+        rows.append(
+            {
+                "what": "looks",
+                "turn": name,
+                "kind": "encoder",
+                "layer": layer + 1,
+                "head": head + 1,
+            }
+            | own
+        )
     guesses = v.link_baselines(examples)
     guesses["likeliest owner"] = gold.likeliest_owner(
-        examples, gold.owner_shares(read_bundled("train")))
+        examples, gold.owner_shares(read_bundled("train"))
+    )
     rows[0] |= {"guesses": {key: round(value, 4) for key, value in guesses.items()}}
     return heads, rows
 
@@ -199,7 +253,10 @@ def measure(folder: Path, device: str) -> list[dict]:
     model, tokenizer = load()
     genders = gold.read_genders()
     examples, *turns = draw(SENTENCES, genders)
-    sides = {name: Turned(model, tokenizer, some) for name, some in zip(("owner", "owned"), turns)}
+    sides = {
+        name: Turned(model, tokenizer, some)
+        for name, some in zip(("owner", "owned"), turns)
+    }
     heads, rows = looks(model, tokenizer, examples)
     rows += edits(model, sides)
     rows += reasons(sides["owner"], *heads["owner"], genders)

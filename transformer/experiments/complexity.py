@@ -18,7 +18,7 @@ import torch
 from transformer.complexity import KINDS, make_layer
 from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.measuring import measure
+from transformer.teaching.measuring import measure
 
 SEED, SMALLEST, DEPTH, PASSES, SECONDS = 2017, 64, 3, 3, 1.0
 COMMAND = "python -m transformer.experiments.complexity"
@@ -33,8 +33,9 @@ def measure_all(largest: int, d: int, folder: Path, device: str) -> list[dict]:
     return times_and_bytes(found, sizes)
 
 
-def main(largest: int = 8192, d: int = 512, device: str = "cpu",
-         record: Path | None = None) -> None:
+def main(
+    largest: int = 8192, d: int = 512, device: str = "cpu", record: Path | None = None
+) -> None:
     """Measure every layer at every size.
 
     Args:
@@ -43,8 +44,16 @@ def main(largest: int = 8192, d: int = 512, device: str = "cpu",
         device: cpu or cuda
         record: the file of results (data/runs/complexity.json where not given)
     """
-    known = {"seed": SEED, "d": d, "h": 8, "k": 3, "gap": 3**DEPTH, "r": 32, "passes": PASSES,
-             "largest": largest}
+    known = {
+        "seed": SEED,
+        "d": d,
+        "h": 8,
+        "k": 3,
+        "gap": 3**DEPTH,
+        "r": 32,
+        "passes": PASSES,
+        "largest": largest,
+    }
     job = Job("complexity", partial(measure_all, largest, d), known, COMMAND)
     run_jobs([job], Path("runs"), [device], record or "complexity")
 

@@ -32,10 +32,18 @@ def text_row(corpus: str, language: str, texts: list[str], held_out=()) -> dict:
     sentences = [WORD.findall(text) for text in texts]
     lengths = np.array([len(words) for words in sentences])
     count = Counter(word for words in sentences for word in words)
-    row = {"what": "text", "corpus": corpus, "language": language, "sentences": len(texts),
-           "words": int(lengths.sum()), "mean": lengths.mean(), "types": len(count),
-           "once": sum(times == 1 for times in count.values()) / len(count),
-           "lengths": np.bincount(lengths.clip(max=LONGEST), minlength=LONGEST + 1) / len(texts)}
+    row = {
+        "what": "text",
+        "corpus": corpus,
+        "language": language,
+        "sentences": len(texts),
+        "words": int(lengths.sum()),
+        "mean": lengths.mean(),
+        "types": len(count),
+        "once": sum(times == 1 for times in count.values()) / len(count),
+        "lengths": np.bincount(lengths.clip(max=LONGEST), minlength=LONGEST + 1)
+        / len(texts),
+    }
     others = [word for text in held_out for word in WORD.findall(text)]
     unseen = sum(word not in count for word in others)
     return row | ({"unseen": unseen / len(others)} if others else {})
@@ -48,11 +56,16 @@ def pairs_row(corpus: str, pairs: list) -> dict:
     ratio = some.max(axis=1) / some.min(axis=1)
     long = some.min(axis=1) >= 5
     folded = Counter(fold(source) for source, _ in pairs)
-    return {"what": "pairs", "corpus": corpus, "pairs": len(pairs),
-            "empty": 1 - len(some) / len(pairs),
-            "same": sum(source == target for source, target in pairs) / len(pairs),
-            "repeated": sum(folded[fold(source)] > 1 for source, _ in pairs) / len(pairs),
-            "over 2": (ratio > 2).mean(), "long over 2": (long & (ratio > 2)).sum() / long.sum()}
+    return {
+        "what": "pairs",
+        "corpus": corpus,
+        "pairs": len(pairs),
+        "empty": 1 - len(some) / len(pairs),
+        "same": sum(source == target for source, target in pairs) / len(pairs),
+        "repeated": sum(folded[fold(source)] > 1 for source, _ in pairs) / len(pairs),
+        "over 2": (ratio > 2).mean(),
+        "long over 2": (long & (ratio > 2)).sum() / long.sum(),
+    }
 
 
 def vocabulary_rows(corpus: str, train: list, held_out: list) -> Iterator[dict]:
@@ -64,18 +77,27 @@ def vocabulary_rows(corpus: str, train: list, held_out: list) -> Iterator[dict]:
         tokenizer = Tokenizer.train(texts, V)
         if tokenizer.vocab_size < V:  # nothing is left to merge
             return
-        english, german = ({i for ids in tokenizer.encode_all(side) for i in ids}
-                           for side in zip(*train))
+        english, german = (
+            {i for ids in tokenizer.encode_all(side) for i in ids}
+            for side in zip(*train)
+        )
         tokens = sum(map(len, tokenizer.encode_all(others))) / len(others)
-        yield {"what": "vocabulary", "corpus": corpus, "V": V, "tokens": tokens, "words": words,
-               "English only": len(english - german), "both": len(english & german),
-               "German only": len(german - english)}
+        yield {
+            "what": "vocabulary",
+            "corpus": corpus,
+            "V": V,
+            "tokens": tokens,
+            "words": words,
+            "English only": len(english - german),
+            "both": len(english & german),
+            "German only": len(german - english),
+        }
 
 
 def one_changed(text: str) -> list[tuple]:
     """A folded sentence once for each of its words, with that word left open."""
     words = text.split()
-    return [(*words[:i], None, *words[i + 1:]) for i in range(len(words))]
+    return [(*words[:i], None, *words[i + 1 :]) for i in range(len(words))]
 
 
 def split_rows(draws: int = 2000) -> Iterator[dict]:
@@ -83,16 +105,28 @@ def split_rows(draws: int = 2000) -> Iterator[dict]:
     train, test = (read_corpus("tatoeba", split) for split in ("train", "test"))
     mixed = tatoeba_lines(corpus_paths("tatoeba", "train")[0])
     random.Random(SEED).shuffle(mixed)
-    for name, held_out, rest in (("lines", mixed[:draws], mixed[draws:]), ("groups", test, train)):
-        row = {"what": "splits", "corpus": "tatoeba", "drawn": name, "test": len(held_out)}
+    for name, held_out, rest in (
+        ("lines", mixed[:draws], mixed[draws:]),
+        ("groups", test, train),
+    ):
+        row = {
+            "what": "splits",
+            "corpus": "tatoeba",
+            "drawn": name,
+            "test": len(held_out),
+        }
         for side, language in enumerate(LANGUAGES):
             known = {fold(pair[side]) for pair in rest}
-            row[f"{language} in training"] = np.mean([fold(pair[side]) in known
-                                                      for pair in held_out])
-        english = [fold(pair[0]) for pair in held_out if len(fold(pair[0]).split()) >= 4]
+            row[f"{language} in training"] = np.mean(
+                [fold(pair[side]) in known for pair in held_out]
+            )
+        english = [
+            fold(pair[0]) for pair in held_out if len(fold(pair[0]).split()) >= 4
+        ]
         near = {form for pair in rest for form in one_changed(fold(pair[0]))}
-        row["one word apart"] = np.mean([not near.isdisjoint(one_changed(text))
-                                         for text in english])
+        row["one word apart"] = np.mean(
+            [not near.isdisjoint(one_changed(text)) for text in english]
+        )
         yield row
 
 
@@ -103,12 +137,17 @@ def measure(folder: Path, device: str) -> list[dict]:
         splits = ["test"] if corpus == "newstest2014" else ["train", "validation"]
         train, *held_out = (read_corpus(corpus, split) for split in splits)
         for side, language in enumerate(LANGUAGES):
-            texts, *others = ([pair[side] for pair in split] for split in (train, *held_out))
+            texts, *others = (
+                [pair[side] for pair in split] for split in (train, *held_out)
+            )
             rows.append(text_row(corpus, language, texts, *others))
         rows.append(pairs_row(corpus, train))
         if held_out:
             rows += vocabulary_rows(corpus, train, held_out[0])
-    return [{name: plain(value) for name, value in row.items()} for row in [*rows, *split_rows()]]
+    return [
+        {name: plain(value) for name, value in row.items()}
+        for row in [*rows, *split_rows()]
+    ]
 
 
 def plain(value):
@@ -123,7 +162,9 @@ def main(record: Path | None = None) -> None:
     Args:
         record: the file of results (data/runs/corpora.json where not given)
     """
-    job = Job("corpora", measure, {"seed": SEED}, "python -m transformer.experiments.corpora")
+    job = Job(
+        "corpora", measure, {"seed": SEED}, "python -m transformer.experiments.corpora"
+    )
     run_jobs([job], Path("runs"), ["cpu"], record or "corpora")
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled
 from transformer.experiments.runner import (
     Job,
@@ -23,33 +24,43 @@ from transformer.experiments.runner import (
 )
 from transformer.language import LanguageConfig
 from transformer.model import TransformerConfig
+from transformer.models.pretrained import load
+from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.pretrained import load
-from transformer.runs import Experiment
-from transformer.scores import bleu, exact_match
-from transformer.search import translate
+from transformer.runs.run import Experiment
 from transformer.training import TrainingConfig
 
 COMMAND = "python -m transformer.experiments.decoders"
 SIZES = dict(vocab_size=1000, d_model=96, d_ff=384, h=4, P_drop=0.0, max_positions=160)
-DECODER = LanguageConfig(N=5, **SIZES)  # as many parameters as both stacks with N = 2, within 10%
+DECODER = LanguageConfig(
+    N=5, **SIZES
+)  # as many parameters as both stacks with N = 2, within 10%
 FAMILIES = {
-    "encoder-decoder": TransformerConfig(N=2, positions="rotary", norm_first=True, **SIZES),
+    "encoder-decoder": TransformerConfig(
+        N=2, positions="rotary", norm_first=True, **SIZES
+    ),
     "decoder": DECODER,
     "decoder, prefix": replace(DECODER, prefix=True),
     "decoder, sinusoidal": replace(DECODER, positions="sinusoidal"),
     "decoder, learned": replace(DECODER, positions="learned"),
 }
 PEAKS, WARMUP = (0.0015, 0.003, 0.006), 200
-TRAINING = TrainingConfig(updates=1500, batch_tokens=800, warmup=WARMUP, clip=1.0, save_every=300,
-                          keep=2, precision="fp32")
+TRAINING = TrainingConfig(
+    updates=1500,
+    batch_tokens=800,
+    warmup=WARMUP,
+    clip=1.0,
+    save_every=300,
+    keep=2,
+    precision="fp32",
+)
 
 
 def examples(part: str) -> list:
     """Test, every second validation sentence, or the sentences longer than any in training."""
     if part == "longer":
         return [e for e in read_bundled("hard") if "longer" in e.constructions]
-    return read_bundled(part)[::2 if part == "validation" else 1]
+    return read_bundled(part)[:: 2 if part == "validation" else 1]
 
 
 def score(e: Experiment, device) -> dict:
@@ -59,22 +70,30 @@ def score(e: Experiment, device) -> dict:
     for part in ("validation", "test", "longer"):
         sources, targets = zip(*((one.source, one.target) for one in examples(part)))
         outputs = translate(model, tokenizer, list(sources), beam=1)
-        found[part] = {"bleu": round(bleu(outputs, targets).score, 2),
-                       "exact_match": round(exact_match(outputs, targets), 4)}
+        found[part] = {
+            "bleu": round(bleu(outputs, targets).score, 2),
+            "exact_match": round(exact_match(outputs, targets), 4),
+        }
     return found
 
 
 def job_of(family: str, peak: float, seed: int) -> Job:
     """A family with a rate and a seed."""
     factor = peak / peak_rate(SIZES["d_model"], WARMUP)
-    e = Experiment(model=FAMILIES[family], training=replace(TRAINING, seed=seed, factor=factor))
+    e = Experiment(
+        model=FAMILIES[family], training=replace(TRAINING, seed=seed, factor=factor)
+    )
     known = {"family": family, "rate": peak, **settings_of(e)}
     name = f"{slug(family)}-{peak}-{seed}"
     return Job(name, partial(train_and_score, e, score, COMMAND), known, COMMAND)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/decoders"),
-         record: Path | None = None, minutes: float | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    folder: Path = Path("runs/decoders"),
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Sweep the rate of every family, then train with all seeds, on one thread.
 
     Args:
@@ -83,8 +102,13 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/decoders"
         record: the file of results (data/runs/decoders.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    run = partial(run_jobs, folder=folder, devices=["cpu"], record=record or "decoders",
-                  minutes=minutes)
+    run = partial(
+        run_jobs,
+        folder=folder,
+        devices=["cpu"],
+        record=record or "decoders",
+        minutes=minutes,
+    )
     sweep(job_of, FAMILIES, PEAKS, seeds, lambda row: row["validation.bleu"], run)
 
 

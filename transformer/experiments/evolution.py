@@ -17,6 +17,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.attention import MultiHeadAttention
+from transformer.core.files import read_json, write_json
 from transformer.experiments.characters import (
     MODEL,
     TRAINING,
@@ -27,7 +28,6 @@ from transformer.experiments.characters import (
 )
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.training import fast_training
-from transformer.files import read_json, write_json
 from transformer.language import LanguageModel
 from transformer.model import Parts
 from transformer.optimizer import peak_rate
@@ -38,7 +38,11 @@ RADII, HEADS, WIDTHS = (2, 4, 8, 16, 32, 64, 128), (1, 2, 4, 8), (32, 64, 128, 2
 SIZES = replace(MODEL, d_model=64, N=2)
 RATE, WARMUP, UPDATES, ROWS = 0.006, 30, 150, 4  # ROWS windows a batch
 WEIGHT = 0.5  # bits that a candidate pays for the FLOPs of the largest one
-POPULATION, TRIALS, FRESH = 10, 40, 3  # FRESH: seeds with which a winner is trained again
+POPULATION, TRIALS, FRESH = (
+    10,
+    40,
+    3,
+)  # FRESH: seeds with which a winner is trained again
 READ = 20_000  # characters that are scored
 COMMAND = "python -m transformer.experiments.evolution"
 
@@ -58,7 +62,9 @@ CHOICES = {"first": RADII, "second": RADII, "h": HEADS, "d_ff": WIDTHS}
 
 def draw(chance: random.Random) -> Candidate:
     """Any candidate, all equally likely."""
-    return Candidate(**{name: chance.choice(values) for name, values in CHOICES.items()})
+    return Candidate(
+        **{name: chance.choice(values) for name, values in CHOICES.items()}
+    )
 
 
 def change(candidate: Candidate, chance: random.Random) -> Candidate:
@@ -78,7 +84,9 @@ def model_of(candidate: Candidate) -> LanguageModel:
         attend = partial(sparse_attention, pattern=Pattern(next(radii), causal=True))
         return MultiHeadAttention(*sizes, attend=attend, **switches)
 
-    return LanguageModel(replace(SIZES, h=candidate.h, d_ff=candidate.d_ff), Parts(attention))
+    return LanguageModel(
+        replace(SIZES, h=candidate.h, d_ff=candidate.d_ff), Parts(attention)
+    )
 
 
 @cache
@@ -97,9 +105,15 @@ def trained_bits(candidate: Candidate, seed: int, split: str) -> float:
     """Bits a character of a split's beginning, after a short training."""
     torch.manual_seed(seed)
     model = model_of(candidate)
-    training = replace(TRAINING, seed=seed, updates=UPDATES, warmup=WARMUP, save_every=UPDATES,
-                       batch_tokens=ROWS * (MODEL.max_positions + 1),
-                       factor=RATE / peak_rate(SIZES.d_model, WARMUP))
+    training = replace(
+        TRAINING,
+        seed=seed,
+        updates=UPDATES,
+        warmup=WARMUP,
+        save_every=UPDATES,
+        batch_tokens=ROWS * (MODEL.max_positions + 1),
+        factor=RATE / peak_rate(SIZES.d_model, WARMUP),
+    )
     train(model, text_windows(), training, **fast_training(training, model.config))
     return character_bits(model, text_of(split)[:READ], MODEL.max_positions)
 
@@ -124,23 +138,38 @@ def search(population: int, seed: int, folder: Path, device: str) -> dict:
     def price_of(candidate: Candidate) -> float:
         if candidate not in bits:
             bits[candidate] = trained_bits(candidate, seed, "validation")
-            write_json(path, [{"candidate": asdict(one), "bits": found}
-                              for one, found in bits.items()])
+            write_json(
+                path,
+                [
+                    {"candidate": asdict(one), "bits": found}
+                    for one, found in bits.items()
+                ],
+            )
         return price(bits[candidate], candidate)
 
     tried = evolve(draw, change, price_of, population, TRIALS, random.Random(seed))
     best = min(tried)[1]
-    again = [trained_bits(best, 1000 * seed + number, "test")
-             for number in range(FRESH)]
-    return {"trials": [round(cost, 4) for cost, _ in tried], "trained": len(bits),
-            "best": asdict(best), "validation.price": round(min(tried)[0], 4),
-            "test.price": [round(price(found, best), 4) for found in again],
-            "test.bits": [round(found, 4) for found in again],
-            "flops": sum(flops(one) for _, one in tried), "best.flops": flops(best)}
+    again = [
+        trained_bits(best, 1000 * seed + number, "test") for number in range(FRESH)
+    ]
+    return {
+        "trials": [round(cost, 4) for cost, _ in tried],
+        "trained": len(bits),
+        "best": asdict(best),
+        "validation.price": round(min(tried)[0], 4),
+        "test.price": [round(price(found, best), 4) for found in again],
+        "test.bits": [round(found, 4) for found in again],
+        "flops": sum(flops(one) for _, one in tried),
+        "best.flops": flops(best),
+    }
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/evolution"),
-         record: Path | None = None, minutes: float | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    folder: Path = Path("runs/evolution"),
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Both searches with every seed, one after another, on one thread.
 
     Args:
@@ -150,10 +179,22 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/evolution
         minutes: stop after so many; the same command goes on
     """
     kinds = {"evolution": POPULATION, "random": TRIALS}  # a population that never fills
-    jobs = [Job(f"{kind}-{seed}", partial(search, population, seed),
-                {"search": kind, "seed": seed, "trials_allowed": TRIALS, "updates": UPDATES,
-                 "weight": WEIGHT}, COMMAND)
-            for seed in seeds for kind, population in kinds.items()]
+    jobs = [
+        Job(
+            f"{kind}-{seed}",
+            partial(search, population, seed),
+            {
+                "search": kind,
+                "seed": seed,
+                "trials_allowed": TRIALS,
+                "updates": UPDATES,
+                "weight": WEIGHT,
+            },
+            COMMAND,
+        )
+        for seed in seeds
+        for kind, population in kinds.items()
+    ]
     run_jobs(jobs, folder, ["cpu"], record or "evolution", minutes)
 
 

@@ -30,20 +30,24 @@ from tyro.conf import Positional
 from transformer import hardware
 from transformer.bench.run import run_bench
 from transformer.bench.settings import Bench
-from transformer.experiments.records import read_rows
+from transformer.core.files import data_folder
+from transformer.core.interrupt import Interrupted
+from transformer.core.records import read_rows
+from transformer.core.weights import parameters_of
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
-from transformer.files import data_folder
-from transformer.interrupt import Interrupted
-from transformer.recipes import recipe
-from transformer.runs import Experiment
+from transformer.runs.recipes import recipe
+from transformer.runs.run import Experiment
 from transformer.training import train
-from transformer.weights import parameters_of
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
-BENCH = {"bench-base": ("base",), "bench-big": ("big",),  # parts of `transformer bench`
-         "bench-decoding": ("T3", "T4"), "bench-memory": ("memory", "attention")}
+BENCH = {
+    "bench-base": ("base",),
+    "bench-big": ("big",),  # parts of `transformer bench`
+    "bench-decoding": ("T3", "T4"),
+    "bench-memory": ("memory", "attention"),
+}
 STAGES = (*PAPER, *BENCH)
 DOLLARS = 2.5  # an hour of one H100, roughly what it was rented for in 2025
 TINY = dict(d_model=16, d_ff=32, N=1, h=2)
@@ -51,6 +55,7 @@ COMMAND = "python -m transformer.experiments.gpu"
 
 
 # The paper's sizes, at its batch
+
 
 def random_pairs(count: int, vocab_size: int, seed: int = 2017) -> list:
     """Encoded pairs of random ids with lengths like those of WMT 2014 cut into 37,000 types.
@@ -77,11 +82,16 @@ def measured(c, training, encoded, device) -> dict:
     first, last = log[0], log[-1]
     updates = last["update"] - first["update"]
     seconds = max(1e-9, last["seconds"] - first["seconds"])
-    return {"seconds_per_update": round(seconds / updates, 6),
-            "tokens_per_second": round((last["tokens"] - first["tokens"]) / seconds),
-            "tokens_per_update": round((last["tokens"] - first["tokens"]) / updates),
-            "utilisation": round(sum(row["utilisation"] for row in log[1:]) / len(log[1:]), 3),
-            "skipped": last["skipped"], "log.loss": [round(row["loss"], 3) for row in log]}
+    return {
+        "seconds_per_update": round(seconds / updates, 6),
+        "tokens_per_second": round((last["tokens"] - first["tokens"]) / seconds),
+        "tokens_per_update": round((last["tokens"] - first["tokens"]) / updates),
+        "utilisation": round(
+            sum(row["utilisation"] for row in log[1:]) / len(log[1:]), 3
+        ),
+        "skipped": last["skipped"],
+        "log.loss": [round(row["loss"], 3) for row in log],
+    }
 
 
 def in_parts(c, training, encoded, device) -> dict:
@@ -89,12 +99,17 @@ def in_parts(c, training, encoded, device) -> dict:
     few.
     """
     for parts in (1, 2, 4, 8, 16):
-        here = replace(training, accumulate=parts, batch_tokens=training.batch_tokens // parts)
+        here = replace(
+            training, accumulate=parts, batch_tokens=training.batch_tokens // parts
+        )
         try:
             found = measured(c, here, encoded, device)
             return {"accumulate": parts, "batch_tokens": here.batch_tokens, **found}
         except torch.cuda.OutOfMemoryError:
-            print(f"{here.batch_tokens:,} tokens do not fit: trying half as many", flush=True)
+            print(
+                f"{here.batch_tokens:,} tokens do not fit: trying half as many",
+                flush=True,
+            )
         gc.collect()  # here, where the exception is gone and holds nothing any more
         torch.cuda.empty_cache()
         if device.type == "cuda":
@@ -109,38 +124,60 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
     hardware.allow_tf32()
     (c, training), device = recipe("wmt14", name).values(), torch.device(device)
     if small:
-        c, training = replace(c, vocab_size=300, **TINY), replace(training, batch_tokens=500)
+        c, training = (
+            replace(c, vocab_size=300, **TINY),
+            replace(training, batch_tokens=500),
+        )
     updates = 8 if small else 200
     training = replace(training, updates=updates, save_every=updates // 4)
-    speed = in_parts(c, training, random_pairs(200 if small else 40_000, c.vocab_size), device)
+    speed = in_parts(
+        c, training, random_pairs(200 if small else 40_000, c.vocab_size), device
+    )
     hours = PAPER[name] * speed["seconds_per_update"] / 3600
     rate = hardware.matmul_rate(device, hardware.choose_precision(device))
-    return {"matmul_teraflops": round(rate / 1e12, 2),
-            "parameters": parameters_of(c), "updates": updates, **speed,
-            "peak_memory_gib": round(hardware.peak_memory(device), 2),
-            "updates_of_the_paper": PAPER[name], "hours_of_the_paper": round(hours, 2),
-            "dollars_an_hour_assumed": DOLLARS, "dollars": round(hours * DOLLARS, 2)}
+    return {
+        "matmul_teraflops": round(rate / 1e12, 2),
+        "parameters": parameters_of(c),
+        "updates": updates,
+        **speed,
+        "peak_memory_gib": round(hardware.peak_memory(device), 2),
+        "updates_of_the_paper": PAPER[name],
+        "hours_of_the_paper": round(hours, 2),
+        "dollars_an_hour_assumed": DOLLARS,
+        "dollars": round(hours * DOLLARS, 2),
+    }
 
 
 def bench(name: str, small: bool, folder: Path, device: str) -> dict:
     """The figures of a part of `transformer bench`."""
-    return run_bench(Bench(parts=BENCH[name], quick=small, device=device), f"{COMMAND} {name}")
+    return run_bench(
+        Bench(parts=BENCH[name], quick=small, device=device), f"{COMMAND} {name}"
+    )
 
 
 # The stages
+
 
 def job_of(stage: str, small: bool) -> Job:
     """What a stage does."""
     command = f"{COMMAND} {stage}"
     if stage in PAPER:
         what = "speed of training on random token ids, lengths drawn like WMT's; no translation run"
-        known = {"what": what, **settings_of(Experiment("random ids", **recipe("wmt14", stage)))}
+        known = {
+            "what": what,
+            **settings_of(Experiment("random ids", **recipe("wmt14", stage))),
+        }
         return Job(stage, partial(throughput, stage, small), known, command)
     return Job(stage, partial(bench, stage, small), {}, command)
 
 
-def main(stages: Positional[tuple[str, ...]] = (), list: bool = False, small: bool = False,
-         folder: Path = Path("runs/gpu"), out: Path | None = None) -> None:
+def main(
+    stages: Positional[tuple[str, ...]] = (),
+    list: bool = False,
+    small: bool = False,
+    folder: Path = Path("runs/gpu"),
+    out: Path | None = None,
+) -> None:
     """Measure what a GPU is needed for, stage by stage; what has a result is left out.
 
     Args:
@@ -151,7 +188,9 @@ def main(stages: Positional[tuple[str, ...]] = (), list: bool = False, small: bo
         out: where the results go (data/runs where not given, which a rehearsal leaves alone)
     """
     if unknown := set(stages) - set(STAGES):
-        raise ValueError(f"there is no stage {unknown.pop()}: choose from {', '.join(STAGES)}")
+        raise ValueError(
+            f"there is no stage {unknown.pop()}: choose from {', '.join(STAGES)}"
+        )
     with tempfile.TemporaryDirectory() as scratch:
         if small and out is None:
             folder, out = Path(scratch, "runs"), Path(scratch, "results")
@@ -186,7 +225,9 @@ def a_gpu() -> str:
     if device.type == "cpu":
         cuda = torch.version.cuda
         old = f" (this torch wants CUDA {cuda}: is the driver too old?)" if cuda else ""
-        raise ValueError(f"there is no GPU here{old}: --small rehearses everything on a CPU")
+        raise ValueError(
+            f"there is no GPU here{old}: --small rehearses everything on a CPU"
+        )
     return str(device)
 
 

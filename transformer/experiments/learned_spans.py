@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from transformer.core.weights import count_parameters
 from transformer.experiments.characters import (
     CORPUS,
     MODEL,
@@ -29,13 +30,12 @@ from transformer.experiments.runner import Job, run_command, run_jobs, settings_
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import LanguageModel
-from transformer.measuring import turns
 from transformer.model import Parts
 from transformer.optimizer import peak_rate
-from transformer.runs import Experiment, average_last
+from transformer.runs.run import Experiment, average_last
 from transformer.sparse import PricedModel, SpanAttention, clamping, crop, spans_of
+from transformer.teaching.measuring import turns
 from transformer.training import train
-from transformer.weights import count_parameters
 
 WINDOW, RAMP, RATE, UPDATES = 512, 32, 0.003, 800
 SIZES = replace(MODEL, d_model=96, d_ff=384, N=3, max_positions=WINDOW)
@@ -46,9 +46,15 @@ COMMAND = "python -m transformer.experiments.learned_spans"
 
 def experiment_of(seed: int) -> Experiment:
     """The settings that all prices share, as an experiment of the loop."""
-    training = replace(TRAINING, seed=seed, updates=UPDATES, batch_tokens=4 * (WINDOW + 1),
-                       factor=RATE / peak_rate(SIZES.d_model, WARMUP), save_every=UPDATES // 8,
-                       save_minutes=0.5)
+    training = replace(
+        TRAINING,
+        seed=seed,
+        updates=UPDATES,
+        batch_tokens=4 * (WINDOW + 1),
+        factor=RATE / peak_rate(SIZES.d_model, WARMUP),
+        save_every=UPDATES // 8,
+        save_minutes=0.5,
+    )
     return Experiment(CORPUS, model=SIZES, training=training)
 
 
@@ -60,8 +66,10 @@ def new_model(price: float) -> PricedModel:
 
 def lengths(model: nn.Module) -> list[list[float]]:
     """The spans of each layer's heads, in positions."""
-    return [[round(z, 1) for z in (span.longest * span.share).tolist()]
-            for span in spans_of(model)]
+    return [
+        [round(z, 1) for z in (span.longest * span.share).tolist()]
+        for span in spans_of(model)
+    ]
 
 
 def mean_span(model: nn.Module) -> float:
@@ -82,8 +90,10 @@ def costs(model: PricedModel) -> dict:
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             one(x)
         seconds = sorted(times[name])
-        found[name] = {"flops": counter.get_total_flops(),
-                       "seconds": round(seconds[len(seconds) // 2], 4)}
+        found[name] = {
+            "flops": counter.get_total_flops(),
+            "seconds": round(seconds[len(seconds) // 2], 4),
+        }
     del found["fused"]["flops"]  # the counter does not look into a kernel
     return found
 
@@ -94,22 +104,42 @@ def run(price: float, seed: int, folder: Path, device: str) -> dict:
     texts = {split: text_of(split)[:count] for split, count in READ.items()}
     torch.manual_seed(seed)
     model = new_model(price)
-    log = train(model, windows(bytes_of(text_of("train")), WINDOW), e.training, folder,
-                lambda model: {"span": mean_span(model),
-                               "bits": character_bits(model, texts["validation"][:10_000],
-                                                      WINDOW)},
-                resume=(folder / "checkpoint.safetensors").is_file(),
-                **{**fast_training(e.training, SIZES),
-                   "optimizer": partial(clamping, make=fused_adam)})
+    log = train(
+        model,
+        windows(bytes_of(text_of("train")), WINDOW),
+        e.training,
+        folder,
+        lambda model: {
+            "span": mean_span(model),
+            "bits": character_bits(model, texts["validation"][:10_000], WINDOW),
+        },
+        resume=(folder / "checkpoint.safetensors").is_file(),
+        **{
+            **fast_training(e.training, SIZES),
+            "optimizer": partial(clamping, make=fused_adam),
+        },
+    )
     average_last(model, folder, 1)
-    found = {f"{split}.bits": character_bits(model, text, WINDOW)
-             for split, text in texts.items()}
-    found |= {"span": mean_span(model), "cost": costs(model),
-              "cropped.bits": character_bits(model, texts["validation"], WINDOW)}
-    curves = {name: [float(f"{row[name]:.4g}") for row in log]
-              for name in ("update", "span", "bits")}
-    return {**found, "parameters": count_parameters(model), "characters": log[-1]["tokens"],
-            "spans": {str(i): z for i, z in enumerate(lengths(model), 1)}, "log": curves}
+    found = {
+        f"{split}.bits": character_bits(model, text, WINDOW)
+        for split, text in texts.items()
+    }
+    found |= {
+        "span": mean_span(model),
+        "cost": costs(model),
+        "cropped.bits": character_bits(model, texts["validation"], WINDOW),
+    }
+    curves = {
+        name: [float(f"{row[name]:.4g}") for row in log]
+        for name in ("update", "span", "bits")
+    }
+    return {
+        **found,
+        "parameters": count_parameters(model),
+        "characters": log[-1]["tokens"],
+        "spans": {str(i): z for i, z in enumerate(lengths(model), 1)},
+        "log": curves,
+    }
 
 
 def jobs_of(seeds: tuple[int, ...], prices: tuple[float, ...] = PRICES) -> list[Job]:
@@ -117,15 +147,27 @@ def jobs_of(seeds: tuple[int, ...], prices: tuple[float, ...] = PRICES) -> list[
     jobs = []
     for seed in seeds:
         for price in prices:
-            known = {"price": price, "ramp": RAMP, "window": WINDOW,
-                     **settings_of(experiment_of(seed))}
-            jobs.append(Job(f"price-{price:g}-{seed}", partial(run, price, seed), known, COMMAND))
+            known = {
+                "price": price,
+                "ramp": RAMP,
+                "window": WINDOW,
+                **settings_of(experiment_of(seed)),
+            }
+            jobs.append(
+                Job(
+                    f"price-{price:g}-{seed}", partial(run, price, seed), known, COMMAND
+                )
+            )
     return jobs
 
 
-def main(seeds: tuple[int, ...] = (1,), prices: tuple[float, ...] = PRICES,
-         folder: Path = Path("runs/learned-spans"), record: Path | None = None,
-         minutes: float | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1,),
+    prices: tuple[float, ...] = PRICES,
+    folder: Path = Path("runs/learned-spans"),
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Train with each price, one after another, on one thread.
 
     Args:
@@ -135,7 +177,9 @@ def main(seeds: tuple[int, ...] = (1,), prices: tuple[float, ...] = PRICES,
         record: the file of results (data/runs/learned-spans.json where not given)
         minutes: stop after so many; the same command goes on
     """
-    run_jobs(jobs_of(seeds, prices), folder, ["cpu"], record or "learned-spans", minutes)
+    run_jobs(
+        jobs_of(seeds, prices), folder, ["cpu"], record or "learned-spans", minutes
+    )
 
 
 if __name__ == "__main__":

@@ -21,12 +21,15 @@ from transformer.bench.harness import in_a_process
 from transformer.complexity import ReusedTables, SelfAttention, make_layer
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import kernel_attention
-from transformer.measuring import turns, work
+from transformer.teaching.measuring import turns, work
 
 SHORTEST, TURNS = 1024, 2
 TRIED = ("self-attention", "self-attention, fused", "restricted attention")
-FORMS = {"fresh": lambda: scaled_dot_product_attention, "reused": ReusedTables,
-         "fused": lambda: kernel_attention}
+FORMS = {
+    "fresh": lambda: scaled_dot_product_attention,
+    "reused": ReusedTables,
+    "fused": lambda: kernel_attention,
+}
 
 
 def try_length(kind: str, n: int, d: int, gibibytes: float) -> float:
@@ -41,8 +44,11 @@ def try_length(kind: str, n: int, d: int, gibibytes: float) -> float:
     return turns({kind: layer}, x, training=True)[kind][0]
 
 
-def reach(kind: str, d: int, gibibytes: float, seconds: float, folder: Path, device: str) -> dict:
+def reach(
+    kind: str, d: int, gibibytes: float, seconds: float, folder: Path, device: str
+) -> dict:
     """The longest sequence that a layer trains on within so many GiB and, a pass, seconds."""
+
     def attempt(n: int) -> float | None:
         return in_a_process(try_length, kind, n, d, gibibytes)
 
@@ -50,10 +56,17 @@ def reach(kind: str, d: int, gibibytes: float, seconds: float, folder: Path, dev
     while took <= seconds and (now := attempt(max(SHORTEST, 2 * longest))) is not None:
         longest, took = max(SHORTEST, 2 * longest), now
     stopped = "time" if took > seconds else "memory"
-    for step in (longest // 2, longest // 4, longest // 8) if stopped == "memory" else ():
+    for step in (
+        (longest // 2, longest // 4, longest // 8) if stopped == "memory" else ()
+    ):
         if (now := attempt(longest + step)) is not None:
             longest, took = longest + step, now
-    return {"layer": kind, "longest": longest, "seconds": float(f"{took:.3g}"), "stopped": stopped}
+    return {
+        "layer": kind,
+        "longest": longest,
+        "seconds": float(f"{took:.3g}"),
+        "stopped": stopped,
+    }
 
 
 def fresh_and_reused(d: int, largest: int, folder: Path, device: str) -> list[dict]:
@@ -69,9 +82,14 @@ def fresh_and_reused(d: int, largest: int, folder: Path, device: str) -> list[di
             for _ in range(TURNS):
                 work(layer, x)
             after = os.times()
-            rows.append({"form": form, "n": n,
-                         "program": round((after.user - before.user) / TURNS, 4),
-                         "system": round((after.system - before.system) / TURNS, 4)})
+            rows.append(
+                {
+                    "form": form,
+                    "n": n,
+                    "program": round((after.user - before.user) / TURNS, 4),
+                    "system": round((after.system - before.system) / TURNS, 4),
+                }
+            )
             del layer
     return rows
 
@@ -81,11 +99,18 @@ def check_memory(gibibytes: float) -> None:
     text = Path("/proc/meminfo").read_text()
     free = int(text.split("MemAvailable:")[1].split()[0]) / 2**20
     if free < gibibytes + 4:
-        raise ValueError(f"{free:.0f} GiB are free: name fewer than {free - 4:.0f} --gibibytes")
+        raise ValueError(
+            f"{free:.0f} GiB are free: name fewer than {free - 4:.0f} --gibibytes"
+        )
 
 
-def main(gibibytes: float = 4, seconds: float = 10, largest: int = 8192, d: int = 512,
-         record: Path | None = None) -> None:
+def main(
+    gibibytes: float = 4,
+    seconds: float = 10,
+    largest: int = 8192,
+    d: int = 512,
+    record: Path | None = None,
+) -> None:
     """Measure both parts.
 
     Args:
@@ -99,8 +124,12 @@ def main(gibibytes: float = 4, seconds: float = 10, largest: int = 8192, d: int 
     command = f"python -m transformer.experiments.limits --largest {largest}"
     known = {"d": d, "h": 8, "r": 32, "gibibytes": gibibytes, "limit.seconds": seconds}
     jobs = [Job("tables", partial(fresh_and_reused, d, largest), known, command)]
-    jobs += [Job(f"reach {kind}", partial(reach, kind, d, gibibytes, seconds), known, command)
-             for kind in TRIED]
+    jobs += [
+        Job(
+            f"reach {kind}", partial(reach, kind, d, gibibytes, seconds), known, command
+        )
+        for kind in TRIED
+    ]
     run_jobs(jobs, Path("runs"), ["cpu"], record or "limits")
 
 

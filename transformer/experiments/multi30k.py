@@ -15,6 +15,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from transformer.core.scores import bleu, ngram_counts, scores
 from transformer.corpora import stream_corpus
 from transformer.experiments.runner import (
     Job,
@@ -25,11 +26,10 @@ from transformer.experiments.runner import (
     train_and_score,
 )
 from transformer.experiments.table3 import loss_validator
-from transformer.pretrained import load
-from transformer.recipes import recipe
-from transformer.runs import Experiment, Task, average_last, files_of
-from transformer.scores import bleu, ngram_counts, scores
-from transformer.search import Batching, translate
+from transformer.models.pretrained import load
+from transformer.models.search import Batching, translate
+from transformer.runs.recipes import recipe
+from transformer.runs.run import Experiment, Task, average_last, files_of
 from transformer.variations import Trial, with_changes
 
 COMMAND = "python -m transformer.experiments.multi30k"
@@ -44,10 +44,25 @@ def name_of(changes: dict) -> str:
     return ",".join(f"{name}={value}" for name, value in changes.items()) or "recipe"
 
 
-ROWS = {name_of(changes): changes for changes in (
-    {}, dict(epsilon_ls=0.0), dict(tie_embeddings=False), ROTARY, ROTARY | FIRST | MORE, FIRST,
-    MORE, ROTARY | FIRST, ROTARY | MORE, dict(vocab_size=10_000), dict(P_drop=0.1),
-    dict(vocab_size=3000), dict(falling=True), ROTARY | FIRST | MORE | dict(falling=True))}
+ROWS = {
+    name_of(changes): changes
+    for changes in (
+        {},
+        dict(epsilon_ls=0.0),
+        dict(tie_embeddings=False),
+        ROTARY,
+        ROTARY | FIRST | MORE,
+        FIRST,
+        MORE,
+        ROTARY | FIRST,
+        ROTARY | MORE,
+        dict(vocab_size=10_000),
+        dict(P_drop=0.1),
+        dict(vocab_size=3000),
+        dict(falling=True),
+        ROTARY | FIRST | MORE | dict(falling=True),
+    )
+}
 
 
 def experiment_of(changes: dict, **more) -> Experiment:
@@ -62,12 +77,20 @@ def searched(model, tokenizer, extra: int = 50) -> dict:
     found, alpha, how = {}, None, Batching(extra)
     for split in ("validation", "test"):
         sources, references = zip(*stream_corpus("multi30k", split))
-        outputs = {a: translate(model, tokenizer, sources, BEAM, a, how) for a in ALPHAS}
-        by_alpha = {a: round(bleu(some, references).score, 2) for a, some in outputs.items()}
+        outputs = {
+            a: translate(model, tokenizer, sources, BEAM, a, how) for a in ALPHAS
+        }
+        by_alpha = {
+            a: round(bleu(some, references).score, 2) for a, some in outputs.items()
+        }
         alpha = max(by_alpha, key=by_alpha.get) if alpha is None else alpha
-        found[split] = {"sentences": len(sources), "beam": BEAM, "alpha": alpha,
-                        "by_alpha": {f"{a:g}": score for a, score in by_alpha.items()},
-                        "ngrams": ngram_counts(outputs[alpha], references)}
+        found[split] = {
+            "sentences": len(sources),
+            "beam": BEAM,
+            "alpha": alpha,
+            "by_alpha": {f"{a:g}": score for a, score in by_alpha.items()},
+            "ngrams": ngram_counts(outputs[alpha], references),
+        }
         for name, s in scores(outputs[alpha], references, resamples=0).items():
             found[split][name] = {"score": round(s.score, 2), "signature": s.signature}
     return found
@@ -88,14 +111,25 @@ def score(last: bool, e: Experiment, device) -> dict:
 def job_of(row: str, seed: int, each: float | None, command: str = COMMAND) -> Job:
     """A row with a seed; `each`: minutes of training at most."""
     e = experiment_of(ROWS[row], seed=seed, precision="fp32", minutes=each)
-    do = partial(train_and_score, e, partial(score, row == "recipe"), command,
-                 task=Task(validator=loss_validator))
+    do = partial(
+        train_and_score,
+        e,
+        partial(score, row == "recipe"),
+        command,
+        task=Task(validator=loss_validator),
+    )
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = tuple(ROWS),
-         each: float | None = None, workers: int = 1, device: str = "cpu",
-         folder: Path = Path("runs/multi30k-rows"), record: Path | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    rows: tuple[str, ...] = tuple(ROWS),
+    each: float | None = None,
+    workers: int = 1,
+    device: str = "cpu",
+    folder: Path = Path("runs/multi30k-rows"),
+    record: Path | None = None,
+) -> None:
     """Train and score rows with seeds, a row with all seeds after the other.
 
     Args:
@@ -108,7 +142,9 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), rows: tuple[str, ...] = tuple(ROWS)
         record: the file of results (data/runs/multi30k.json where not given)
     """
     for split in ("train", "validation", "test"):
-        files_of(Experiment("multi30k"), split)  # downloaded once, before many ask for it
+        files_of(
+            Experiment("multi30k"), split
+        )  # downloaded once, before many ask for it
     if unknown := [row for row in rows if row not in ROWS]:
         raise ValueError(f"unknown row {unknown[0]!r}: choose from {' '.join(ROWS)}")
     command = f"{COMMAND} {shlex.join(sys.argv[1:])}"

@@ -18,13 +18,15 @@ import numpy as np
 import torch
 from torch import nn
 
+from transformer.core.analysis import holm
+from transformer.core.files import git_commit, write_file, write_json
+from transformer.core.records import read_rows, write_rows
+from transformer.core.weights import count_parameters
 from transformer.corpora import corpus_paths, read_corpus
 from transformer.corpora.treebanks import craft_texts, trees_in
+from transformer.corpora.trees import Tree, is_leaf, leaves_of
 from transformer.data import Tokenizer, encode_pairs
-from transformer.evalb import brackets, score_trees
-from transformer.experiments.analysis import holm
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
-from transformer.experiments.records import read_rows, write_rows
 from transformer.experiments.rows import thin
 from transformer.experiments.runner import (
     Job,
@@ -37,22 +39,25 @@ from transformer.experiments.runner import (
 from transformer.experiments.spans import Labels, SpanParser
 from transformer.fast import FAST, build_fast
 from transformer.fast.training import fast_training, fused_adam
-from transformer.files import git_commit, write_file, write_json
-from transformer.parsers import score_outputs
-from transformer.parsing import gold_tree, linearize, read_back
-from transformer.recipes import RECIPES
-from transformer.runs import Experiment, average_last, hardware_in_words, held_out_loss
-from transformer.search import Batching, in_batches, translate
-from transformer.training import train
-from transformer.tree_model import (
+from transformer.models.evalb import brackets, score_trees
+from transformer.models.search import Batching, in_batches, translate
+from transformer.models.tree_model import (
     ParserConfig,
     ParserTokenizer,
     TreeTransformer,
     symbols_in,
 )
-from transformer.tree_search import OnlyTrees
-from transformer.trees import Tree, is_leaf, leaves_of
-from transformer.weights import count_parameters
+from transformer.models.tree_search import OnlyTrees
+from transformer.parsing import gold_tree, linearize, read_back
+from transformer.runs.parsers import score_outputs
+from transformer.runs.recipes import RECIPES
+from transformer.runs.run import (
+    Experiment,
+    average_last,
+    hardware_in_words,
+    held_out_loss,
+)
+from transformer.training import train
 
 CPU = torch.device("cpu")  # of the baselines, wherever the others run
 CORPUS, ALPHA, EXTRA, CHUNK = "treebank_craft", 0.3, 300, 1000
@@ -60,8 +65,12 @@ RECIPE = RECIPES[CORPUS]
 FULL, VALIDATIONS = 36_000, 36
 COMMAND = "python -m transformer.experiments.parser"
 # How a trained parser is asked: its beam, and whether it may write trees only
-WAYS = {"greedy": (1, False), "beam 4": (4, False), "greedy, only trees": (1, True),
-        "beam 4, only trees": (4, True)}
+WAYS = {
+    "greedy": (1, False),
+    "beam 4": (4, False),
+    "greedy, only trees": (1, True),
+    "beam 4, only trees": (4, True),
+}
 KEPT = ("beam 4", "beam 4, only trees")  # each sentence's counts are kept of these
 
 
@@ -81,25 +90,37 @@ class Setting:
 
 # The treebank
 
+
 def gold_trees(split: str) -> list[tuple[str, Tree]]:
     """(sentence, gold tree) of a split."""
-    return [(sentence, gold_tree(text)) for sentence, text in read_corpus(CORPUS, split)]
+    return [
+        (sentence, gold_tree(text)) for sentence, text in read_corpus(CORPUS, split)
+    ]
 
 
 def articles() -> list[int]:
     """The number of sentences in each article of the test split, one after the other."""
     texts = craft_texts(corpus_paths(CORPUS, "test")[0])
     names = texts["ids/craft-ids-test.txt"].decode("utf8").split()
-    return [sum(1 for _ in trees_in(texts[f"penn/{name}.tree"].decode("utf8"))) for name in names]
+    return [
+        sum(1 for _ in trees_in(texts[f"penn/{name}.tree"].decode("utf8")))
+        for name in names
+    ]
 
 
 # Scores
 
+
 def counts(outputs: list[str], golds: list[Tree]) -> dict[str, list[int]]:
     """Of each sentence the brackets in the output's tree, and those of them that are right."""
-    rows = [score_trees([gold], [read_back(output, leaves_of(gold))[0]])
-            for output, gold in zip(outputs, golds)]
-    return {"matched": [row.matched for row in rows], "test": [row.test for row in rows]}
+    rows = [
+        score_trees([gold], [read_back(output, leaves_of(gold))[0]])
+        for output, gold in zip(outputs, golds)
+    ]
+    return {
+        "matched": [row.matched for row in rows],
+        "test": [row.test for row in rows],
+    }
 
 
 def figures(outputs: list[str], golds: list[Tree], keep: bool = False) -> dict:
@@ -109,7 +130,9 @@ def figures(outputs: list[str], golds: list[Tree], keep: bool = False) -> dict:
     return report | ({"sentence": counts(outputs, golds)} if keep else {})
 
 
-def written(parse: Callable, sentences: list, folder: Path, name: str) -> tuple[list[str], float]:
+def written(
+    parse: Callable, sentences: list, folder: Path, name: str
+) -> tuple[list[str], float]:
     """parse(sentences) -> linearised trees, and the seconds that took.
 
     They are kept in folder, a thousand to a file, and what is there is not done again.
@@ -119,7 +142,7 @@ def written(parse: Callable, sentences: list, folder: Path, name: str) -> tuple[
         path = folder / f"{name.replace(', ', '-').replace(' ', '-')}.{start:05}.json"
         if not path.is_file():
             began = time.monotonic()
-            outputs = parse(sentences[start:start + CHUNK])
+            outputs = parse(sentences[start : start + CHUNK])
             write_json(path, {"seconds": time.monotonic() - began, "outputs": outputs})
         part = json.loads(path.read_text(encoding="utf8"))
         found, seconds = found + part["outputs"], seconds + part["seconds"]
@@ -128,14 +151,21 @@ def written(parse: Callable, sentences: list, folder: Path, name: str) -> tuple[
 
 # Baselines
 
+
 def right_branching(words: list[str], root: str, inner: str) -> str:
     """A linearised tree in which every constituent's last part holds all that follows; a mark at
     the end hangs on the root."""
     mark = len(words) > 1 and words[-1] in {".", "?", "!"}
     n = len(words) - mark
     deep = max(0, n - 2)
-    symbols = [f"{root}_", *(["XX", f"{inner}_"] * deep), *["XX"] * (n - deep),
-               *[f"_{inner}"] * deep, *["XX"] * mark, f"_{root}"]
+    symbols = [
+        f"{root}_",
+        *(["XX", f"{inner}_"] * deep),
+        *["XX"] * (n - deep),
+        *[f"_{inner}"] * deep,
+        *["XX"] * mark,
+        f"_{root}",
+    ]
     return " ".join(symbols)
 
 
@@ -145,7 +175,9 @@ def common_labels(trees: list[Tree]) -> tuple[str, str]:
     inner = Counter()
     for tree in trees:
         words, spans = brackets([tree])
-        inner.update(label for label, start, end in spans if 0 < start and end == len(words))
+        inner.update(
+            label for label, start, end in spans if 0 < start and end == len(words)
+        )
     roots = Counter(tree.label() for tree in trees)
     return roots.most_common(1)[0][0], inner.most_common(1)[0][0]
 
@@ -165,10 +197,17 @@ def run_right_branching(folder: Path, device: str) -> dict:
     outputs = [right_branching(tree.leaves(), root, inner) for tree in golds]
     plain = [right_branching(tree.leaves(), "X", "X") for tree in golds]
     unlabelled = score_outputs(plain, [without_labels(tree) for tree in golds])
-    return {"hardware": hardware_in_words(CPU), "labels": [root, inner], "articles": articles(),
-            "gold": [brackets([tree])[1].total() for tree in golds],
-            "words": [len(tree.leaves()) for tree in golds],
-            "test": {**figures(outputs, golds, keep=True), "unlabelled_f1": unlabelled["f1"]}}
+    return {
+        "hardware": hardware_in_words(CPU),
+        "labels": [root, inner],
+        "articles": articles(),
+        "gold": [brackets([tree])[1].total() for tree in golds],
+        "words": [len(tree.leaves()) for tree in golds],
+        "test": {
+            **figures(outputs, golds, keep=True),
+            "unlabelled_f1": unlabelled["f1"],
+        },
+    }
 
 
 def by_grammar(grammar: Grammar, sentences: list[list[str]]) -> list[str]:
@@ -181,46 +220,71 @@ def run_grammar(folder: Path, device: str) -> dict:
     """A grammar read off the training trees, its memory chosen on 300 validation sentences."""
     trees = [tree for _, tree in gold_trees("train")]
     some = [tree for _, tree in gold_trees("validation")]
-    some = some[::len(some) // 300][:300]
+    some = some[:: len(some) // 300][:300]
     tried = {}
     for parent in (False, True):
         for siblings in (0, 1, 2):
             grammar = read_grammar(trees, siblings, parent)
-            outputs, _ = written(partial(by_grammar, grammar), [tree.leaves() for tree in some],
-                                 folder, f"validation-{siblings}-{parent:d}")
+            outputs, _ = written(
+                partial(by_grammar, grammar),
+                [tree.leaves() for tree in some],
+                folder,
+                f"validation-{siblings}-{parent:d}",
+            )
             tried[siblings, parent] = score_outputs(outputs, some)["f1"]
     siblings, parent = max(tried, key=tried.get)
     grammar = read_grammar(trees, siblings, parent)
     golds = [tree for _, tree in gold_trees("test")]
-    outputs, seconds = written(partial(by_grammar, grammar), [tree.leaves() for tree in golds],
-                               folder, "test")
-    return {"hardware": hardware_in_words(CPU), "siblings": siblings, "parent": parent,
-            "symbols": len(grammar.symbols), "rules": len(grammar.parent),
-            "no_tree": outputs.count(""),
-            "validation": {f"{s} siblings{', parent' * p}": f1 for (s, p), f1 in tried.items()},
-            "test": {**figures(outputs, golds, keep=True), "seconds": round(seconds, 1)}}
+    outputs, seconds = written(
+        partial(by_grammar, grammar), [tree.leaves() for tree in golds], folder, "test"
+    )
+    return {
+        "hardware": hardware_in_words(CPU),
+        "siblings": siblings,
+        "parent": parent,
+        "symbols": len(grammar.symbols),
+        "rules": len(grammar.parent),
+        "no_tree": outputs.count(""),
+        "validation": {
+            f"{s} siblings{', parent' * p}": f1 for (s, p), f1 in tried.items()
+        },
+        "test": {**figures(outputs, golds, keep=True), "seconds": round(seconds, 1)},
+    }
 
 
 # Training
+
 
 def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment: the recipe, with what it changes."""
     model = RECIPE["model"]
     if s.vocabulary:
-        changes = {name: getattr(s, name) for name in ("words", "count", "bracket", "depth")}
+        changes = {
+            name: getattr(s, name) for name in ("words", "count", "bracket", "depth")
+        }
         model = ParserConfig(**vars(model), **changes)
-    training = replace(RECIPE["training"], updates=s.updates, seed=seed, precision="fp32",
-                       save_every=-(-s.updates // VALIDATIONS), epsilon_ls=0.0 if s.spans else 0.1)
+    training = replace(
+        RECIPE["training"],
+        updates=s.updates,
+        seed=seed,
+        precision="fp32",
+        save_every=-(-s.updates // VALIDATIONS),
+        epsilon_ls=0.0 if s.spans else 0.1,
+    )
     return Experiment(CORPUS, model=model, training=training)
 
 
-def tokenizer_of(s: Setting, pairs: list[tuple[str, str]],
-                 folder: Path) -> Tokenizer | ParserTokenizer:
+def tokenizer_of(
+    s: Setting, pairs: list[tuple[str, str]], folder: Path
+) -> Tokenizer | ParserTokenizer:
     """The tokenizer of a setting, learned once from (sentence, linearised tree) pairs."""
     path = folder / f"{'sentences' if s.vocabulary else 'both'}.json"
     size = RECIPE["model"].vocab_size
     if not path.is_file():
-        texts = ((sentence,) if s.vocabulary else (sentence, text) for sentence, text in pairs)
+        texts = (
+            (sentence,) if s.vocabulary else (sentence, text)
+            for sentence, text in pairs
+        )
         made = Tokenizer.train((text for both in texts for text in both), size)
         write_file(path, made.save)
     tokenizer = Tokenizer.load(path)
@@ -236,7 +300,9 @@ def share_of_rate(update: int, s: Setting, warmup: int) -> float:
         return 0.3 if update > 29_378 / 36_000 * s.updates else 1.0
     if update <= warmup:
         return 1.0
-    return (update / warmup) ** 0.5 * (s.updates + 1 - update) / (s.updates + 1 - warmup)
+    return (
+        (update / warmup) ** 0.5 * (s.updates + 1 - update) / (s.updates + 1 - warmup)
+    )
 
 
 def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimizer:
@@ -244,7 +310,9 @@ def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimize
     optimizer = fused_adam(model)
 
     def before(optimizer, *_):
-        first = next(iter(optimizer.state.values()), {"step": 0})  # all have made as many
+        first = next(
+            iter(optimizer.state.values()), {"step": 0}
+        )  # all have made as many
         for group in optimizer.param_groups:
             group["lr"] *= share_of_rate(1 + int(first["step"]), s, warmup)
 
@@ -265,11 +333,15 @@ class Parser:
     tokenizer: Tokenizer | ParserTokenizer
     encode: Callable  # [(sentence, gold tree), ...] -> pairs of ids
 
-    def parse(self, sentences: list[str], beam: int = 1, only_trees: bool = False) -> list[str]:
+    def parse(
+        self, sentences: list[str], beam: int = 1, only_trees: bool = False
+    ) -> list[str]:
         """Linearised trees."""
         if isinstance(self.model, SpanParser):
             how = Batching(extra=0, batch_tokens=2000)
-            return in_batches(self.model, self.tokenizer, sentences, best_by_spans, 1, how)
+            return in_batches(
+                self.model, self.tokenizer, sentences, best_by_spans, 1, how
+            )
         model = self.model
         if only_trees:
             device = next(model.parameters()).device
@@ -278,7 +350,9 @@ class Parser:
         return translate(model, self.tokenizer, sentences, beam, ALPHA, how)
 
 
-def new_parser(s: Setting, e: Experiment, trees: list[tuple[str, Tree]], folder: Path) -> Parser:
+def new_parser(
+    s: Setting, e: Experiment, trees: list[tuple[str, Tree]], folder: Path
+) -> Parser:
     """The parser of a setting with fresh weights, which the seed decides."""
     texts = [(sentence, linearize(tree)) for sentence, tree in trees]
     tokenizer = tokenizer_of(s, texts, folder)
@@ -289,14 +363,25 @@ def new_parser(s: Setting, e: Experiment, trees: list[tuple[str, Tree]], folder:
 
         def encode(pairs):
             sources = tokenizer.encode_all([sentence for sentence, _ in pairs])
-            return [(source + [tokenizer.eos_id], labels.encode(tree))
-                    for source, (_, tree) in zip(sources, pairs)]
+            return [
+                (source + [tokenizer.eos_id], labels.encode(tree))
+                for source, (_, tree) in zip(sources, pairs)
+            ]
 
         return Parser(model, tokenizer, encode)
-    model = TreeTransformer(e.model, tokenizer, FAST) if s.vocabulary else build_fast(e.model)
-    as_ids = tokenizer.encode_pairs if s.vocabulary else partial(encode_pairs, tokenizer)
-    return Parser(model, tokenizer,
-                  lambda pairs: as_ids([(sentence, linearize(tree)) for sentence, tree in pairs]))
+    model = (
+        TreeTransformer(e.model, tokenizer, FAST)
+        if s.vocabulary
+        else build_fast(e.model)
+    )
+    as_ids = (
+        tokenizer.encode_pairs if s.vocabulary else partial(encode_pairs, tokenizer)
+    )
+    return Parser(
+        model,
+        tokenizer,
+        lambda pairs: as_ids([(sentence, linearize(tree)) for sentence, tree in pairs]),
+    )
 
 
 def validator(parser: Parser, pairs: list[tuple[str, Tree]]) -> Callable:
@@ -306,7 +391,11 @@ def validator(parser: Parser, pairs: list[tuple[str, Tree]]) -> Callable:
     def validate(model):
         report = score_outputs(parser.parse(sentences), golds)
         malformed = round(100 - report["valid_trees"], 2)
-        return {**held_out_loss(model, encoded), "f1": report["f1"], "malformed": malformed}
+        return {
+            **held_out_loss(model, encoded),
+            "f1": report["f1"],
+            "malformed": malformed,
+        }
 
     return validate
 
@@ -317,18 +406,29 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     trees, held_out = gold_trees("train"), gold_trees("validation")
     parser = new_parser(s, e, trees, folder.parent)
     parser.model.to(device)
-    validate = validator(parser, held_out[::max(1, len(held_out) // 200)][:200])
+    validate = validator(parser, held_out[:: max(1, len(held_out) // 200)][:200])
     parts = fast_training(e.training, e.model)
-    log = train(parser.model, parser.encode(trees), e.training, folder, validate,
-                resume=(folder / "checkpoint.safetensors").is_file(),
-                criterion=parts["criterion"],
-                optimizer=partial(scheduled, s, e.training.warmup))
+    log = train(
+        parser.model,
+        parser.encode(trees),
+        e.training,
+        folder,
+        validate,
+        resume=(folder / "checkpoint.safetensors").is_file(),
+        criterion=parts["criterion"],
+        optimizer=partial(scheduled, s, e.training.warmup),
+    )
     average_last(parser.model, folder, e.training.keep)
-    return {"hardware": hardware_in_words(torch.device(device), e.training.precision),
-            "updates": log[-1]["update"], "epochs": log[-1]["epoch"], "tokens": log[-1]["tokens"],
-            "parameters": count_parameters(parser.model),
-            "minutes.training": round(log[-1]["seconds"] / 60, 2), "test": score(parser, s, folder),
-            "log": thin(log) | {"malformed": [row["malformed"] for row in log]}}
+    return {
+        "hardware": hardware_in_words(torch.device(device), e.training.precision),
+        "updates": log[-1]["update"],
+        "epochs": log[-1]["epoch"],
+        "tokens": log[-1]["tokens"],
+        "parameters": count_parameters(parser.model),
+        "minutes.training": round(log[-1]["seconds"] / 60, 2),
+        "test": score(parser, s, folder),
+        "log": thin(log) | {"malformed": [row["malformed"] for row in log]},
+    }
 
 
 def score(parser: Parser, s: Setting, folder: Path) -> dict:
@@ -342,14 +442,18 @@ def score(parser: Parser, s: Setting, folder: Path) -> dict:
             continue  # a symbol may be several tokens there
         parse = partial(parser.parse, beam=beam, only_trees=only_trees)
         outputs, seconds = written(parse, sentences, folder, way)
-        found[way] = {**figures(outputs, golds, keep=s.spans or way in KEPT),
-                      "seconds": round(seconds, 1)}
+        found[way] = {
+            **figures(outputs, golds, keep=s.spans or way in KEPT),
+            "seconds": round(seconds, 1),
+        }
     return found
 
 
 # The rows
 
-OWN = Setting(FULL // 3, words=False, count=False, falling=False)  # with a vocabulary of its own
+OWN = Setting(
+    FULL // 3, words=False, count=False, falling=False
+)  # with a vocabulary of its own
 AS_IT_WAS = replace(OWN, vocabulary=False)
 # (row, what it is, seeds), in the order in which they are run
 ROWS = [
@@ -372,43 +476,63 @@ ROWS = [
 
 def jobs_of(most: int | None = None) -> list[Job]:
     """The baselines, and every row with its seeds."""
-    jobs = [Job("right-branching", run_right_branching, {"row": "right-branching"}, COMMAND),
-            Job("grammar", run_grammar, {"row": "grammar"}, COMMAND)]
+    jobs = [
+        Job(
+            "right-branching", run_right_branching, {"row": "right-branching"}, COMMAND
+        ),
+        Job("grammar", run_grammar, {"row": "grammar"}, COMMAND),
+    ]
     for row, s, seeds in ROWS:
         for seed in seeds:
-            own = {name: getattr(s, name) for name in ("vocabulary", "words", "count", "falling")}
+            own = {
+                name: getattr(s, name)
+                for name in ("vocabulary", "words", "count", "falling")
+            }
             known = {"row": row, **own, **settings_of(experiment_of(s, seed))}
-            jobs.append(Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
+            jobs.append(
+                Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND)
+            )
     return jobs[:most]
 
 
 # What the rows say, as data/runs/parser.md laid down
 
 UNCONSTRAINED, CONSTRAINED = "test.beam 4", "test.beam 4, only trees"
-SINGLE = [("third: vocabulary", "third: as it was"), ("third: words", "third: vocabulary"),
-          ("third: count", "third: vocabulary"), ("third: falling rate", "third: vocabulary"),
-          ("third: all", "third: vocabulary"), ("third: all, bracket", "third: all"),
-          ("third: all, bracket, depth", "third: all")]
+SINGLE = [
+    ("third: vocabulary", "third: as it was"),
+    ("third: words", "third: vocabulary"),
+    ("third: count", "third: vocabulary"),
+    ("third: falling rate", "third: vocabulary"),
+    ("third: all", "third: vocabulary"),
+    ("third: all, bracket", "third: all"),
+    ("third: all, bracket, depth", "third: all"),
+]
 # ((row, way), (row, way)): the first minus the second
-FINAL = [(("all", UNCONSTRAINED), ("as it was", UNCONSTRAINED)),
-         (("all", CONSTRAINED), ("all", UNCONSTRAINED)),
-         (("all", CONSTRAINED), ("grammar", "test")),
-         (("spans", "test.CKY"), ("all", CONSTRAINED)),
-         (("all, bracket", UNCONSTRAINED), ("all", UNCONSTRAINED)),  # given up, but counted
-         (("all, bracket, depth", UNCONSTRAINED), ("all", UNCONSTRAINED))]
+FINAL = [
+    (("all", UNCONSTRAINED), ("as it was", UNCONSTRAINED)),
+    (("all", CONSTRAINED), ("all", UNCONSTRAINED)),
+    (("all", CONSTRAINED), ("grammar", "test")),
+    (("spans", "test.CKY"), ("all", CONSTRAINED)),
+    (("all, bracket", UNCONSTRAINED), ("all", UNCONSTRAINED)),  # given up, but counted
+    (("all, bracket, depth", UNCONSTRAINED), ("all", UNCONSTRAINED)),
+]
 
 
 def counted(rows: list[dict], row: str, way: str) -> tuple | None:
     """Right brackets and brackets of each sentence, (2, sentences), summed over the seeds of a row,
     and how many seeds; None where it has not been scored so.
     """
-    found = [(r[f"{way}.sentence.matched"], r[f"{way}.sentence.test"]) for r in rows
-             if r.get("row") == row and f"{way}.sentence.matched" in r]
+    found = [
+        (r[f"{way}.sentence.matched"], r[f"{way}.sentence.test"])
+        for r in rows
+        if r.get("row") == row and f"{way}.sentence.matched" in r
+    ]
     return (np.sum(found, axis=0), len(found)) if found else None
 
 
-def difference(one: tuple, other: tuple, gold: np.ndarray, sizes: list[int],
-               draws: int = 10_000) -> dict:
+def difference(
+    one: tuple, other: tuple, gold: np.ndarray, sizes: list[int], draws: int = 10_000
+) -> dict:
     """F1 minus F1 with its interval and p, by a paired bootstrap over whole articles.
 
     one, other: see `counted`; gold (sentences,): brackets in the gold trees.
@@ -421,14 +545,20 @@ def difference(one: tuple, other: tuple, gold: np.ndarray, sizes: list[int],
         return np.array([np.bincount(article, side, len(sizes)) for side in both])
 
     sides = [by_article(found) for found in (one, other)]
-    times = np.random.RandomState(0).multinomial(len(sizes), [1 / len(sizes)] * len(sizes), draws)
+    times = np.random.RandomState(0).multinomial(
+        len(sizes), [1 / len(sizes)] * len(sizes), draws
+    )
     found = [100 * (side[0] @ times.T) / (side[1] @ times.T) for side in sides]
     drawn = found[0] - found[1]
     whole = [100 * side[0].sum() / side[1].sum() for side in sides]
     low, high = np.percentile(drawn, [2.5, 97.5])
     p = min(1.0, 2 * (1 + min((drawn <= 0).sum(), (drawn >= 0).sum())) / (1 + draws))
-    return {"f1": round(whole[0] - whole[1], 2), "low": round(low, 2), "high": round(high, 2),
-            "p": p}
+    return {
+        "f1": round(whole[0] - whole[1], 2),
+        "low": round(low, 2),
+        "high": round(high, 2),
+        "p": p,
+    }
 
 
 def differences(rows: list[dict]) -> list[dict]:
@@ -444,21 +574,37 @@ def differences(rows: list[dict]) -> list[dict]:
         for a, b in group:
             one, other = counted(rows, *a), counted(rows, *b)
             if one and other:
-                first, second = (f"{row}{way.removeprefix('test').replace('.', ', ')}"
-                                 for row, way in (a, b))
-                part.append({"what": "difference", "name": f"difference-{slug(a[0])}-{slug(b[0])}",
-                             **origin, "row": first, "beside": second,
-                             **difference(one, other, gold, sizes)})
-        missing = [1.0] * (len(group) - len(part))  # the correction is for all that are planned
+                first, second = (
+                    f"{row}{way.removeprefix('test').replace('.', ', ')}"
+                    for row, way in (a, b)
+                )
+                part.append(
+                    {
+                        "what": "difference",
+                        "name": f"difference-{slug(a[0])}-{slug(b[0])}",
+                        **origin,
+                        "row": first,
+                        "beside": second,
+                        **difference(one, other, gold, sizes),
+                    }
+                )
+        missing = [1.0] * (
+            len(group) - len(part)
+        )  # the correction is for all that are planned
         for row, p in zip(part, holm(np.array([row["p"] for row in part] + missing))):
             row["p"] = float(f"{p:.3g}")
         found += part
     return found
 
 
-def main(folder: Path = Path("runs/parser"), record: Path | None = None,
-         minutes: float | None = None, most: int | None = None, workers: int = 1,
-         device: str = "cpu") -> None:
+def main(
+    folder: Path = Path("runs/parser"),
+    record: Path | None = None,
+    minutes: float | None = None,
+    most: int | None = None,
+    workers: int = 1,
+    device: str = "cpu",
+) -> None:
     """The baselines, then all rows.
 
     Args:

@@ -21,12 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import attention, scaled_dot_product
+from transformer.core.protocol import register
 from transformer.fast import FAST
 from transformer.model import Transformer, TransformerConfig
 from transformer.positions import SinusoidalPositions
-from transformer.protocol import register
 
-SHIFT, REACH = 100, 16  # latest place of a sentence's beginning; distances told apart, in tokens
+SHIFT, REACH = (
+    100,
+    16,
+)  # latest place of a sentence's beginning; distances told apart, in tokens
 
 
 class NoPositions(nn.Module):
@@ -68,13 +71,17 @@ class RelativeBias(nn.Module):
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         T, S = q.shape[-2], k.shape[-2]
         keys = torch.arange(S, device=q.device)
-        distance = keys - keys[S - T:, None]  # (T, S)
+        distance = keys - keys[S - T :, None]  # (T, S)
         bias = self.weight[:, distance.clamp(-REACH, REACH) + REACH]  # (h, T, S)
         return scaled_dot_product(q, k) + bias
 
 
-ADDED = {"none": NoPositions, "bias": NoPositions, "shifted": ShiftedPositions,
-         "both": SinusoidalPositions}
+ADDED = {
+    "none": NoPositions,
+    "bias": NoPositions,
+    "shifted": ShiftedPositions,
+    "both": SinusoidalPositions,
+}
 
 
 @dataclass(frozen=True)

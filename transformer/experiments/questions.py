@@ -10,55 +10,113 @@ the grammar, and how long they may be, stays.
 
 from transformer.variations import TABLE_3, Row
 
-IN_SMALL = ("base", "h=1", "h=32", "d_k=16", "d_k=32", "N=2", "N=4", "N=8", "d_model=256",
-            "d_ff=1024", "d_ff=4096", "P_drop=0.0", "epsilon_ls=0.0", "positions=learned", "big")
-CHOSEN = [row for row in TABLE_3 if row.name in IN_SMALL]  # trained until it means something
+IN_SMALL = (
+    "base",
+    "h=1",
+    "h=32",
+    "d_k=16",
+    "d_k=32",
+    "N=2",
+    "N=4",
+    "N=8",
+    "d_model=256",
+    "d_ff=1024",
+    "d_ff=4096",
+    "P_drop=0.0",
+    "epsilon_ls=0.0",
+    "positions=learned",
+    "big",
+)
+CHOSEN = [
+    row for row in TABLE_3 if row.name in IN_SMALL
+]  # trained until it means something
 
 # Rates; `transformer.experiments.rates` chooses among them
 
 SHORT = 25_000  # updates, a quarter of the base's
-TRIED = (4.0, 2.0, 1.0, 0.5, 0.25)  # times the learning rate of the base that was thought of first
+TRIED = (
+    4.0,
+    2.0,
+    1.0,
+    0.5,
+    0.25,
+)  # times the learning rate of the base that was thought of first
 LOWER = (0.5, 0.25)  # times the common one
 AT_RISK = ("N=8", "big")  # where a rate is too high first
 
 
 def rate_rows() -> list[Row]:
     """Base and the rows at risk with several rates for a quarter of the updates; beside none."""
-    names = [(row, factor, f"{row.name},tried={factor:g}")
-             for factor in TRIED for row in CHOSEN if row.name in ("base", *AT_RISK)]
-    return [Row("rates", name, {**row.changes, "factor": factor, "updates": SHORT}, beside=name)
-            for row, factor, name in names]
+    names = [
+        (row, factor, f"{row.name},tried={factor:g}")
+        for factor in TRIED
+        for row in CHOSEN
+        if row.name in ("base", *AT_RISK)
+    ]
+    return [
+        Row(
+            "rates",
+            name,
+            {**row.changes, "factor": factor, "updates": SHORT},
+            beside=name,
+        )
+        for row, factor, name in names
+    ]
 
 
 def tuned_rows(short: bool = False) -> list[Row]:
     """The rows at lower rates, each beside itself at the common rate; short ones beside none."""
     more = {"updates": SHORT} if short else {}
     end = ",short" if short else ""
-    return [Row("tuned", name, {**row.changes, "factor": factor, **more},
-                beside=name if short else row.name)
-            for factor in LOWER for row in CHOSEN
-            for name in [f"{row.name},factor={factor:g}{end}"]]
+    return [
+        Row(
+            "tuned",
+            name,
+            {**row.changes, "factor": factor, **more},
+            beside=name if short else row.name,
+        )
+        for factor in LOWER
+        for row in CHOSEN
+        for name in [f"{row.name},factor={factor:g}{end}"]
+    ]
 
 
 # Pairs drawn from the grammar
 
 ENDLESS = 700_000  # pairs: more than the small base reads, so that none comes twice
 PAIRS = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
-SIZES = {"narrow": dict(d_model=256, d_ff=1024), "base": {}, "wide": dict(d_model=1024, d_ff=4096)}
+SIZES = {
+    "narrow": dict(d_model=256, d_ff=1024),
+    "base": {},
+    "wide": dict(d_model=1024, d_ff=4096),
+}
 
 
 def endless_rows() -> list[Row]:
     """Table 3 where no sentence is seen twice."""
-    return [Row("endless", f"{row.name},endless", {**row.changes, "drawn": ENDLESS},
-                beside="base,endless")
-            for row in CHOSEN]
+    return [
+        Row(
+            "endless",
+            f"{row.name},endless",
+            {**row.changes, "drawn": ENDLESS},
+            beside="base,endless",
+        )
+        for row in CHOSEN
+    ]
 
 
 def data_rows() -> list[Row]:
     """Three sizes on more and more pairs, each beside base on as many."""
-    return [Row("data", f"{name},drawn={drawn}", {**sizes, "drawn": drawn},
-                beside=f"base,drawn={drawn}")
-            for drawn in PAIRS for name, sizes in SIZES.items()]
+    return [
+        Row(
+            "data",
+            f"{name},drawn={drawn}",
+            {**sizes, "drawn": drawn},
+            beside=f"base,drawn={drawn}",
+        )
+        for drawn in PAIRS
+        for name, sizes in SIZES.items()
+    ]
 
 
 # Lengths: trained on short sentences, tried on sentences up to four times as long
@@ -68,11 +126,19 @@ LONGEST = 8  # words
 
 def length_rows() -> list[Row]:
     """The three kinds of positions; all but the first beside it."""
-    names = [(kind, f"positions={kind},longest={LONGEST}")
-             for kind in ("sinusoidal", "learned", "rotary")]
-    return [Row("length", name, dict(positions=kind, longest=LONGEST, drawn=ENDLESS),
-                beside=names[0][1])
-            for kind, name in names]
+    names = [
+        (kind, f"positions={kind},longest={LONGEST}")
+        for kind in ("sinusoidal", "learned", "rotary")
+    ]
+    return [
+        Row(
+            "length",
+            name,
+            dict(positions=kind, longest=LONGEST, drawn=ENDLESS),
+            beside=names[0][1],
+        )
+        for kind, name in names
+    ]
 
 
 # The schedule around the paper's
@@ -83,9 +149,16 @@ WARMUPS = (1000, 4000, 12_000)
 
 def schedule_rows() -> list[Row]:
     """The learning rate's factor and warm-up."""
-    return [Row("schedule", f"factor={factor:g},warmup={warmup}",
-                dict(factor=factor, warmup=warmup))
-            for factor in FACTORS for warmup in WARMUPS if (factor, warmup) != (1.0, 4000)]
+    return [
+        Row(
+            "schedule",
+            f"factor={factor:g},warmup={warmup}",
+            dict(factor=factor, warmup=warmup),
+        )
+        for factor in FACTORS
+        for warmup in WARMUPS
+        if (factor, warmup) != (1.0, 4000)
+    ]
 
 
 QUESTIONS = [
@@ -104,6 +177,8 @@ QUESTIONS = [
     Row("simple", "without=W_V", dict(without="W_V")),
     Row("simple", "without=softmax", dict(without="softmax")),
     Row("simple", "without=residual", dict(without="residual")),
-    Row("simple", "without=residual,factor=0.25", dict(without="residual", factor=0.25)),
+    Row(
+        "simple", "without=residual,factor=0.25", dict(without="residual", factor=0.25)
+    ),
     Row("simple", "without=W_V,h=1", dict(without="W_V", h=1, d_k=512, d_v=512)),
 ]

@@ -20,7 +20,9 @@ from transformer.variations import PAPER, Trial
 
 COMMAND = "python -m transformer.experiments.rates"
 LEARNED = 1.0  # nats a token that another sentence's source must cost
-Run = Callable[[Trial, list[str], tuple[int, ...]], list[dict]]  # (base, rows, seeds) -> results
+Run = Callable[
+    [Trial, list[str], tuple[int, ...]], list[dict]
+]  # (base, rows, seeds) -> results
 
 
 def learns(row: dict) -> bool:
@@ -33,7 +35,10 @@ def common_factor(run: Run, base: Trial) -> float:
     as a multiple of the base's. ValueError where there is none.
     """
     for factor in TRIED[1:]:
-        names = [*(f"{name},tried={factor:g}" for name in AT_RISK), f"base,tried={2 * factor:g}"]
+        names = [
+            *(f"{name},tried={factor:g}" for name in AT_RISK),
+            f"base,tried={2 * factor:g}",
+        ]
         if all(learns(run(base, [name], (1,))[0]) for name in names):
             return factor
     raise ValueError("no rate lets all rows learn: try lower ones")
@@ -43,8 +48,11 @@ def early_loss(row: dict, share: float) -> float:
     """The validation loss of a run after a share of its updates; inf where it diverged."""
     if "diverged" in row:
         return float("inf")
-    early = [loss for update, loss in zip(row["log.update"], row["log.validation_loss"])
-             if update <= share * row["updates"]]
+    early = [
+        loss
+        for update, loss in zip(row["log.update"], row["log.validation_loss"])
+        if update <= share * row["updates"]
+    ]
     return early[-1]
 
 
@@ -60,18 +68,30 @@ def chosen_factor(whole: dict, short: dict[float, dict]) -> float:
 def tune(run: Run, base: Trial, whole: list[dict]) -> list[dict]:
     """The rows that choose another rate than the common one, trained with it."""
     names = {row["row"]: row for row in whole}
-    short = {factor: run(base, [f"{name},factor={factor:g},short" for name in names], (1,))
-             for factor in LOWER}
-    chosen = {name: chosen_factor(row, {factor: rows[i] for factor, rows in short.items()})
-              for i, (name, row) in enumerate(names.items())}
-    other = [f"{name},factor={factor:g}" for name, factor in chosen.items() if factor != 1]
+    short = {
+        factor: run(base, [f"{name},factor={factor:g},short" for name in names], (1,))
+        for factor in LOWER
+    }
+    chosen = {
+        name: chosen_factor(row, {factor: rows[i] for factor, rows in short.items()})
+        for i, (name, row) in enumerate(names.items())
+    }
+    other = [
+        f"{name},factor={factor:g}" for name, factor in chosen.items() if factor != 1
+    ]
     return [row for name in other for row in run(base, [name], (1,))]
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), corpus: str = "multi30k",
-         factor: float | None = None, precision: Precision = "fp32", workers: int = 1,
-         device: str = "cpu",
-         folder: Path = Path("runs/table3"), record: Path | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    corpus: str = "multi30k",
+    factor: float | None = None,
+    precision: Precision = "fp32",
+    workers: int = 1,
+    device: str = "cpu",
+    folder: Path = Path("runs/table3"),
+    record: Path | None = None,
+) -> None:
     """Rates, all rows, each row's own rate; what is finished is left out.
 
     Args:
@@ -98,10 +118,12 @@ def main(seeds: tuple[int, ...] = (1, 2, 3), corpus: str = "multi30k",
     whole = train(seeds[:1])
     failed = [row["row"] for row in whole if not learns(row)]
     if len(failed) > 1:
-        raise ValueError(f"at this rate {', '.join(failed)} do not learn: begin again with "
-                         f"--factor {factor / 2:g}, another --folder and another --record")
+        raise ValueError(
+            f"at this rate {', '.join(failed)} do not learn: begin again with "
+            f"--factor {factor / 2:g}, another --folder and another --record"
+        )
     for number in range(1, len(seeds)):
-        train(seeds[:number + 1])
+        train(seeds[: number + 1])
     tune(run, base, whole)
 
 

@@ -10,7 +10,7 @@ from string import Formatter
 import numpy as np
 import pandas as pd
 
-from transformer.experiments.analysis import (
+from transformer.core.analysis import (
     beside,
     compare,
     learned,
@@ -19,11 +19,11 @@ from transformer.experiments.analysis import (
     parser_scores,
     spread,
 )
+from transformer.core.files import write_file
+from transformer.core.records import read_rows, table
 from transformer.experiments.images import chosen as chosen_settings
-from transformer.experiments.records import read_rows, table
 from transformer.experiments.runner import best_rates, run_command
-from transformer.files import write_file
-from transformer.pretrained import bundled_folder
+from transformer.models.pretrained import bundled_folder
 from transformer.variations import TABLE_3
 
 PAGE = Path(__file__).with_suffix(".toml")
@@ -31,19 +31,29 @@ PAGE = Path(__file__).with_suffix(".toml")
 
 # Rows that are computed from several records; each function is a "query" of results.toml
 
+
 def grammar_models() -> pd.DataFrame:
     """The demo, the bundled model, and each word by itself."""
-    return pd.concat([
-        table("demo").assign(model="demo"),
-        table("card", folder=bundled_folder()).assign(model="bundled model"),
-        table("word-for-word").assign(model="each word by itself, no model")])
+    return pd.concat(
+        [
+            table("demo").assign(model="demo"),
+            table("card", folder=bundled_folder()).assign(model="bundled model"),
+            table("word-for-word").assign(model="each word by itself, no model"),
+        ]
+    )
 
 
 def of_card(model: str, column: str, prefixes: dict[str, str]) -> pd.DataFrame:
     """The card of a bundled model, a row for each name in prefixes, {name: its figures' prefix}."""
     card = table("card", folder=bundled_folder(model))
-    return pd.concat([card.set_axis(card.columns.str.removeprefix(prefix), axis=1)
-                      .assign(**{column: name}) for name, prefix in prefixes.items()])
+    return pd.concat(
+        [
+            card.set_axis(card.columns.str.removeprefix(prefix), axis=1).assign(
+                **{column: name}
+            )
+            for name, prefix in prefixes.items()
+        ]
+    )
 
 
 def chat() -> pd.DataFrame:
@@ -53,7 +63,9 @@ def chat() -> pd.DataFrame:
 
 def everyday() -> pd.DataFrame:
     """The bundled model of everyday sentences: a row a test set."""
-    return of_card("tatoeba", "corpus", {"Tatoeba": "test.", "newstest2014": "newstest2014."})
+    return of_card(
+        "tatoeba", "corpus", {"Tatoeba": "test.", "newstest2014": "newstest2014."}
+    )
 
 
 def decoders() -> pd.DataFrame:
@@ -78,20 +90,28 @@ def digits() -> pd.DataFrame:
     """
     rows = pd.DataFrame(read_rows("images")).query("what == 'curve'")
     best = chosen_settings(rows.to_dict("records"), rows["seed"].min())
-    own = [row for row in rows.to_dict("records")
-           if row["rate"] == best[row["family"]][row["images"]]]
-    runs = pd.DataFrame(own).assign(name=lambda found: [f"n{n:.0f}" for n in found["images"]],
-                                    percent=lambda found: 100 * found["test"])
+    own = [
+        row
+        for row in rows.to_dict("records")
+        if row["rate"] == best[row["family"]][row["images"]]
+    ]
+    runs = pd.DataFrame(own).assign(
+        name=lambda found: [f"n{n:.0f}" for n in found["images"]],
+        percent=lambda found: 100 * found["test"],
+    )
     scores = spread(runs, ["family", "name"], ["percent"])["percent"].unstack()
-    own = runs.groupby("family", sort=False).agg(parameters=("parameters", "max"),
-                                                 seeds=("seed", "nunique"))
+    own = runs.groupby("family", sort=False).agg(
+        parameters=("parameters", "max"), seeds=("seed", "nunique")
+    )
     return own.join(scores).reset_index()
 
 
 def shuffled_digits() -> pd.DataFrame:
     """All training images, as they are and with their pixels mixed: a row a family."""
     rows = table("images").query("what == 'shuffle'")
-    rows = rows.assign(percent=100 * rows["test"], order=np.where(rows["mixed"], "mixed", "plain"))
+    rows = rows.assign(
+        percent=100 * rows["test"], order=np.where(rows["mixed"], "mixed", "plain")
+    )
     scores = spread(rows, ["family", "order"], ["percent"])["percent"].unstack()
     return scores.loc[rows["family"].unique()].reset_index()
 
@@ -113,8 +133,10 @@ def families() -> pd.DataFrame:
     runs = rows.query("what == 'run'")
     scores = spread(runs, by, parts)
     own = ["parameters", "rate", "training.warmup", "test.alpha", "flops"]
-    found = [rows[rows["part"].isin(names)].groupby(by)[judged].last() for names in
-             (("test", "hard"), ("test at 0.6", "hard at 0.6"))]
+    found = [
+        rows[rows["part"].isin(names)].groupby(by)[judged].last()
+        for names in (("test", "hard"), ("test at 0.6", "hard at 0.6"))
+    ]
     found[1] = found[1].add_prefix("paper.")
     return scores.join([runs.groupby(by, sort=False)[own].mean(), *found]).reset_index()
 
@@ -124,11 +146,19 @@ def captions() -> pd.DataFrame:
     there with the paper's alpha.
     """
     runs = table("multi30k")
-    scores = spread(runs, "row", ["validation.bleu", "test.bleu", "test.bleu_tokenized_lowercased"])
-    judged = {"validation": "validation.bleu", "test": "test.bleu", "paper": "test.by_alpha.0.6",
-              "usual": "test.by_alpha.1.6"}
-    found = [beside(runs, figure, "recipe").add_prefix(f"{name}.")
-             for name, figure in judged.items()]
+    scores = spread(
+        runs, "row", ["validation.bleu", "test.bleu", "test.bleu_tokenized_lowercased"]
+    )
+    judged = {
+        "validation": "validation.bleu",
+        "test": "test.bleu",
+        "paper": "test.by_alpha.0.6",
+        "usual": "test.by_alpha.1.6",
+    }
+    found = [
+        beside(runs, figure, "recipe").add_prefix(f"{name}.")
+        for name, figure in judged.items()
+    ]
     updates = runs.groupby("row")["updates"].agg(fewest="min", most="max")
     return scores.join([updates, *found]).reset_index()
 
@@ -140,7 +170,11 @@ def within_limits() -> pd.DataFrame:
 
 def limits_compared() -> pd.DataFrame:
     """The tests planned for them."""
-    return limit_differences(table("tight-multi30k")).rename_axis("difference of").reset_index()
+    return (
+        limit_differences(table("tight-multi30k"))
+        .rename_axis("difference of")
+        .reset_index()
+    )
 
 
 def variations() -> pd.DataFrame:
@@ -149,7 +183,9 @@ def variations() -> pd.DataFrame:
     paper = {row.name: row.bleu - base for row in TABLE_3[1:]}
     runs = table("variations*", "table3").query("`validation.bleu`.notna()")
     for file, own in runs.groupby("file", sort=False):
-        split = "test" if file == "table3" else "validation"  # as data/runs/table3.md has it
+        split = (
+            "test" if file == "table3" else "validation"
+        )  # as data/runs/table3.md has it
         rows = own.groupby("row", sort=False)[["file", "corpus", "beside"]].first()
         scores = spread(own, "row", [f"{split}.perplexity", f"{split}.bleu"])
         scores.columns = ["perplexity", "bleu", "runs"]
@@ -160,19 +196,30 @@ def variations() -> pd.DataFrame:
 
 
 def differences_in_words(runs: pd.DataFrame, split: str) -> pd.DataFrame:
-    """"+0.51 (+0.20 to +0.82), p 0.02" for every row and figure, those of Table 3 by themselves;
+    """ "+0.51 (+0.20 to +0.82), p 0.02" for every row and figure, those of Table 3 by themselves;
     nothing where too few rows have two seeds.
     """
     if len(runs) < runs["row"].nunique() + runs["seed"].nunique():
         return pd.DataFrame(columns=["log perplexity", "BLEU"])
     own = runs["row"].isin({row.name for row in TABLE_3})
-    found = pd.concat([compare(judged, some["row"].unique(), split)
-                       for judged, some in ((runs[own], runs[own]), (runs, runs[~own]))])
+    found = pd.concat(
+        [
+            compare(judged, some["row"].unique(), split)
+            for judged, some in ((runs[own], runs[own]), (runs, runs[~own]))
+        ]
+    )
     form = "{:+.2f} ({:+.2f} to {:+.2f}), p {:.2g}"
     names = ["difference", "low", "high", "p"]
     digits = dict.fromkeys(names[:3], 6)  # the last ones differ between machines
-    return pd.DataFrame({figure: found[figure][names].dropna().round(digits).apply(
-        lambda row: form.format(*row), axis=1) for figure in ("log perplexity", "BLEU")})
+    return pd.DataFrame(
+        {
+            figure: found[figure][names]
+            .dropna()
+            .round(digits)
+            .apply(lambda row: form.format(*row), axis=1)
+            for figure in ("log perplexity", "BLEU")
+        }
+    )
 
 
 def starts() -> pd.DataFrame:
@@ -190,15 +237,26 @@ def parses() -> pd.DataFrame:
     """The parser's scores, by the way in which an output is chosen."""
     run = table("parser-*", "gpu-parser*").iloc[:1]
     run = run.assign(millions=run["parameters"] / 1e6)
-    ways = {"fewest repairs of the beam": "test.", "likeliest output": "test.likeliest."}
-    return pd.concat([run.set_axis(run.columns.str.removeprefix(prefix), axis=1).assign(way=way)
-                      for way, prefix in ways.items()])
+    ways = {
+        "fewest repairs of the beam": "test.",
+        "likeliest output": "test.likeliest.",
+    }
+    return pd.concat(
+        [
+            run.set_axis(run.columns.str.removeprefix(prefix), axis=1).assign(way=way)
+            for way, prefix in ways.items()
+        ]
+    )
 
 
 def parses_by_length() -> pd.DataFrame:
     """The parser's F1 by the number of words."""
-    figures = table("parser-*", "gpu-parser*").iloc[:1].filter(like="test.by_length.").T[0]
-    parts = figures.index.str.removeprefix("test.by_length.").str.rsplit(".", n=1, expand=True)
+    figures = (
+        table("parser-*", "gpu-parser*").iloc[:1].filter(like="test.by_length.").T[0]
+    )
+    parts = figures.index.str.removeprefix("test.by_length.").str.rsplit(
+        ".", n=1, expand=True
+    )
     return figures.set_axis(parts).unstack().rename_axis("words").reset_index()
 
 
@@ -209,7 +267,9 @@ def parsers() -> pd.DataFrame:
 
 def exponents() -> pd.DataFrame:
     """The exponent of n in the seconds of every layer."""
-    layers = table("complexity").query("n >= 1024").groupby(["layer", "mode"], sort=False)
+    layers = (
+        table("complexity").query("n >= 1024").groupby(["layer", "mode"], sort=False)
+    )
 
     def slope(part):
         return np.polyfit(np.log(part["n"]), np.log(part["seconds"]), 1)[0]
@@ -222,22 +282,39 @@ def speeds() -> pd.DataFrame:
     rows, found = table("bench", "gpu-bench*").fillna({"kind": ""}), []
     timed = rows.query("tokens_per_second.notna() and system.notna()")
     for (part, kind), own in timed.groupby(["part", "kind"], sort=False):
-        best = own.loc[own.groupby("system")["tokens_per_second"].idxmax()].set_index("system")
-        over = {peer: best.loc["fast", f"over_{peer}_{best.loc[peer, 'matmul']}"]
-                for peer in ("torch", "marian", "ctranslate2") if peer in best.index}
-        found.append({"work": f"{part} {kind}".strip(), "hardware": rows["hardware"][0],
-                      "tokens": best.loc["fast", "tokens_per_second"], **over})
+        best = own.loc[own.groupby("system")["tokens_per_second"].idxmax()].set_index(
+            "system"
+        )
+        over = {
+            peer: best.loc["fast", f"over_{peer}_{best.loc[peer, 'matmul']}"]
+            for peer in ("torch", "marian", "ctranslate2")
+            if peer in best.index
+        }
+        found.append(
+            {
+                "work": f"{part} {kind}".strip(),
+                "hardware": rows["hardware"][0],
+                "tokens": best.loc["fast", "tokens_per_second"],
+                **over,
+            }
+        )
     return pd.DataFrame(found)
 
 
 def files() -> pd.DataFrame:
     """Where every figure comes from."""
-    return table().groupby(["file", "command"], as_index=False, sort=False).agg(
-        hardware=("hardware", "first"),
-        commit=("commit", lambda own: ", ".join(sorted(set(own)))))
+    return (
+        table()
+        .groupby(["file", "command"], as_index=False, sort=False)
+        .agg(
+            hardware=("hardware", "first"),
+            commit=("commit", lambda own: ", ".join(sorted(set(own)))),
+        )
+    )
 
 
 # The page
+
 
 class Columns(Formatter):
     """`str.format` for names with dots and blanks, such as "{test.bleu:.2f}"."""
@@ -268,8 +345,10 @@ def rows_of(description: dict) -> list[pd.DataFrame]:
 def in_words(rows: pd.DataFrame, columns: dict[str, str]) -> str:
     """Rows as a table in Markdown."""
     records = rows.to_dict("records")
-    cells = {fill(heading, records[0]): [fill(cell, row) for row in records]
-             for heading, cell in columns.items()}
+    cells = {
+        fill(heading, records[0]): [fill(cell, row) for row in records]
+        for heading, cell in columns.items()
+    }
     return pd.DataFrame(cells).to_markdown(index=False, disable_numparse=True)
 
 
@@ -280,8 +359,11 @@ def results() -> str:
     for section in page["section"]:
         if "needs" in section and table(section["needs"]).empty:
             continue
-        tables = [(rows, description["columns"]) for description in section["table"]
-                  for rows in rows_of(description)]
+        tables = [
+            (rows, description["columns"])
+            for description in section["table"]
+            for rows in rows_of(description)
+        ]
         text = fill(section["text"].strip(), tables[0][0].to_dict("records")[0])
         blocks += [f"## {section['title']}", text]
         blocks += [in_words(rows, columns) for rows, columns in tables]

@@ -7,13 +7,24 @@ import re
 import shlex
 from pathlib import Path
 
-from transformer.experiments.records import flatten
-from transformer.files import git_commit
-from transformer.runs import read_log, read_settings
-from transformer.weights import load_weights
+from transformer.core.files import git_commit
+from transformer.core.records import flatten
+from transformer.core.weights import load_weights
+from transformer.runs.run import read_log, read_settings
 
-LOGGED = ("update", "epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "loss",
-          "validation_loss", "use", "bleu", "f1")
+LOGGED = (
+    "update",
+    "epoch",
+    "tokens",
+    "seconds",
+    "tokens_per_second",
+    "utilisation",
+    "loss",
+    "validation_loss",
+    "use",
+    "bleu",
+    "f1",
+)
 
 
 def public(command: str) -> str:
@@ -42,7 +53,9 @@ def thin(log: list[dict], most: int = 40) -> dict[str, list]:
     def cut(value: float) -> float:
         return value if isinstance(value, int) else float(f"{value:.4g}")
 
-    return {name: [cut(row[name]) for row in rows] for name in LOGGED if name in rows[0]}
+    return {
+        name: [cut(row[name]) for row in rows] for name in LOGGED if name in rows[0]
+    }
 
 
 def outside_embeddings(parameters: int, model: dict) -> int:
@@ -59,17 +72,34 @@ def row_of(folder: Path, reports: dict) -> dict:
     last, settings = log[-1], {**saved["training"]}
     weights = load_weights(folder / "model.safetensors")[0]
     parameters = sum(weight.numel() for weight in weights.values())
-    resumed = [{**again, "command": public(again["command"])} for again in saved.get("resumed", [])]
+    resumed = [
+        {**again, "command": public(again["command"])}
+        for again in saved.get("resumed", [])
+    ]
     source = saved.get("source_file")
-    return flatten({
-        "command": public(saved["command"]), "commit": saved.get("commit") or git_commit(),
-        "hardware": saved.get("hardware", "not recorded"),
-        "resumed": resumed, "corpus": Path(source).name if source else saved["corpus"],
-        "reverse": saved.get("reverse", False), "seed": settings.pop("seed"),
-        "minutes": round(last["seconds"] / 60, 2), "updates": last["update"],
-        "epochs": last["epoch"], "tokens": last["tokens"], "parameters": parameters,
-        "parameters.outside_embeddings": outside_embeddings(parameters, saved["model"]),
-        "model": saved["model"], "training": settings, **reports, "log": thin(log)})
+    return flatten(
+        {
+            "command": public(saved["command"]),
+            "commit": saved.get("commit") or git_commit(),
+            "hardware": saved.get("hardware", "not recorded"),
+            "resumed": resumed,
+            "corpus": Path(source).name if source else saved["corpus"],
+            "reverse": saved.get("reverse", False),
+            "seed": settings.pop("seed"),
+            "minutes": round(last["seconds"] / 60, 2),
+            "updates": last["update"],
+            "epochs": last["epoch"],
+            "tokens": last["tokens"],
+            "parameters": parameters,
+            "parameters.outside_embeddings": outside_embeddings(
+                parameters, saved["model"]
+            ),
+            "model": saved["model"],
+            "training": settings,
+            **reports,
+            "log": thin(log),
+        }
+    )
 
 
 def record(folder: Path) -> dict:
@@ -78,16 +108,28 @@ def record(folder: Path) -> dict:
     for path in sorted(folder.glob("scores.*.json")):
         report = json.loads(path.read_text(encoding="utf8"))
         split = path.name.removeprefix("scores.").removesuffix(".json")
-        reports[split] = {name: report[name] for name in report if name not in ("corpus", "split")}
+        reports[split] = {
+            name: report[name] for name in report if name not in ("corpus", "split")
+        }
     if not read_log(folder) or not reports:
-        raise ValueError(f"the run in {folder} has no {'scores' if read_log(folder) else 'log'}: "
-                         "train, then evaluate, then record it")
+        raise ValueError(
+            f"the run in {folder} has no {'scores' if read_log(folder) else 'log'}: "
+            "train, then evaluate, then record it"
+        )
     return row_of(folder, reports)
 
 
 def times_and_bytes(found: dict, sizes: list[int]) -> list[dict]:
     """What `measure` found as rows, one a way, layer and size; seconds to four figures."""
-    return [{"mode": mode, "layer": layer, "n": n, "seconds": float(f"{seconds:.4g}"),
-             "bytes": memory}
-            for mode, layers in found.items() for layer, row in layers.items()
-            for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"])]
+    return [
+        {
+            "mode": mode,
+            "layer": layer,
+            "n": n,
+            "seconds": float(f"{seconds:.4g}"),
+            "bytes": memory,
+        }
+        for mode, layers in found.items()
+        for layer, row in layers.items()
+        for n, seconds, memory in zip(sizes, row["seconds"], row["bytes"])
+    ]

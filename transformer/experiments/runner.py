@@ -26,14 +26,20 @@ from threading import Thread
 import torch
 import tyro
 
+from transformer.core.files import git_commit, prepare_folder, write_json
+from transformer.core.interrupt import Interrupted, catch_interrupt
+from transformer.core.records import flatten, read_rows, write_rows
 from transformer.data import Tokenizer
-from transformer.experiments.records import flatten, read_rows, write_rows
 from transformer.experiments.rows import public, row_of
-from transformer.files import git_commit, prepare_folder, write_json
 from transformer.hardware import choose_device
-from transformer.interrupt import Interrupted, catch_interrupt
-from transformer.progress import Diverged
-from transformer.runs import Experiment, Task, adopt, hardware_in_words, run_experiment
+from transformer.runs.progress import Diverged
+from transformer.runs.run import (
+    Experiment,
+    Task,
+    adopt,
+    hardware_in_words,
+    run_experiment,
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,9 @@ class Job:
 
     name: str
     do: Callable
-    known: dict = field(default_factory=dict)  # flat: what stands in its rows besides the figures
+    known: dict = field(
+        default_factory=dict
+    )  # flat: what stands in its rows besides the figures
     command: str = ""  # the words that started it
 
 
@@ -58,13 +66,22 @@ def settings_of(e: Experiment) -> dict:
     corpus = Path(e.source_file).name if e.source_file else e.corpus
     training = asdict(e.training)
     seed = training.pop("seed")
-    return flatten({"corpus": corpus, "seed": seed, "model": asdict(e.model), "training": training})
+    return flatten(
+        {"corpus": corpus, "seed": seed, "model": asdict(e.model), "training": training}
+    )
 
 
 # One run of training
 
-def train_and_score(e: Experiment, score: Callable, command: str, folder: Path, device: str,
-                    task: Task = Task()) -> dict:
+
+def train_and_score(
+    e: Experiment,
+    score: Callable,
+    command: str,
+    folder: Path,
+    device: str,
+    task: Task = Task(),
+) -> dict:
     """Train an experiment in a folder, or go on with it there, and score it; its row.
 
     score(e, device) -> {split: figures}. Raises ValueError, OSError or Interrupted as
@@ -92,6 +109,7 @@ def remove_weights(folder):
 
 
 # Processes
+
 
 def stop_with_parent():
     """Let this process get a SIGTERM when the one that began it is gone; Ctrl-C reaches the parent
@@ -125,17 +143,25 @@ def work(job: Job, folder: Path, device: str):
     except (ValueError, OSError, RuntimeError) as error:
         what = "diverged" if isinstance(error, Diverged) else "failed"
         rows = [{what: " ".join(str(error).split())}]
-    about = {"name": job.name, "command": public(job.command), "commit": git_commit(),
-             "hardware": hardware_in_words(choose_device(device)),
-             "minutes": round((time.monotonic() - started) / 60, 2), **job.known}
-    write_json(folder / "result.json", [about | flatten(row) | job.known for row in rows])
+    about = {
+        "name": job.name,
+        "command": public(job.command),
+        "commit": git_commit(),
+        "hardware": hardware_in_words(choose_device(device)),
+        "minutes": round((time.monotonic() - started) / 60, 2),
+        **job.known,
+    }
+    write_json(
+        folder / "result.json", [about | flatten(row) | job.known for row in rows]
+    )
     if "failed" not in rows[0]:  # what was needed only to go on
         (folder / "checkpoint.safetensors").unlink(missing_ok=True)
         remove_weights(folder)
 
 
-def in_processes(jobs: list[Job], folder: Path, devices: list[str],
-                 minutes: float | None = None) -> Iterator:
+def in_processes(
+    jobs: list[Job], folder: Path, devices: list[str], minutes: float | None = None
+) -> Iterator:
     """Do jobs, one process for each of devices at a time; yield (job, exit status) when its process
     has ended.
 
@@ -150,7 +176,9 @@ def in_processes(jobs: list[Job], folder: Path, devices: list[str],
             while running or waiting and not notes:
                 while waiting and free and not notes:
                     job, device = waiting.pop(0), free.pop(0)
-                    process = context.Process(target=work, args=(job, folder / job.name, device))
+                    process = context.Process(
+                        target=work, args=(job, folder / job.name, device)
+                    )
                     process.start()
                     running[process] = job, device
                 connection.wait([process.sentinel for process in running], timeout=1)
@@ -158,14 +186,18 @@ def in_processes(jobs: list[Job], folder: Path, devices: list[str],
                     notes.append("no time left")
                 if notes:
                     stop(running)
-                for process in [process for process in running if not process.is_alive()]:
+                for process in [
+                    process for process in running if not process.is_alive()
+                ]:
                     job, device = running.pop(process)
                     free.append(device)
                     yield job, process.exitcode
         finally:
             stop(running)
     if notes:
-        raise Interrupted("stopped, all that was done is saved; the same command goes on")
+        raise Interrupted(
+            "stopped, all that was done is saved; the same command goes on"
+        )
 
 
 def stop(processes):
@@ -192,6 +224,7 @@ def devices_for(device: str = "auto", workers: int | None = None) -> list[str]:
 
 # All jobs, and the file that keeps their rows
 
+
 def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
     """The rows of a job in its folder, or those kept of it; none where it was not done, or failed.
 
@@ -201,30 +234,46 @@ def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
     rows = json.loads(path.read_text(encoding="utf8")) if path.is_file() else []
     rows = [row for row in rows if "failed" not in row] or kept
     for row in rows:
-        differ = [f"{name} is {row.get(name)} there and {value} here"
-                  for name, value in job.known.items()
-                  if row.get(name) != value and name != "training.precision"]  # "hardware" tells it
+        differ = [
+            f"{name} is {row.get(name)} there and {value} here"
+            for name, value in job.known.items()
+            if row.get(name) != value and name != "training.precision"
+        ]  # "hardware" tells it
         if differ:
-            raise ValueError(f"{job.name} was made with other settings ({', '.join(differ)}): "
-                             "name another --folder or --record")
+            raise ValueError(
+                f"{job.name} was made with other settings ({', '.join(differ)}): "
+                "name another --folder or --record"
+            )
     return rows
 
 
-def keep(jobs: list[Job], folder: Path, record: Path | str | None) -> dict[str, list[dict]]:
+def keep(
+    jobs: list[Job], folder: Path, record: Path | str | None
+) -> dict[str, list[dict]]:
     """Write the rows of finished jobs into the file record beside what it holds of others; {job's
     name: its rows}.
     """
     kept = defaultdict(list)
     for row in read_rows(record) if record else []:
         kept[row["name"]].append(row)
-    done = {job.name: rows for job in jobs if (rows := finished(job, folder, kept[job.name]))}
+    done = {
+        job.name: rows
+        for job in jobs
+        if (rows := finished(job, folder, kept[job.name]))
+    }
     if record is not None and done:
         write_rows(record, [row for rows in (kept | done).values() for row in rows])
     return done
 
 
-def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | str | None = None,
-             minutes: float | None = None, tell: Callable = print) -> list[dict]:
+def run_jobs(
+    jobs: list[Job],
+    folder: Path,
+    devices: list[str],
+    record: Path | str | None = None,
+    minutes: float | None = None,
+    tell: Callable = print,
+) -> list[dict]:
     """Do all jobs that have no rows yet, in folder or in the file record (a path, or a name
     in data/runs); the rows of all.
 
@@ -236,7 +285,9 @@ def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | s
     prepare_folder(folder)
     done, failed = keep(jobs, folder, record), {}
     waiting = [job for job in jobs if job.name not in done]
-    tell(f"{len(jobs)} runs, {len(done)} of them finished; at the same time: {len(devices)}")
+    tell(
+        f"{len(jobs)} runs, {len(done)} of them finished; at the same time: {len(devices)}"
+    )
     for job in waiting:
         (folder / job.name / "result.json").unlink(missing_ok=True)
     for job, status in in_processes(waiting, folder, devices, minutes):
@@ -253,7 +304,9 @@ def run_jobs(jobs: list[Job], folder: Path, devices: list[str], record: Path | s
         tell(line_of(job, rows[0]))
     if failed:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-        raise ValueError(f"without a result: {reasons}. The same command tries them again")
+        raise ValueError(
+            f"without a result: {reasons}. The same command tries them again"
+        )
     return [row for rows in done.values() for row in rows]
 
 
@@ -262,19 +315,36 @@ def best_rates(rows: list[dict], merit: Callable) -> dict[str, float]:
     and none that diverged."""
     learned = [row for row in rows if "diverged" not in row]
     best = {row["family"]: row["rate"] for row in sorted(reversed(learned), key=merit)}
-    return {family: best[family] for family in dict.fromkeys(row["family"] for row in learned)}
+    return {
+        family: best[family]
+        for family in dict.fromkeys(row["family"] for row in learned)
+    }
 
 
-def sweep(job_of: Callable, families: Collection[str], rates: Iterable[float],
-          seeds: tuple[int, ...], merit: Callable, run: Callable) -> None:
+def sweep(
+    job_of: Callable,
+    families: Collection[str],
+    rates: Iterable[float],
+    seeds: tuple[int, ...],
+    merit: Callable,
+    run: Callable,
+) -> None:
     """Every family with every rate and the first seed, then with its best rate and the others.
 
     job_of(family, rate, seed) makes a Job, and run(jobs) does some and returns their rows.
     """
-    rows = run([job_of(family, rate, seeds[0]) for rate in rates for family in families])
+    rows = run(
+        [job_of(family, rate, seeds[0]) for rate in rates for family in families]
+    )
     best = best_rates(rows, merit)
-    run([job_of(family, best[family], seed)
-         for seed in seeds[1:] for family in families if family in best])
+    run(
+        [
+            job_of(family, best[family], seed)
+            for seed in seeds[1:]
+            for family in families
+            if family in best
+        ]
+    )
 
 
 def line_of(job: Job, row: dict) -> str:

@@ -27,15 +27,16 @@ import torch
 
 from transformer.corpora import read_parallel, stream_parallel
 from transformer.corpora.bundled import grammar
-from transformer.corpora.encoded import EncodedPairs, encode_to_folder
 from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.hardware import peak_memory
+from transformer.runs.encoded import EncodedPairs, encode_to_folder
 
 BATCH_TOKENS, SEED = 25_000, 2017
 
 
 # The phases: (folder, number of pairs) -> dict of figures
+
 
 def text_files(folder, size):
     """The English and the German file of so many pairs."""
@@ -48,7 +49,10 @@ def generate(folder, size, drawn=50_000):
     parts = [corpus.plain() for _ in range(min(drawn, size))]
     chance = random.Random(SEED)
     source, target = text_files(folder, size)
-    with source.open("w", encoding="utf8") as english, target.open("w", encoding="utf8") as german:
+    with (
+        source.open("w", encoding="utf8") as english,
+        target.open("w", encoding="utf8") as german,
+    ):
         for _ in range(size):
             joined = chance.choices(parts, k=chance.randint(1, 3))
             english.write(" ".join(pair.source for pair in joined) + "\n")
@@ -70,12 +74,15 @@ def prepare(folder, size):
     shutil.rmtree(encoded, ignore_errors=True)
     pairs = stream_parallel(*text_files(folder, size))
     encode_to_folder(Tokenizer.load(folder / "tokenizer.json"), pairs, encoded, "scale")
-    return {"folder_mb": round(sum(path.stat().st_size for path in encoded.iterdir()) / 2**20, 1)}
+    return {
+        "folder_mb": round(
+            sum(path.stat().st_size for path in encoded.iterdir()) / 2**20, 1
+        )
+    }
 
 
 def iterate(folder, size):
-    """An epoch of batches as tensors, as training takes them; the memory about 20 times on the way.
-    """
+    """An epoch of batches as tensors, as training takes them; the memory about 20 times on the way."""
     encoded = EncodedPairs(folder / f"{size}.encoded")
     done = batches = real = places = total = 0
     samples = []
@@ -91,15 +98,20 @@ def iterate(folder, size):
             samples.append([done, *memory()])
     assert done == len(encoded) == size, "an epoch must hold every pair once"
     assert total == size * (size - 1) // 2, "an epoch must hold every pair once"
-    return {**dict(zip(("pairs", "resident_mb", "anonymous_mb"), zip(*samples))),
-            "batches": batches, "tokens_per_pair": round(real / done, 1),
-            "padding": round(1 - real / places, 4)}
+    return {
+        **dict(zip(("pairs", "resident_mb", "anonymous_mb"), zip(*samples))),
+        "batches": batches,
+        "tokens_per_pair": round(real / done, 1),
+        "padding": round(1 - real / places, 4),
+    }
 
 
 def memory():
     """(resident, anonymous) megabytes of this process now."""
     status = Path("/proc/self/status").read_text(encoding="utf8")
-    kilobytes = [int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "RssAnon")]
+    kilobytes = [
+        int(re.search(rf"{name}:\s+(\d+)", status)[1]) for name in ("VmRSS", "RssAnon")
+    ]
     return [round(number / 1024) for number in kilobytes]
 
 
@@ -115,22 +127,36 @@ def do(phase, size: int, folder: Path, device: str) -> dict:
     start, cpu = time.monotonic(), time.process_time()
     figures = phase(folder.parent, size)
     seconds, cpu = time.monotonic() - start, time.process_time() - cpu
-    return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
-            "pairs_per_second": round(size / seconds),
-            "peak_mb": round(1024 * peak_memory(torch.device(device))), **figures}
+    return {
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
+        "pairs_per_second": round(size / seconds),
+        "peak_mb": round(1024 * peak_memory(torch.device(device))),
+        **figures,
+    }
 
 
 def job_of(phase, size: int, command: str) -> Job:
     """A phase with so many pairs."""
-    known = {"seed": SEED, "batch_tokens": BATCH_TOKENS, "corpus.pairs": size,
-             "phase": phase.__name__,
-             "threads": int(os.environ.get("RAYON_NUM_THREADS", os.cpu_count())),
-             **{name: version(name).partition("+")[0] for name in ("torch", "numpy", "tokenizers")}}
+    known = {
+        "seed": SEED,
+        "batch_tokens": BATCH_TOKENS,
+        "corpus.pairs": size,
+        "phase": phase.__name__,
+        "threads": int(os.environ.get("RAYON_NUM_THREADS", os.cpu_count())),
+        **{
+            name: version(name).partition("+")[0]
+            for name in ("torch", "numpy", "tokenizers")
+        },
+    }
     return Job(f"{phase.__name__}-{size}", partial(do, phase, size), known, command)
 
 
-def main(pairs: tuple[int, ...] = (450_000, 4_500_000), folder: Path = Path("runs/scale"),
-         record: Path | None = None) -> None:
+def main(
+    pairs: tuple[int, ...] = (450_000, 4_500_000),
+    folder: Path = Path("runs/scale"),
+    record: Path | None = None,
+) -> None:
     """All phases with all sizes, one after another.
 
     Args:
@@ -138,12 +164,20 @@ def main(pairs: tuple[int, ...] = (450_000, 4_500_000), folder: Path = Path("run
         folder: where the corpora are made, and kept
         record: the file of results (data/runs/scale.json where not given)
     """
-    command = f"python -m transformer.experiments.scale --pairs {' '.join(map(str, pairs))}"
+    command = (
+        f"python -m transformer.experiments.scale --pairs {' '.join(map(str, pairs))}"
+    )
     first = [job_of(generate, size, command) for size in pairs]
     run_jobs([*first, job_of(vocabulary, pairs[0], command)], folder, ["cpu"])
-    measured = [job_of(phase, size, command) for size in pairs for phase in (prepare, iterate)]
-    run_jobs([*measured, job_of(as_list, pairs[0], command)], folder, ["cpu"],
-             record or "scale")
+    measured = [
+        job_of(phase, size, command) for size in pairs for phase in (prepare, iterate)
+    ]
+    run_jobs(
+        [*measured, job_of(as_list, pairs[0], command)],
+        folder,
+        ["cpu"],
+        record or "scale",
+    )
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@
 import torch
 from torch import Tensor, nn
 
+from transformer.corpora.trees import Tree, is_leaf
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.charts import JOIN, best_spans, collapsed, tree_of_spans
 from transformer.model import Parts
+from transformer.models.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
 from transformer.stacks import LayerNorm
-from transformer.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
-from transformer.trees import Tree, is_leaf
 
 HIDDEN = 256
 LONGEST = 2**11  # words, in what a target's numbers say
@@ -49,14 +49,18 @@ class Labels:
         self.of_leaf = torch.tensor([name in leaves for name in self.names])
         self.of_others = torch.tensor([name in others for name in self.names])
         # of a sentence of one word, which is a constituent, too
-        self.of_one_word = torch.tensor([name in leaves and JOIN in name for name in self.names])
+        self.of_one_word = torch.tensor(
+            [name in leaves and JOIN in name for name in self.names]
+        )
 
     def encode(self, tree: Tree) -> list[int]:
         """A gold tree as what a `Batch` takes for a target: a mark, then for each span one number,
         of start + 1, end and label. A label that is not known is left out."""
-        return [1] + [((start + 1) * LONGEST + end) * len(self.names) + self.numbers[label]
-                      for start, end, label in labelled_spans(collapsed(tree))
-                      if label in self.numbers]
+        return [1] + [
+            ((start + 1) * LONGEST + end) * len(self.names) + self.numbers[label]
+            for start, end, label in labelled_spans(collapsed(tree))
+            if label in self.numbers
+        ]
 
 
 class SpanParser(TreeTransformer):
@@ -66,8 +70,13 @@ class SpanParser(TreeTransformer):
     the difference of its borders, through a hidden layer (Kitaev and Klein, 2018).
     """
 
-    def __init__(self, config: ParserConfig, tokenizer: ParserTokenizer, labels: Labels,
-                 parts: Parts = Parts()):
+    def __init__(
+        self,
+        config: ParserConfig,
+        tokenizer: ParserTokenizer,
+        labels: Labels,
+        parts: Parts = Parts(),
+    ):
         super().__init__(config, tokenizer, parts)
         del self.decoder, self.target_embedding
         self.labels = labels
@@ -92,7 +101,10 @@ class SpanParser(TreeTransformer):
         rows = torch.arange(len(target), device=target.device)[:, None]
         found[rows, spans // LONGEST, spans % LONGEST] = labels
         inside = torch.arange(1, W + 1, device=target.device) <= lengths[:, None]
-        real = torch.ones(W, W, dtype=torch.bool, device=target.device).triu() & inside[:, None]
+        real = (
+            torch.ones(W, W, dtype=torch.bool, device=target.device).triu()
+            & inside[:, None]
+        )
         return found[:, 1:, 1:] * real
 
     def loss(self, batch, criterion) -> Tensor:
@@ -112,11 +124,19 @@ class SpanParser(TreeTransformer):
             gain = gains[b, :n, :n]
             names = torch.where(gain > 0, other.indices[b, :n, :n], 1)
             names[0, n - 1] = other.indices[b, 0, n - 1]  # the whole is a constituent,
-            names.diagonal().copy_(leaf.indices[b].diagonal()[:n])  # and every word a leaf
+            names.diagonal().copy_(
+                leaf.indices[b].diagonal()[:n]
+            )  # and every word a leaf
             if n == 1:
-                allowed = scores[b, 0, 0].masked_fill(~self.labels.of_one_word, -torch.inf)
+                allowed = scores[b, 0, 0].masked_fill(
+                    ~self.labels.of_one_word, -torch.inf
+                )
                 names[0, 0] = allowed.argmax()
             spans = best_spans(gain.clamp(min=0).fill_diagonal_(0))
-            found.append(tree_of_spans([str(i) for i in range(n)], [
-                (i, j, self.labels.names[names[i, j - 1]]) for i, j in spans]))
+            found.append(
+                tree_of_spans(
+                    [str(i) for i in range(n)],
+                    [(i, j, self.labels.names[names[i, j - 1]]) for i, j in spans],
+                )
+            )
         return found

@@ -20,18 +20,18 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import record_attention
+from transformer.core.analysis import beside
+from transformer.core.files import write_file
+from transformer.core.records import flatten, read_rows, write_rows
 from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
-from transformer.experiments.analysis import beside
-from transformer.experiments.records import flatten, read_rows, write_rows
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
-from transformer.files import write_file
 from transformer.model import TransformerConfig
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
-from transformer.runs import Experiment, held_out_loss
+from transformer.runs.run import Experiment, held_out_loss
 from transformer.stacks import LayerNorm, Residual, Stack
 from transformer.training import TrainingConfig, train
 
@@ -65,11 +65,14 @@ class Setting:
 
 # What is trained
 
+
 def corpus(folder: Path) -> tuple[Tokenizer, list, list]:
     """The tokenizer (learned once, kept in folder), and the encoded training and held-out pairs."""
     pairs, path = list(stream_corpus(CORPUS, "train")), folder / "tokenizer.json"
     if not path.is_file():
-        tokenizer = Tokenizer.train((text for pair in pairs for text in pair), VOCAB_SIZE)
+        tokenizer = Tokenizer.train(
+            (text for pair in pairs for text in pair), VOCAB_SIZE
+        )
         write_file(path, tokenizer.save)
     tokenizer = Tokenizer.load(path)
     held_out = list(islice(stream_corpus(CORPUS, "validation"), HELD_OUT))
@@ -85,8 +88,8 @@ def new_model(s: Setting, c: TransformerConfig, seed: int) -> nn.Module:
         for name, weight in model.named_parameters():
             if re.search(r"W_[QKV]\.", name):
                 weight.mul_(s.gain / 2**-0.5)
-    model.encoder.layers = model.encoder.layers[:s.N_encoder]
-    model.decoder.layers = model.decoder.layers[:s.N_decoder]
+    model.encoder.layers = model.encoder.layers[: s.N_encoder]
+    model.decoder.layers = model.decoder.layers[: s.N_decoder]
     if s.first_in:
         put_norms_first(getattr(model, s.first_in), c.d_model)
     return model
@@ -101,7 +104,7 @@ def put_norms_first(stack: Stack, d_model: int) -> None:
 
 
 def part_of(name: str) -> str:
-    """"encoder", "cross" or "decoder", or "embedding": the part that a parameter belongs to."""
+    """ "encoder", "cross" or "decoder", or "embedding": the part that a parameter belongs to."""
     return "cross" if "cross_attention" in name else name.partition(".")[0]
 
 
@@ -109,8 +112,10 @@ class AdamByParts(torch.optim.Adam):
     """Adam as in Section 5.3; each part of a model has its own share of the learning rate."""
 
     def __init__(self, model: nn.Module, shares: dict[str, float]):
-        groups = [{"params": [p], "share": shares.get(part_of(name), 1.0)}
-                  for name, p in model.named_parameters()]
+        groups = [
+            {"params": [p], "share": shares.get(part_of(name), 1.0)}
+            for name, p in model.named_parameters()
+        ]
         super().__init__(groups, **ADAM)
 
     def step(self, closure=None):
@@ -120,6 +125,7 @@ class AdamByParts(torch.optim.Adam):
 
 
 # What is measured
+
 
 def neighbours(encoded: list) -> list:
     """The same targets, each with the source of the next pair."""
@@ -167,8 +173,10 @@ def gradient_norms(model: nn.Module, loss: Tensor) -> dict[str, float]:
 def look(model: nn.Module, batch) -> dict[str, float]:
     """Gradients, spread and entropy of a model on a batch, layer by layer, without dropout."""
     outputs = []
-    hooks = [layer.register_forward_hook(lambda *found: outputs.append(found[-1].detach()))
-             for layer in model.encoder.layers]
+    hooks = [
+        layer.register_forward_hook(lambda *found: outputs.append(found[-1].detach()))
+        for layer in model.encoder.layers
+    ]
     with record_attention(model) as kept:
         loss = model.loss(batch, SmoothedLoss(0.0, model.config.pad_id))
     for hook in hooks:
@@ -177,10 +185,15 @@ def look(model: nn.Module, batch) -> dict[str, float]:
     figures = gradient_norms(model, loss / written.sum())
     for number, x in enumerate(outputs, 1):
         within, between = spread(x, real)
-        figures |= {f"spread.positions.{number}": within, f"spread.sentences.{number}": between}
+        figures |= {
+            f"spread.positions.{number}": within,
+            f"spread.sentences.{number}": between,
+        }
     attended = [weights[0] for name, weights in kept.items() if "cross" in name]
     for number, weights in enumerate(attended, 1):
-        figures[f"entropy.{number}"] = entropy(weights, real.sum(dim=1).float(), written)
+        figures[f"entropy.{number}"] = entropy(
+            weights, real.sum(dim=1).float(), written
+        )
     return figures
 
 
@@ -203,12 +216,22 @@ def probe(encoded: list, model: nn.Module) -> dict[str, float]:
 
 # The runs
 
+
 def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment of the loop."""
-    c = TransformerConfig(VOCAB_SIZE, N=s.N, P_drop=s.P_drop, norm_first=s.norm_first, **SIZES)
+    c = TransformerConfig(
+        VOCAB_SIZE, N=s.N, P_drop=s.P_drop, norm_first=s.norm_first, **SIZES
+    )
     factor = s.peak / peak_rate(c.d_model, s.warmup)
-    training = replace(TRAINING, seed=seed, warmup=s.warmup, clip=s.clip, factor=factor,
-                       updates=s.updates, save_every=s.updates // VALIDATIONS)
+    training = replace(
+        TRAINING,
+        seed=seed,
+        warmup=s.warmup,
+        clip=s.clip,
+        factor=factor,
+        updates=s.updates,
+        save_every=s.updates // VALIDATIONS,
+    )
     return Experiment(CORPUS, model=c, training=training)
 
 
@@ -217,18 +240,38 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     tokenizer, encoded, held_out = corpus(folder.parent)
     e = experiment_of(s, seed)
     shares = {"encoder": s.encoder, "cross": s.cross, "decoder": s.decoder}
-    log = train(new_model(s, e.model, seed), encoded, e.training, folder, partial(probe, held_out),
-                resume=(folder / "checkpoint.safetensors").is_file(),
-                criterion=ChunkedLoss(e.training.epsilon_ls, e.model.pad_id),
-                optimizer=partial(AdamByParts, shares=shares))
+    log = train(
+        new_model(s, e.model, seed),
+        encoded,
+        e.training,
+        folder,
+        partial(probe, held_out),
+        resume=(folder / "checkpoint.safetensors").is_file(),
+        criterion=ChunkedLoss(e.training.epsilon_ls, e.model.pad_id),
+        optimizer=partial(AdamByParts, shares=shares),
+    )
     last = log[-2:]  # one validation is noisy
-    hidden = ("epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "skipped")
-    curves = {name: [float(f"{row[name]:.4g}") for row in log]
-              for name in log[0] if name not in hidden}
+    hidden = (
+        "epoch",
+        "tokens",
+        "seconds",
+        "tokens_per_second",
+        "utilisation",
+        "skipped",
+    )
+    curves = {
+        name: [float(f"{row[name]:.4g}") for row in log]
+        for name in log[0]
+        if name not in hidden
+    }
     curves["update"] = [row["update"] for row in log]
-    return {"use": round(sum(row["use"] for row in last) / len(last), 4), "log": curves,
-            "minutes": round(log[-1]["seconds"] / 60, 2), "updates": log[-1]["update"],
-            "tokens": log[-1]["tokens"]}
+    return {
+        "use": round(sum(row["use"] for row in last) / len(last), 4),
+        "log": curves,
+        "minutes": round(log[-1]["seconds"] / 60, 2),
+        "updates": log[-1]["update"],
+        "tokens": log[-1]["tokens"],
+    }
 
 
 CENTRES = {"ignores": Setting(), "uses": Setting(N=2)}
@@ -267,12 +310,24 @@ def jobs_of(seeds: tuple[int, ...]) -> list[Job]:
     jobs = []
     for centre, row, changes in ROWS:
         s = replace(CENTRES[centre], **changes)
-        own = {"centre": centre, "row": row, "rate": s.peak, "gain": s.gain,
-               "embedding": s.embedding,
-               "share": {"encoder": s.encoder, "cross": s.cross, "decoder": s.decoder}}
+        own = {
+            "centre": centre,
+            "row": row,
+            "rate": s.peak,
+            "gain": s.gain,
+            "embedding": s.embedding,
+            "share": {"encoder": s.encoder, "cross": s.cross, "decoder": s.decoder},
+        }
         for seed in seeds:
             known = {**flatten(own), **settings_of(experiment_of(s, seed))}
-            jobs.append(Job(f"{centre}-{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND))
+            jobs.append(
+                Job(
+                    f"{centre}-{slug(row)}-{seed}",
+                    partial(run, s, seed),
+                    known,
+                    COMMAND,
+                )
+            )
     return jobs
 
 
@@ -296,12 +351,17 @@ def use_at_loss(row: dict) -> float | None:
 def signs(row: dict) -> dict[str, bool]:
     """What the candidates for the mechanism say of a run at update READ_AT."""
     i = row["log.update"].index(READ_AT)
-    positions = [row[name] for name in row if name.startswith("log.spread.positions.")][-1]
+    positions = [row[name] for name in row if name.startswith("log.spread.positions.")][
+        -1
+    ]
     entropies = [row[name][i] for name in row if name.startswith("log.entropy.")]
     gradients = row["log.gradient.encoder"][i], row["log.gradient.self"][i]
-    return {"collapsed": positions[i] < positions[0] / 10,
-            "vanished": gradients[0] < gradients[1] / 10,
-            "even": min(entropies) > 0.95, "stuck": min(entropies) < 0.2}
+    return {
+        "collapsed": positions[i] < positions[0] / 10,
+        "vanished": gradients[0] < gradients[1] / 10,
+        "even": min(entropies) > 0.95,
+        "stuck": min(entropies) < 0.2,
+    }
 
 
 def completed(row: dict) -> dict:
@@ -311,8 +371,13 @@ def completed(row: dict) -> dict:
     if row["row"] == LONGER:  # no factor: shows what becomes of the centre
         return {**row, "what": "long run", "started": row["use"] >= STARTED}
     signed = {f"sign.{name}": value for name, value in signs(row).items()}
-    return {**row, "what": "run", "started": row["use"] >= STARTED,
-            "use_at_loss": use_at_loss(row), **signed}
+    return {
+        **row,
+        "what": "run",
+        "started": row["use"] >= STARTED,
+        "use_at_loss": use_at_loss(row),
+        **signed,
+    }
 
 
 def verdict(difference: dict, started: int, before: int, seeds: int) -> str:
@@ -326,8 +391,11 @@ def verdict(difference: dict, started: int, before: int, seeds: int) -> str:
 
 def around(runs: list[dict], centre: str) -> list[dict]:
     """The runs of a centre's rows; the other centre is its row of another depth."""
-    depth = [{**run, "row": f"N = {run['model.N']}"} for run in runs
-             if run["centre"] != centre and run["row"] == "centre"]
+    depth = [
+        {**run, "row": f"N = {run['model.N']}"}
+        for run in runs
+        if run["centre"] != centre and run["row"] == "centre"
+    ]
     return [run for run in runs if run["centre"] == centre] + depth
 
 
@@ -346,27 +414,47 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
     rows = []
     for row, found in beside(frame, "use", "centre").iterrows():
         seeds = int((frame["row"] == row).sum())
-        rows.append({"what": "difference", "name": f"difference-{centre}-{slug(row)}", **origin,
-                     "centre": centre, "row": row, "seeds": seeds, "started": int(started[row]),
-                     **{f"use.{name}": float(f"{value:.3g}") for name, value in found.items()},
-                     "verdict": verdict(found, started[row], started["centre"], seeds)})
+        rows.append(
+            {
+                "what": "difference",
+                "name": f"difference-{centre}-{slug(row)}",
+                **origin,
+                "centre": centre,
+                "row": row,
+                "seeds": seeds,
+                "started": int(started[row]),
+                **{
+                    f"use.{name}": float(f"{value:.3g}")
+                    for name, value in found.items()
+                },
+                "verdict": verdict(found, started[row], started["centre"], seeds),
+            }
+        )
         if equal is not None and row in equal.index:
-            rows[-1] |= {f"use_at_loss.{name}": float(f"{value:.3g}")
-                         for name, value in equal.loc[row].items()}
+            rows[-1] |= {
+                f"use_at_loss.{name}": float(f"{value:.3g}")
+                for name, value in equal.loc[row].items()
+            }
     return rows
 
 
 def summarize(record: Path) -> None:
     """Write what follows from the runs in the file of results into it."""
-    done = [completed(row) for row in read_rows(record) if row.get("what") != "difference"]
+    done = [
+        completed(row) for row in read_rows(record) if row.get("what") != "difference"
+    ]
     runs = [row for row in done if row["what"] == "run"]
     both = [row for centre in CENTRES for row in differences(runs, centre)]
     if done:
         write_rows(record, [*done, *both])
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/starting"),
-         record: Path | None = None, minutes: float | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    folder: Path = Path("runs/starting"),
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Train every row of both centres, one after another, on one thread.
 
     Args:

@@ -25,25 +25,31 @@ from typing import Literal
 import pandas as pd
 
 from transformer.convolution import ConvolutionConfig
+from transformer.core.analysis import beside, counts_at
+from transformer.core.interrupt import Interrupted
+from transformer.core.records import read_rows, under, write_rows
+from transformer.core.scores import (
+    bleu,
+    bleu_of_counts,
+    exact_match,
+    ngram_counts,
+    scores,
+)
+from transformer.core.weights import parameters_of
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs, lengths_of
 from transformer.experiments import runner
-from transformer.experiments.analysis import beside, counts_at
 from transformer.experiments.positions import placed
-from transformer.experiments.records import read_rows, under, write_rows
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
 from transformer.hardware import training_flops
-from transformer.interrupt import Interrupted
+from transformer.models.pretrained import load
+from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.pretrained import load
-from transformer.recipes import recipe
 from transformer.recurrence import RecurrenceConfig
-from transformer.runs import Experiment, Task, read_log, stream_pairs, validator
-from transformer.scores import bleu, bleu_of_counts, exact_match, ngram_counts, scores
-from transformer.search import translate
+from transformer.runs.recipes import recipe
+from transformer.runs.run import Experiment, Task, read_log, stream_pairs, validator
 from transformer.training import TrainingConfig
-from transformer.weights import parameters_of
 
 STRETCHES = 20  # validations in a run
 COMMAND = "python -m transformer.experiments.table2"
@@ -60,10 +66,23 @@ class Comparison:
     training: TrainingConfig  # of a whole run; seed, factor, warmup, save_every are set run by run
     choice: int = 1000  # updates of the runs that choose peak and warm-up
     tests: tuple = ("test",)  # splits that count once all is chosen
-    rates: tuple = (0.00125, 0.0025, 0.005)  # the peaks to begin with: each twice the one before
+    rates: tuple = (
+        0.00125,
+        0.0025,
+        0.005,
+    )  # the peaks to begin with: each twice the one before
     most: int = 6  # peaks tried at most
-    warmups: tuple = (300, 100, 600)  # the first goes with all peaks, the others with the best
-    alphas: tuple = (0.6, 0.0, 1.2, 1.8)  # of length penalties that score alike the first is taken
+    warmups: tuple = (
+        300,
+        100,
+        600,
+    )  # the first goes with all peaks, the others with the best
+    alphas: tuple = (
+        0.6,
+        0.0,
+        1.2,
+        1.8,
+    )  # of length penalties that score alike the first is taken
     beam: int = 4
 
 
@@ -73,31 +92,45 @@ def families(vocab_size, P_drop, wide, attentive, blocks, transformer) -> dict:
     """
     shared = dict(vocab_size=vocab_size, P_drop=P_drop, max_positions=256)
     sines = replace(transformer, **shared)
-    return {"rnn-attention": RecurrenceConfig(d_model=attentive, **shared),
-            BASE: sines,
-            "rotary": replace(sines, positions="rotary"),
-            "sines-shifted": placed(sines, "shifted"),
-            "bias": placed(sines, "bias"),
-            "none": placed(sines, "none"),
-            "sines-rotary": placed(sines, "both"),
-            "learned": replace(sines, positions="learned"),
-            "pre-norm": replace(sines, norm_first=True),
-            "rotary-pre-norm": replace(sines, positions="rotary", norm_first=True),
-            "convolution": ConvolutionConfig(d_model=128, N=blocks, **shared),
-            "rnn": RecurrenceConfig(d_model=wide, attention=False, **shared)}
+    return {
+        "rnn-attention": RecurrenceConfig(d_model=attentive, **shared),
+        BASE: sines,
+        "rotary": replace(sines, positions="rotary"),
+        "sines-shifted": placed(sines, "shifted"),
+        "bias": placed(sines, "bias"),
+        "none": placed(sines, "none"),
+        "sines-rotary": placed(sines, "both"),
+        "learned": replace(sines, positions="learned"),
+        "pre-norm": replace(sines, norm_first=True),
+        "rotary-pre-norm": replace(sines, positions="rotary", norm_first=True),
+        "convolution": ConvolutionConfig(d_model=128, N=blocks, **shared),
+        "rnn": RecurrenceConfig(d_model=wide, attention=False, **shared),
+    }
 
 
 SHARED = TrainingConfig(updates=4000, clip=1.0, keep=5)
-OF_CAPTIONS = ("rnn-attention", BASE, "rotary", "pre-norm", "rotary-pre-norm", "bias", "learned",
-               "convolution", "rnn")  # what runs on Multi30k, in this order
+OF_CAPTIONS = (
+    "rnn-attention",
+    BASE,
+    "rotary",
+    "pre-norm",
+    "rotary-pre-norm",
+    "bias",
+    "learned",
+    "convolution",
+    "rnn",
+)  # what runs on Multi30k, in this order
 WIDE = families(6000, 0.2, 192, 184, 6, recipe("multi30k")["model"])
 COMPARISONS = {
     "bundled": Comparison(
         families(3500, 0.0, 176, 168, 4, recipe("bundled")["model"]),
-        replace(SHARED, batch_tokens=400, precision="fp32"), tests=("test", "hard")),
+        replace(SHARED, batch_tokens=400, precision="fp32"),
+        tests=("test", "hard"),
+    ),
     "multi30k": Comparison(
         {family: WIDE[family] for family in OF_CAPTIONS},
-        replace(SHARED, batch_tokens=2048, precision="bf16")),
+        replace(SHARED, batch_tokens=2048, precision="bf16"),
+    ),
 }
 
 
@@ -106,11 +139,13 @@ def check_sizes(models: dict) -> None:
     counts = {family: parameters_of(c) for family, c in models.items()}
     if max(counts.values()) > 1.1 * min(counts.values()):
         listed = ", ".join(f"{family} {count:,}" for family, count in counts.items())
-        raise ValueError(f"parameters differ by more than 10% ({listed}): "
-                         "change a width or a depth")
+        raise ValueError(
+            f"parameters differ by more than 10% ({listed}): change a width or a depth"
+        )
 
 
 # What is chosen: {(peak, warm-up): validation BLEU} are the runs that helped to
+
 
 def best_of(tried: dict) -> tuple[float, int]:
     """The peak and the warm-up with the highest BLEU; of equals, those tried first."""
@@ -140,11 +175,15 @@ def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]
     peaks = {rate: found for (rate, warmup), found in tried.items() if warmup == first}
     if rates := next_rates(peaks, comparison.rates, comparison.most):
         return [(rate, first) for rate in rates]
-    return [(best_of(peaks), warmup) for warmup in others
-            if (best_of(peaks), warmup) not in tried]
+    return [
+        (best_of(peaks), warmup)
+        for warmup in others
+        if (best_of(peaks), warmup) not in tried
+    ]
 
 
 # One run
+
 
 def timed_validator(of: Callable, e, tokenizer, count):
     """validate(model) for `train`: what of(e, tokenizer, count) finds, and the seconds of training
@@ -168,9 +207,13 @@ def minutes(log: list[dict]) -> dict:
     """
     rows = pd.DataFrame(log)
     updates = rows["update"].diff().fillna(rows["update"])
-    seconds = {name: (rows[f"{name}_seconds"] / updates).median() for name in ("wall", "cpu")}
-    return {f"minutes.{name}": round(float(log[-1]["update"] * of_one / 60), 2)
-            for name, of_one in seconds.items()}
+    seconds = {
+        name: (rows[f"{name}_seconds"] / updates).median() for name in ("wall", "cpu")
+    }
+    return {
+        f"minutes.{name}": round(float(log[-1]["update"] * of_one / 60), 2)
+        for name, of_one in seconds.items()
+    }
 
 
 def flops_of(e: Experiment, tokenizer) -> float:
@@ -184,10 +227,19 @@ def flops_of(e: Experiment, tokenizer) -> float:
 def choose_alpha(comparison: Comparison, model, tokenizer, pairs: list) -> dict:
     """{"alpha", "by_alpha": {alpha: BLEU}} of validation pairs."""
     sources, references = zip(*pairs)
-    found = {alpha: round(bleu(translate(model, tokenizer, sources, comparison.beam, alpha),
-                               references).score, 2) for alpha in comparison.alphas}
-    return {"alpha": max(found, key=found.get),
-            "by_alpha": {f"{alpha:g}": score for alpha, score in found.items()}}
+    found = {
+        alpha: round(
+            bleu(
+                translate(model, tokenizer, sources, comparison.beam, alpha), references
+            ).score,
+            2,
+        )
+        for alpha in comparison.alphas
+    }
+    return {
+        "alpha": max(found, key=found.get),
+        "by_alpha": {f"{alpha:g}": score for alpha, score in found.items()},
+    }
 
 
 def score_choice(e: Experiment, device) -> dict:
@@ -195,8 +247,12 @@ def score_choice(e: Experiment, device) -> dict:
     model, tokenizer = load(e.folder, device)
     sources, references = zip(*stream_pairs(e, "validation"))
     found = bleu(translate(model, tokenizer, sources, beam=1), references)
-    return {"validation": {"bleu": {"score": round(found.score, 2), "signature": found.signature},
-                           "beam": 1}}
+    return {
+        "validation": {
+            "bleu": {"score": round(found.score, 2), "signature": found.signature},
+            "beam": 1,
+        }
+    }
 
 
 def score(comparison: Comparison, alpha: float | None, e: Experiment, device) -> dict:
@@ -211,20 +267,34 @@ def score(comparison: Comparison, alpha: float | None, e: Experiment, device) ->
         alpha = figures["validation"]["alpha"]
     for split in comparison.tests:
         sources, references = zip(*stream_corpus(e.corpus, split))
-        found = {own: translate(model, tokenizer, sources, comparison.beam, own)
-                 for own in comparison.alphas}
-        counts = {own: ngram_counts(outputs, references) for own, outputs in found.items()}
-        figures[split] = {"sentences": len(sources), "beam": comparison.beam, "alpha": alpha,
-                          "exact_match": exact_match(found[alpha], references),
-                          "by_alpha": {f"{own:g}": parts_of(some, split)
-                                       for own, some in counts.items()}, "ngrams": counts[alpha]}
+        found = {
+            own: translate(model, tokenizer, sources, comparison.beam, own)
+            for own in comparison.alphas
+        }
+        counts = {
+            own: ngram_counts(outputs, references) for own, outputs in found.items()
+        }
+        figures[split] = {
+            "sentences": len(sources),
+            "beam": comparison.beam,
+            "alpha": alpha,
+            "exact_match": exact_match(found[alpha], references),
+            "by_alpha": {
+                f"{own:g}": parts_of(some, split) for own, some in counts.items()
+            },
+            "ngrams": counts[alpha],
+        }
         for name, s in scores(found[alpha], references, resamples=0).items():
-            figures[split][name] = {"score": round(s.score, 2), "signature": s.signature}
+            figures[split][name] = {
+                "score": round(s.score, 2),
+                "signature": s.signature,
+            }
     flops = log[-1]["tokens"] * flops_of(e, tokenizer)
     return {**figures, "flops": float(f"{flops:.4g}"), **minutes(log)}
 
 
 # All of them
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -234,15 +304,27 @@ class Plan:
     corpus: str
     seeds: tuple
 
-    def job(self, family: str, rate: float, warmup: int, seed: int,
-            updates: int | None = None, alpha: float | None = None) -> Job:
+    def job(
+        self,
+        family: str,
+        rate: float,
+        warmup: int,
+        seed: int,
+        updates: int | None = None,
+        alpha: float | None = None,
+    ) -> Job:
         """A whole run of a family, or one of so many updates that helps to choose."""
         own, c = self.comparison, self.comparison.models[family]
         what = "choice" if updates else "run"
         updates = updates or own.training.updates
-        training = replace(own.training, updates=updates, seed=seed, warmup=warmup,
-                           save_every=max(1, updates // STRETCHES),
-                           factor=rate / peak_rate(c.d_model, warmup))
+        training = replace(
+            own.training,
+            updates=updates,
+            seed=seed,
+            warmup=warmup,
+            save_every=max(1, updates // STRETCHES),
+            factor=rate / peak_rate(c.d_model, warmup),
+        )
         e = Experiment(self.corpus, model=c, training=training)
         scored, watched = score_choice, loss_validator
         if what == "run":
@@ -258,14 +340,18 @@ class Plan:
         first.
         """
         jobs, first = [], self.seeds[0]
-        done = {(row["family"], row["seed"]): row for row in rows if row["what"] == "run"}
+        done = {
+            (row["family"], row["seed"]): row for row in rows if row["what"] == "run"
+        }
         for seed in self.seeds:
             for family in self.comparison.models:
                 tried = self.tried(rows, family)
                 choices = next_choices(self.comparison, tried)
                 if seed == first and choices:
-                    jobs += [self.job(family, *choice, first, self.comparison.choice)
-                             for choice in choices]
+                    jobs += [
+                        self.job(family, *choice, first, self.comparison.choice)
+                        for choice in choices
+                    ]
                 if choices or (family, seed) in done:
                     continue
                 alpha = done.get((family, first), {}).get("test.alpha")
@@ -275,12 +361,20 @@ class Plan:
 
     def tried(self, rows: list[dict], family: str) -> dict:
         """{(peak, warm-up): validation BLEU} of the runs that chose; one that diverged has 0."""
-        return {(row["rate"], row["training.warmup"]): row.get("validation.bleu", 0.0)
-                for row in rows if row["what"] == "choice" and row["family"] == family}
+        return {
+            (row["rate"], row["training.warmup"]): row.get("validation.bleu", 0.0)
+            for row in rows
+            if row["what"] == "choice" and row["family"] == family
+        }
 
 
-def run_plan(plan: Plan, folder: Path, devices: list[str], record: Path,
-             minutes: float | None = None) -> None:
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    devices: list[str],
+    record: Path,
+    minutes: float | None = None,
+) -> None:
     """Do all jobs of a plan that the record does not hold, as many at a time as there are devices.
 
     Raises Interrupted after so many minutes; see `run_jobs`.
@@ -292,10 +386,11 @@ def run_plan(plan: Plan, folder: Path, devices: list[str], record: Path,
         if left <= 0:
             raise Interrupted("no time left; the same command goes on")
         print(f"{time.strftime('%H:%M')}: at least {len(jobs)} to do")
-        runner.run_jobs(jobs[:len(devices)], folder, devices, record, minutes and left)
+        runner.run_jobs(jobs[: len(devices)], folder, devices, record, minutes and left)
 
 
 # What the runs say, as data/runs/table2.md laid down
+
 
 def parts_of(counts: dict, split: str) -> dict[str, float]:
     """{"part.hard": BLEU, "length.hard": words written over the references', "part.hard.longer":
@@ -305,36 +400,59 @@ def parts_of(counts: dict, split: str) -> dict[str, float]:
     for part, places in {"": slice(None), **PARTS.get(split, {})}.items():
         own, name = counts_at(counts, places), f"{split}.{part}".rstrip(".")
         length = sum(own["output"]) / sum(own["reference"])
-        found |= {f"part.{name}": round(bleu_of_counts(own), 3), f"length.{name}": round(length, 4)}
+        found |= {
+            f"part.{name}": round(bleu_of_counts(own), 3),
+            f"length.{name}": round(length, 4),
+        }
     return found
 
 
 def judged(run: dict) -> dict[str, str]:
     """{what is compared: its column in a run}: splits, their parts, and splits with each alpha."""
     at = re.compile(r"(\w+)\.by_alpha\.(.+)\.part\.\1")
-    return {name.removeprefix("part."): name for name in run if name.startswith("part.")} | {
-        f"{m[1]} at {m[2]}": name for name in run if (m := at.fullmatch(name))}
+    return {
+        name.removeprefix("part."): name for name in run if name.startswith("part.")
+    } | {f"{m[1]} at {m[2]}": name for name in run if (m := at.fullmatch(name))}
 
 
 def differences(runs: list[dict], part: str, column: str) -> list[dict]:
     """Every family minus `BASE` in a column, which is called part."""
     frame = pd.DataFrame(runs).rename(columns={"family": "row"})
-    origin = {name: runs[0][name] for name in ("command", "commit", "hardware", "corpus")}
+    origin = {
+        name: runs[0][name] for name in ("command", "commit", "hardware", "corpus")
+    }
     found, seeds = beside(frame, column, BASE), frame["row"].value_counts()
-    return [{"what": "difference", "name": f"difference-{part}-{family}", **origin, "part": part,
-             "family": family, "seeds": int(seeds[family]),
-             **{f"bleu.{name}": float(f"{value:.3g}") for name, value in own.items()}}
-            for family, own in found.iterrows()]
+    return [
+        {
+            "what": "difference",
+            "name": f"difference-{part}-{family}",
+            **origin,
+            "part": part,
+            "family": family,
+            "seeds": int(seeds[family]),
+            **{f"bleu.{name}": float(f"{value:.3g}") for name, value in own.items()},
+        }
+        for family, own in found.iterrows()
+    ]
 
 
 def comparable(runs: list[dict], seeds: int) -> list[dict]:
     """The runs that did not diverge, without families of which two did; none before `BASE` and all
     others have so many seeds."""
-    families = {row["family"]: [one for one in runs if one["family"] == row["family"]]
-                for row in runs}
-    stable = {family: own for family, own in families.items()
-              if sum("diverged" in row for row in own) < 2}
-    if BASE not in stable or seeds < 2 or any(len(own) < seeds for own in families.values()):
+    families = {
+        row["family"]: [one for one in runs if one["family"] == row["family"]]
+        for row in runs
+    }
+    stable = {
+        family: own
+        for family, own in families.items()
+        if sum("diverged" in row for row in own) < 2
+    }
+    if (
+        BASE not in stable
+        or seeds < 2
+        or any(len(own) < seeds for own in families.values())
+    ):
         return []
     return [row for own in stable.values() for row in own if "diverged" not in row]
 
@@ -350,14 +468,22 @@ def summarize(record: Path | str, seeds: int) -> None:
     runs = comparable(runs, seeds)
     parts = judged(runs[0]) if runs else {}
     if rows:
-        write_rows(record, [*rows, *(row for one in parts.items()
-                                     for row in differences(runs, *one))])
+        write_rows(
+            record,
+            [*rows, *(row for one in parts.items() for row in differences(runs, *one))],
+        )
 
 
-def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, ...] = (1, 2, 3),
-         families: tuple[str, ...] = (), workers: int = 1, device: str = "cpu",
-         folder: Path | None = None, record: Path | None = None,
-         minutes: float | None = None) -> None:
+def main(
+    corpus: Literal["bundled", "multi30k"] = "bundled",
+    seeds: tuple[int, ...] = (1, 2, 3),
+    families: tuple[str, ...] = (),
+    workers: int = 1,
+    device: str = "cpu",
+    folder: Path | None = None,
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Families of models on one corpus, side by side.
 
     Args:
@@ -372,7 +498,9 @@ def main(corpus: Literal["bundled", "multi30k"] = "bundled", seeds: tuple[int, .
     """
     comparison = COMPARISONS[corpus]
     if unknown := [name for name in families if name not in comparison.models]:
-        raise ValueError(f"unknown family {unknown[0]!r}: choose {', '.join(comparison.models)}")
+        raise ValueError(
+            f"unknown family {unknown[0]!r}: choose {', '.join(comparison.models)}"
+        )
     models = {name: comparison.models[name] for name in families or comparison.models}
     plan = Plan(replace(comparison, models=models), corpus, seeds)
     record = record or f"table2-{corpus}"

@@ -13,20 +13,20 @@ from pathlib import Path
 import torch
 
 from transformer import variations
+from transformer.core.files import write_file
+from transformer.core.scores import bleu, ngram_counts
+from transformer.core.weights import load_parameters, load_weights
 from transformer.corpora import corpus_named, stream_corpus
 from transformer.corpora.bundled import grammar
 from transformer.data import Tokenizer, encode_pairs
 from transformer.experiments.questions import QUESTIONS
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
 from transformer.experiments.starting import source_use
-from transformer.files import write_file
-from transformer.progress import Diverged
-from transformer.recipes import search_of
-from transformer.runs import Task, files_of, held_out_loss, stream_pairs
-from transformer.scores import bleu, ngram_counts
-from transformer.search import translate
+from transformer.models.search import translate
+from transformer.runs.progress import Diverged
+from transformer.runs.recipes import search_of
+from transformer.runs.run import Task, files_of, held_out_loss, stream_pairs
 from transformer.variations import TABLE_3, Row, Trial, model_of, scaled, with_changes
-from transformer.weights import load_parameters, load_weights
 
 HELD_OUT = 300  # pairs that a run is validated on, on its way
 SPLITS = ("validation", "test", "hard")  # scored in the end, where a corpus has them
@@ -35,7 +35,9 @@ SPLITS = ("validation", "test", "hard")  # scored in the end, where a corpus has
 def base_of(corpus: str, precision: str = "auto") -> Trial:
     """The base on a corpus: the paper's on wmt14, elsewhere the small one."""
     base = variations.PAPER if corpus == "wmt14" else variations.SMALL
-    return replace(base, corpus=corpus, training=replace(base.training, precision=precision))
+    return replace(
+        base, corpus=corpus, training=replace(base.training, precision=precision)
+    )
 
 
 def choose(names: tuple[str, ...] = ()) -> list[Row]:
@@ -49,14 +51,21 @@ def choose(names: tuple[str, ...] = ()) -> list[Row]:
     for name in names:
         if name not in known:
             groups = ", ".join(dict.fromkeys(row.group for row in rows))
-            raise ValueError(f"unknown row {name!r}: choose groups ({groups}) "
-                             f"or rows by name, such as {rows[1].name}")
-    chosen = [row for row in rows if {row.group, row.name} & set(names)] if names else TABLE_3
+            raise ValueError(
+                f"unknown row {name!r}: choose groups ({groups}) "
+                f"or rows by name, such as {rows[1].name}"
+            )
+    chosen = (
+        [row for row in rows if {row.group, row.name} & set(names)]
+        if names
+        else TABLE_3
+    )
     beside = {row.beside for row in chosen}
     return [row for row in rows if row in chosen or row.name in beside]
 
 
 # One run: it is trained on a part of the corpus, and its vocabulary is learned from that, too
+
 
 def words_of(pair: tuple[str, str]) -> int:
     """The words of the longer of two sentences."""
@@ -71,8 +80,14 @@ def sample(e: Trial, split: str) -> Iterator[tuple[str, str]]:
         yield from stream_pairs(e, split)
         return
     if e.drawn and e.corpus != "bundled":
-        raise ValueError("rows whose pairs are drawn from the grammar go with --corpus bundled")
-    pairs = stream_pairs(e, split) if e.drawn is None else drawn_pairs(e.drawn, e.folder.parent)
+        raise ValueError(
+            "rows whose pairs are drawn from the grammar go with --corpus bundled"
+        )
+    pairs = (
+        stream_pairs(e, split)
+        if e.drawn is None
+        else drawn_pairs(e.drawn, e.folder.parent)
+    )
     for pair in pairs:
         if e.longest is None or words_of(pair) <= e.longest:
             yield pair
@@ -105,7 +120,9 @@ def loss_validator(e, tokenizer, count):
     """validate(model) for `train`: the cross-entropy of the first `HELD_OUT` validation pairs,
     however many are asked for, and what the source is worth, which is quick.
     """
-    encoded = encode_pairs(tokenizer, list(islice(stream_pairs(e, "validation"), HELD_OUT)))
+    encoded = encode_pairs(
+        tokenizer, list(islice(stream_pairs(e, "validation"), HELD_OUT))
+    )
     return partial(source_use, encoded)
 
 
@@ -122,9 +139,12 @@ def figures_of(model, tokenizer, pairs: list, beam: int, alpha: float) -> dict:
         raise Diverged(f"after training the validation loss is {loss}")
     outputs = translate(model, tokenizer, sources, beam, alpha)
     found = bleu(outputs, references)
-    return {"sentences": len(pairs), "perplexity": round(math.exp(loss), 4),
-            "bleu": {"score": round(found.score, 3), "signature": found.signature},
-            "ngrams": ngram_counts(outputs, references)}
+    return {
+        "sentences": len(pairs),
+        "perplexity": round(math.exp(loss), 4),
+        "bleu": {"score": round(found.score, 3), "signature": found.signature},
+        "ngrams": ngram_counts(outputs, references),
+    }
 
 
 def parts_of(pairs: list, longest: int | None) -> dict[str, list]:
@@ -134,8 +154,12 @@ def parts_of(pairs: list, longest: int | None) -> dict[str, list]:
     if longest is None:
         return {}
     limits = {"short": (0, 1), "double": (1, 2), "longer": (2, 4)}
-    parts = {name: [pair for pair in pairs if low * longest < words_of(pair) <= high * longest]
-             for name, (low, high) in limits.items()}
+    parts = {
+        name: [
+            pair for pair in pairs if low * longest < words_of(pair) <= high * longest
+        ]
+        for name, (low, high) in limits.items()
+    }
     return {name: part for name, part in parts.items() if part}
 
 
@@ -161,17 +185,32 @@ def score(e: Trial, device: torch.device) -> dict:
 
 # All runs
 
+
 def job_of(row: Row, base: Trial, seed: int, command: str) -> Job:
     """A row with a seed."""
     e = with_changes(base, {**scaled(row.changes, base), "seed": seed})
-    known = {"group": row.group, "row": row.name, "beside": row.beside, **settings_of(e),
-             "drawn": e.drawn, "longest": e.longest, "without": e.without}
+    known = {
+        "group": row.group,
+        "row": row.name,
+        "beside": row.beside,
+        **settings_of(e),
+        "drawn": e.drawn,
+        "longest": e.longest,
+        "without": e.without,
+    }
     do = partial(train_and_score, e, score, command, task=TASK)
     return Job(f"{row.name}-seed{seed}", do, known, command)
 
 
-def run_variations(base: Trial, rows: list[Row], seeds: list[int], folder: Path, devices: list[str],
-                   command: str, record: Path | None = None) -> list[dict]:
+def run_variations(
+    base: Trial,
+    rows: list[Row],
+    seeds: list[int],
+    folder: Path,
+    devices: list[str],
+    command: str,
+    record: Path | None = None,
+) -> list[dict]:
     """Train and score all rows with all seeds, but for those that the file of results holds; see
     `run_jobs`.
 
@@ -191,9 +230,11 @@ def print_verdicts(rows: list[dict]) -> None:
     """Every row that learned beside the one it is compared with."""
     import pandas
 
-    from transformer.experiments.analysis import compare, learned
+    from transformer.core.analysis import compare, learned
 
     scored = learned(pandas.DataFrame([row for row in rows if "diverged" not in row]))
     if len(scored) >= scored["row"].nunique() + scored["seed"].nunique():
-        print("\nminus base (or the row named), 95% interval, p after Holm's correction")
+        print(
+            "\nminus base (or the row named), 95% interval, p after Holm's correction"
+        )
         print(compare(scored, scored["row"].unique()).round(3).to_string())

@@ -13,29 +13,40 @@ from pathlib import Path
 
 import pandas as pd
 
+from transformer.core.analysis import beside
+from transformer.core.records import read_rows
+from transformer.core.scores import bleu
 from transformer.data import WORD, encode_pairs
-from transformer.experiments.analysis import beside
-from transformer.experiments.records import read_rows
-from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, train_and_score
+from transformer.experiments.runner import (
+    Job,
+    run_command,
+    run_jobs,
+    settings_of,
+    train_and_score,
+)
 from transformer.model import TransformerConfig
-from transformer.planning import schedule
-from transformer.pretrained import load
-from transformer.runs import Experiment, held_out_loss, stream_pairs
-from transformer.scores import bleu
-from transformer.search import translate
+from transformer.models.pretrained import load
+from transformer.models.search import translate
+from transformer.runs.planning import schedule
+from transformer.runs.run import Experiment, held_out_loss, stream_pairs
 from transformer.training import TrainingConfig
 
 COMMAND = "python -m transformer.experiments.vocabularies"
 SIZES, BASE = (4000, 1000, 16_000, 2000, 8000), "4000"
 CORPUS, BATCH_TOKENS, UPDATES = "multi30k", 4096, 1000  # of the base's tokens
-MODEL = TransformerConfig(4000, d_model=128, d_ff=256, N=3, h=4, P_drop=0.1, norm_first=True)
+MODEL = TransformerConfig(
+    4000, d_model=128, d_ff=256, N=3, h=4, P_drop=0.1, norm_first=True
+)
 
 
 def batch_tokens(V: int) -> int:
     """The places of a batch that holds about as many sentences as the base's: by the tokens that a
     validation sentence has with so many types (data/runs/corpora.json)."""
-    lengths = {row["V"]: row["tokens"] for row in read_rows("corpora")
-               if row["what"] == "vocabulary" and row["corpus"] == CORPUS}
+    lengths = {
+        row["V"]: row["tokens"]
+        for row in read_rows("corpora")
+        if row["what"] == "vocabulary" and row["corpus"] == CORPUS
+    }
     return round(BATCH_TOKENS * lengths[V] / lengths[int(BASE)])
 
 
@@ -49,17 +60,29 @@ def score(e: Experiment, device) -> dict:
     tokens = sum(len(target) - 1 for _, target in encoded)
     words = sum(len(WORD.findall(text)) for text in references)
     loss = held_out_loss(model, encoded)["validation_loss"] * tokens
-    return {"test": {"bleu": round(found.score, 2), "signature": found.signature,
-                     "nats_a_word": round(loss / words, 4), "tokens_a_word": tokens / words}}
+    return {
+        "test": {
+            "bleu": round(found.score, 2),
+            "signature": found.signature,
+            "nats_a_word": round(loss / words, 4),
+            "tokens_a_word": tokens / words,
+        }
+    }
 
 
 def job_of(V: int, seed: int) -> Job:
     """A size with a seed."""
-    training = schedule(TrainingConfig(precision="bf16", seed=seed), UPDATES, batch_tokens(V),
-                        MODEL.d_model)
+    training = schedule(
+        TrainingConfig(precision="bf16", seed=seed),
+        UPDATES,
+        batch_tokens(V),
+        MODEL.d_model,
+    )
     e = Experiment(CORPUS, model=replace(MODEL, vocab_size=V), training=training)
     known = {"row": str(V), **settings_of(e)}
-    return Job(f"{V}-{seed}", partial(train_and_score, e, score, COMMAND), known, COMMAND)
+    return Job(
+        f"{V}-{seed}", partial(train_and_score, e, score, COMMAND), known, COMMAND
+    )
 
 
 def differences(rows: list[dict], figure: str = "test.bleu") -> pd.DataFrame:
@@ -67,8 +90,12 @@ def differences(rows: list[dict], figure: str = "test.bleu") -> pd.DataFrame:
     return beside(pd.DataFrame(rows), figure, BASE)
 
 
-def main(seeds: tuple[int, ...] = (1, 2, 3), folder: Path = Path("runs/vocabularies"),
-         record: Path | None = None, minutes: float | None = None) -> None:
+def main(
+    seeds: tuple[int, ...] = (1, 2, 3),
+    folder: Path = Path("runs/vocabularies"),
+    record: Path | None = None,
+    minutes: float | None = None,
+) -> None:
     """Train all sizes with the first seed, then with the next, on one thread.
 
     Args:

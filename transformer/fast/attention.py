@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from transformer.attention import scaled_dot_product_attention
-from transformer.checks import check_values
+from transformer.core.checks import check_values
 
 # Not cuDNN's, which torch 2.13 would take on an H100: it plans anew for every shape of batch, and
 # its gradients with a mask can be NaN (pytorch issue 196678).
@@ -29,7 +29,9 @@ def kernel_attention(q, k, v, mask=None):
     if q.device.type != "cpu":
         with sdpa_kernel(BACKENDS):
             return kernel(q, k, v, mask), None
-    other = q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() == "medium"
+    other = (
+        q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() == "medium"
+    )
     if q.shape[-2] == 1 or (other and k.shape[-2] < SHORT):
         return scaled_dot_product_attention(q, k, v, mask)
     wide = torch.promote_types(q.dtype, torch.float32)

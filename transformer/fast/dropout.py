@@ -22,5 +22,5 @@ def random_keep(x: Tensor, p: float) -> Tensor:
     several times as fast as by booleans.
     """
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
-    bits = words.random_(-2**63, None).view(torch.int16)[:x.numel()].view(x.shape)
+    bits = words.random_(-(2**63), None).view(torch.int16)[: x.numel()].view(x.shape)
     return (bits >= round(p * 2**16) - 2**15).view(torch.uint8)

@@ -61,7 +61,9 @@ def chunk_gradient(z, gold, epsilon):
     """Loss of logits z (n, V), summed, and its gradient (n, V), for gold (n,)."""
     at_gold, mean, top = z.gather(1, gold[:, None])[:, 0], z.mean(dim=1), z.amax(dim=1)
     p = z.softmax(dim=1)
-    log_sum = top - p.amax(dim=1).log()  # log of the sum of exponentials, from the largest entry
+    log_sum = (
+        top - p.amax(dim=1).log()
+    )  # log of the sum of exponentials, from the largest entry
     loss = (log_sum - (1 - epsilon) * at_gold - epsilon * mean).sum()
     p -= epsilon / z.shape[1]
     p.scatter_add_(1, gold[:, None], p.new_full((len(gold), 1), epsilon - 1))
@@ -73,19 +75,21 @@ class Chunks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, E, gold, epsilon, rows, wanted):
-        short = (x[:1] @ E[:1].T).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
+        short = (
+            x[:1] @ E[:1].T
+        ).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
         total, to_x, to_E = x.new_zeros(()), torch.empty_like(x), torch.zeros_like(E)
         with autocast_off(x.device):
             weight = E.to(short)
             for i in range(0, len(x), rows):
-                part = x[i:i + rows].to(short)
+                part = x[i : i + rows].to(short)
                 z = (part @ weight.T).to(x.dtype)
-                loss, gradient = chunk_gradient(z, gold[i:i + rows], epsilon)
+                loss, gradient = chunk_gradient(z, gold[i : i + rows], epsilon)
                 total = total + loss
                 if not wanted:  # only the loss
                     continue
                 gradient = gradient.to(short)
-                to_x[i:i + rows] = gradient @ weight
+                to_x[i : i + rows] = gradient @ weight
                 if short == E.dtype:
                     to_E.addmm_(gradient.T, part)
                 else:
@@ -96,6 +100,8 @@ class Chunks(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         if torch.is_grad_enabled():  # create_graph=True
-            raise RuntimeError("the chunked loss has no second derivative: take SmoothedLoss")
+            raise RuntimeError(
+                "the chunked loss has no second derivative: take SmoothedLoss"
+            )
         to_x, to_E = ctx.saved_tensors
         return gradient * to_x, gradient * to_E, None, None, None, None

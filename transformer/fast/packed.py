@@ -24,21 +24,32 @@ class PackedLinear(nn.Module):
         super().__init__()
         self.weight, self.bias = linear.weight, getattr(linear, "bias", None)
         self.out_features, self.in_features = linear.weight.shape
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(linear.weight.detach(), rows)
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(
+            linear.weight.detach(), rows
+        )
 
     def forward(self, x):
         if torch.is_grad_enabled() or x.dtype != self.weight.dtype:
             return F.linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(
+            x, self.packed, self.bias, "none", [], ""
+        )
 
 
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
     itself, in `model.compile()` or around the model."""
-    there = hasattr(torch.ops.mkldnn, "_linear_pointwise") and torch.backends.mkldnn.is_available()
-    fits = all(p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters())
-    compiled = any(module._compiled_call_impl or "_orig_mod" in module._modules
-                   for module in model.modules())
+    there = (
+        hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and torch.backends.mkldnn.is_available()
+    )
+    fits = all(
+        p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters()
+    )
+    compiled = any(
+        module._compiled_call_impl or "_orig_mod" in module._modules
+        for module in model.modules()
+    )
     return there and fits and not compiled
 
 
@@ -54,15 +65,20 @@ def packed(model):
 
     def quick(part):
         if id(part) not in copies:
-            large = type(part) in (nn.Linear, Projection) and part.weight.numel() >= SMALLEST
+            large = (
+                type(part) in (nn.Linear, Projection)
+                and part.weight.numel() >= SMALLEST
+            )
             if large and not (part._forward_hooks or part._forward_pre_hooks):
                 copies[id(part)] = PackedLinear(part)
             elif parametrize.is_parametrized(part):  # cannot be copied
                 copies[id(part)] = part
             else:
                 copies[id(part)] = own = copy.copy(part)
-                own._modules = {name: child and quick(child)
-                                for name, child in part._modules.items()}
+                own._modules = {
+                    name: child and quick(child)
+                    for name, child in part._modules.items()
+                }
         return copies[id(part)]
 
     return quick(model)

@@ -29,4 +29,7 @@ def fused_adam(model: nn.Module) -> torch.optim.Optimizer:
 
 def fast_training(training, config) -> dict:
     """The fast loss and optimizer that `train` takes, for its settings and a model's."""
-    return {"criterion": ChunkedLoss(training.epsilon_ls, config.pad_id), "optimizer": fused_adam}
+    return {
+        "criterion": ChunkedLoss(training.epsilon_ls, config.pad_id),
+        "optimizer": fused_adam,
+    }

@@ -1,0 +1,1 @@
+"""What everything rests on: settings, weights, files, processes, interrupts, records."""

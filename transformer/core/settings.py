@@ -1,0 +1,111 @@
+"""Checks that configurations share: what cannot work is refused with one sentence."""
+
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin
+
+MOST = {
+    "N": 1000,
+    "max_positions": 100_000,
+}  # layers and positions; time and memory go with them
+LARGEST = 10**7  # any other size
+LONGEST = 10**12  # updates, tokens, minutes and the like
+
+
+def named_sizes(presets: dict, name: str) -> dict:
+    """The fields that a preset sets; ValueError, listing them all, for a name that is none."""
+    if name not in presets:
+        raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(presets)}")
+    return presets[name]
+
+
+def check_switches(config: Any) -> None:
+    """ValueError where a field that is True or False is something else."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.type is bool and not isinstance(value, bool):
+            raise ValueError(f"{field.name} must be True or False, not {value!r}")
+
+
+def check_sizes(config: Any) -> None:
+    """ValueError where the fields of a model's configuration are not of their types, sizes are not
+    at least 1, or ids are no types of the vocabulary."""
+    check_switches(config)
+    for field in fields(config):
+        name, value, kinds = (
+            field.name,
+            getattr(config, field.name),
+            get_args(field.type),
+        )
+        if value is None and type(None) in kinds:
+            continue
+        whole = int in (field.type, *kinds)
+        if get_origin(field.type) is Literal and value not in kinds:
+            some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
+            raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
+        if field.type is float and not isinstance(value, (int, float)):
+            raise ValueError(f"{name} must be a number, not {value!r}")
+        if whole and type(value) is not int:
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
+        if whole and not name.endswith("_id") and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+        if whole and value > MOST.get(name, LARGEST):
+            raise ValueError(
+                f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
+            )
+    check_fractions(config, "P_drop")
+    ids = [config.pad_id, config.bos_id, config.eos_id]
+    if not all(0 <= token < config.vocab_size for token in ids):
+        raise ValueError(
+            "pad_id, bos_id and eos_id must lie inside the vocabulary of "
+            f"{config.vocab_size} types"
+        )
+    if len(set(ids)) < 3:
+        raise ValueError(
+            "pad_id, bos_id and eos_id must be three different ids, not "
+            f"{ids[0]}, {ids[1]} and {ids[2]}"
+        )
+
+
+def values_of(config: Any, names: str) -> dict:
+    """{name: value} of some fields (names in one string); None is left out where it is a
+    default."""
+    optional = {field.name for field in fields(config) if field.default is None}
+    values = {name: getattr(config, name) for name in names.split()}
+    return {
+        name: v for name, v in values.items() if v is not None or name not in optional
+    }
+
+
+def check_counts(config: Any, names: str) -> None:
+    """ValueError where one of these fields is no whole number of at least 1, or another one that
+    has to be whole (a seed) is not."""
+    for name, value in values_of(config, names).items():
+        if type(value) is not int or value < 1:
+            raise ValueError(
+                f"{name} must be a whole number of at least 1, not {value!r}"
+            )
+        if value > LONGEST:
+            raise ValueError(f"{name} must be at most {LONGEST}, not {value}")
+    check_switches(config)
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.type is int and (type(value) is not int or abs(value) >= 2**63):
+            raise ValueError(
+                f"{field.name} must be a whole number below 2^63, not {value!r}"
+            )
+
+
+def check_positive(config: Any, names: str) -> None:
+    """ValueError where one of these fields is no number above 0."""
+    for name, value in values_of(config, names).items():
+        if type(value) not in (int, float) or not value > 0:
+            raise ValueError(f"{name} must be above 0, not {value!r}")
+        if value > LONGEST:
+            raise ValueError(f"{name} must be at most {LONGEST}, not {value}")
+
+
+def check_fractions(config: Any, names: str) -> None:
+    """ValueError where one of these fields is not at least 0 and below 1."""
+    for name, value in values_of(config, names).items():
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1, not {value}")

@@ -1,0 +1,103 @@
+"""What a search carries from step to step (notebook 15). Nothing here knows the model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from transformer.core.checks import check_logits
+
+
+@dataclass
+class State:
+    """One row for each hypothesis that is alive.
+
+    caches: pairs with `select(rows)`, of what is written and of what is read, a pair a layer.
+    source_mask (rows, 1, 1, S): True where a source token is real. memory: what an encoder left,
+    (rows, S, d), where a model reads it anew at each step. length: tokens read so far.
+    """
+
+    caches: list
+    source_mask: torch.Tensor
+    memory: torch.Tensor | None = None
+    length: int = 0
+    source: torch.Tensor = field(
+        init=False
+    )  # (rows,): which sentence each row translates
+
+    def __post_init__(self) -> None:
+        self.source = torch.arange(
+            len(self.source_mask), device=self.source_mask.device
+        )
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Row i becomes what row rows[i] was: hypotheses are dropped, repeated and reordered."""
+        source = self.source[rows]
+        others = not torch.equal(
+            source, self.source
+        )  # otherwise what is read stays in place
+        for own, of_source in self.caches:
+            own.select(rows)
+            if others:
+                of_source.select(rows)
+        if others:
+            self.source = source
+            self.source_mask = self.source_mask[rows]
+            self.memory = None if self.memory is None else self.memory[rows]
+
+    def shorten(self, length: int) -> None:
+        """Forget all that was read behind the first `length` tokens."""
+        self.length = length
+        for own, _ in self.caches:
+            own.shorten(length)
+
+
+def caches_of(
+    layers: Iterable, memory: torch.Tensor, new_cache: Callable
+) -> list[tuple]:
+    """A pair of caches for each layer: an empty one for what will be written, and one that holds
+    the keys and values of the memory where the layer looks at it. What remembers something else
+    than keys and values has a `new_cache` of its own."""
+    pairs = []
+    for layer in layers:
+        of_memory = new_cache()
+        if layer.cross_attention is not None:
+            of_memory.update(*layer.cross_attention.keys_and_values(memory, memory))
+        own = getattr(layer.self_attention, "new_cache", new_cache)
+        pairs.append((own(), of_memory))
+    return pairs
+
+
+class EncoderDecoder(nn.Module):
+    """What training and searching ask of a model, from what a subclass has.
+
+    That is `config`, `output` (from states to logits), `encode(source)` -> memory,
+    `states(target, memory, source_mask, caches, start)`, and `new_caches()` or a `start` of its
+    own.
+    """
+
+    def mask(self, source: torch.Tensor) -> torch.Tensor:
+        """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
+        return (source != self.config.pad_id)[:, None, None]
+
+    def loss(self, batch, criterion) -> torch.Tensor:
+        """criterion(output, states, gold) of a `Batch`: what training makes small."""
+        memory = self.encode(batch.source)
+        x = self.states(batch.decoder_input, memory, self.mask(batch.source))
+        return criterion(self.output, x, batch.gold)
+
+    def start(self, source: torch.Tensor, new_cache=None) -> State:
+        """The `State` of a search that has read source (B, S) and written nothing.
+
+        These models have caches of their own: new_cache is not needed.
+        """
+        return State(self.new_caches(), self.mask(source), self.encode(source))
+
+    def step(self, tokens: torch.Tensor, state: State) -> torch.Tensor:
+        """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
+        x = self.states(
+            tokens, state.memory, state.source_mask, state.caches, state.length
+        )
+        state.length += tokens.shape[1]
+        return check_logits(self.output(x[:, -1]))

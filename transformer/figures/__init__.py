@@ -1,1 +1,0 @@
-"""Pictures of one theme each: they take numbers and words, and compute no result."""

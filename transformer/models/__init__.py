@@ -1,0 +1,1 @@
+"""Saved models: checkpoints, tokenizers, searches over many sentences, maps, import, export."""

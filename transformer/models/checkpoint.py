@@ -1,0 +1,206 @@
+"""A run's files: the checkpoint to go on from, the weights of its last validations, its log."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from transformer.core.files import write_file
+from transformer.core.weights import (
+    load_parameters,
+    load_weights,
+    said_in,
+    save_weights,
+)
+
+
+def plain(model: nn.Module) -> nn.Module:
+    """The model itself, where torch.compile stands around it and gives its weights other names."""
+    return getattr(model, "_orig_mod", model)
+
+
+def save_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict
+) -> None:
+    """What the next update depends on besides settings and corpus, in the safetensors format.
+
+    That is the weights, the optimizer's state of each, and `progress`, plain numbers and lists
+    that are kept as JSON (the place in the data among them). The model's configuration goes with
+    it: some differ without any weight having another shape.
+    """
+    tensors = {}
+    for name, p in model.named_parameters():
+        tensors[f"model.{name}"] = p
+        for key, value in optimizer.state.get(p, {}).items():
+            if value is not None:
+                tensors[f"optimizer.{key}.{name}"] = torch.as_tensor(value)
+    metadata = {
+        "progress": json.dumps(progress),
+        "config": json.dumps(asdict(model.config)),
+        "optimizer": type(optimizer).__name__,
+    }
+    save_weights(tensors, path, metadata)
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict:
+    """Put model and optimizer back as `save_checkpoint` found them; return its progress.
+
+    Raises ValueError for a file that is cut off, of another configuration, or without a training
+    state, FileNotFoundError where there is none.
+    """
+    tensors, metadata = load_weights(path)
+    if "progress" not in metadata:
+        raise ValueError(
+            f"{path} holds weights but no training state: resume needs the "
+            "checkpoint.safetensors of a run"
+        )
+    try:
+        saved, progress = (
+            json.loads(metadata[name]) for name in ("config", "progress")
+        )
+        check_config(path, dict(saved), json.loads(json.dumps(asdict(model.config))))
+    except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
+        raise damaged(path, f"what it says of itself: {error}") from None
+    weights: dict[str, torch.Tensor] = {}
+    state: dict[
+        str, dict
+    ] = {}  # none before the first update, or of what is not trained
+    for full_name, tensor in tensors.items():
+        kind, _, name = full_name.partition(".")
+        if kind == "model":
+            weights[name] = tensor
+        else:
+            key, _, name = name.partition(".")
+            state.setdefault(name, {})[key] = (
+                tensor.clone()
+            )  # not a part of the open file
+    load_parameters(model, weights, path)
+    check_state(path, state, weights)
+    there, here = metadata.get("optimizer"), type(optimizer).__name__
+    if there not in (None, here):
+        raise ValueError(
+            f"{path} is of a run with the optimizer {there}, not {here}: resume with "
+            "the one it began with"
+        )
+    names = {p: name for name, p in model.named_parameters()}
+    order = [names.get(p) for group in optimizer.param_groups for p in group["params"]]
+    numbered = {
+        number: state[name] for number, name in enumerate(order) if name in state
+    }
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+    return progress
+
+
+def progress_in(path: Path) -> dict:
+    """The progress of a checkpoint, without its weights; {} where it cannot be read, of which
+    `load_checkpoint` says why."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return dict(json.loads(said_in(file.metadata())["progress"]))
+    except (SafetensorError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def damaged(path: Path, what: str) -> ValueError:
+    """The ValueError for a checkpoint whose content cannot be."""
+    return ValueError(
+        f"{path} is no whole checkpoint ({what}): copy it again, or train anew in "
+        "another folder"
+    )
+
+
+def check_state(path: Path, state: dict, weights: dict) -> None:
+    """ValueError where an optimizer's state is of other parameters, or holds what is no number;
+    where it is Adam's, also where its averages are not those of every parameter, or have other
+    shapes."""
+    kinds = {frozenset(some) for some in state.values() if any(map(is_average, some))}
+    if not state.keys() <= weights.keys() or len(kinds) > 1:
+        raise damaged(path, "parameters differ in what the optimizer knows of them")
+    for name, some in state.items():
+        for key, tensor in some.items():
+            if is_average(key) and tensor.shape != weights[name].shape:
+                raise damaged(path, f"{key} of {name} has another shape")
+            whole = is_average(key) and not tensor.is_floating_point()
+            if whole or not tensor.isfinite().all():
+                raise damaged(path, f"{key} of {name} holds what is no number")
+
+
+def is_average(key: str) -> bool:
+    """Whether a name of an optimizer's state is that of one of Adam's moving averages."""
+    return key.startswith("exp_avg")
+
+
+def check_config(path: Path, saved: dict, config: dict) -> None:
+    """ValueError, naming what differs, where a model of another configuration wrote it."""
+    differ = [
+        f"{name} is {saved.get(name)} there and {value} here"
+        for name, value in config.items()
+        if saved.get(name) != value
+    ]
+    if differ:
+        raise ValueError(
+            f"{path} is of another configuration ({', '.join(differ)}): resume with "
+            "the settings the run began with"
+        )
+
+
+def check_buffers(model: nn.Module) -> None:
+    """ValueError where a model holds something besides parameters that its files would lack."""
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    if more := sorted(model.state_dict().keys() - parameters):
+        raise ValueError(
+            f"{more[0]} is a buffer, and only parameters are saved: make it one, or "
+            "register it with persistent=False if it can be computed again"
+        )
+
+
+def check_folder(folder: Path | None, resume: bool) -> None:
+    """ValueError where a run would be mixed with another one, or has nothing to go on from."""
+    if folder is None:
+        if resume:
+            raise ValueError("resume=True needs the folder of the run to go on with")
+    elif resume and not (Path(folder) / "checkpoint.safetensors").is_file():
+        raise FileNotFoundError(
+            f"{folder} has no checkpoint.safetensors to go on from: begin "
+            "anew in another folder"
+        )
+    elif not resume and (Path(folder) / "checkpoint.safetensors").is_file():
+        raise ValueError(
+            f"{folder} already holds a run: go on with it (resume=True), "
+            "or name another folder"
+        )
+
+
+def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
+    """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
+    path = folder / "weights" / f"{update:08d}.safetensors"
+    save_weights(dict(model.named_parameters()), path)
+    for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
+        old.unlink()
+
+
+def save_state(
+    folder: Path | None,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: dict,
+    keep: int = 0,
+) -> None:
+    """Write a run's log, its checkpoint, and with keep > 0 the weights; nothing without a
+    folder."""
+    if folder is None:
+        return
+    log = "".join(json.dumps(row) + "\n" for row in progress["log"])
+    write_file(
+        Path(folder) / "log.jsonl",
+        lambda temporary: temporary.write_text(log, encoding="utf8"),
+    )
+    if keep:
+        keep_weights(Path(folder), model, progress["update"], keep)
+    save_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer, progress)

@@ -1,0 +1,298 @@
+"""A model's folder: kind, configuration, weights, tokenizer, and what else travels with it."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import shlex
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from transformer.attention import scaled_dot_product_attention
+from transformer.core.checks import check_search
+from transformer.core.files import (
+    data_folder,
+    existing,
+    read_json,
+    write_file,
+    write_json,
+)
+from transformer.core.protocol import (
+    TOKENIZERS,
+    About,
+    about,
+    build,
+    found,
+    kind_named,
+    kind_of,
+)
+from transformer.core.weights import (
+    check_fit,
+    load_parameters,
+    load_weights,
+    metadata_of,
+    parameters_of,
+    save_weights,
+)
+from transformer.data import PRE_TOKEN, Tokenizer
+from transformer.hardware import choose_device
+from transformer.models.checkpoint import check_buffers, plain
+
+FAST_PACKAGE = "transformer.fast"  # its parts compute what those that they replace do
+
+# The models that come with the package, and what each knows
+COME_ALONG = {
+    "bundled": "sentences of this project's grammar, English to German",
+    "tatoeba": "everyday sentences, English to German",
+    "chat": "answers to questions about translations",
+}
+
+
+def bundled_folder(name: str = "bundled") -> Path:
+    """The folder of one of the models in `COME_ALONG`."""
+    return data_folder() / "models" / name
+
+
+def folder_named(name: Path | str | None) -> Path:
+    """A model's folder, or that of the model of this name in `COME_ALONG`; the bundled one where
+    there is no name.
+    """
+    folder = Path(name or bundled_folder())
+    return (
+        bundled_folder(name)
+        if str(name) in COME_ALONG and not folder.exists()
+        else folder
+    )
+
+
+def memory() -> float:
+    """Bytes of memory that this machine has; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def check_memory(config) -> None:
+    """ValueError where weights, gradients and Adam's two moments do not fit into memory."""
+    needed, there = (16 * parameters_of(config) / 2**30, memory() / 2**30)
+    if needed > there:
+        raise ValueError(
+            f"a model of {parameters_of(config):,} parameters needs {needed:,.0f} GiB "
+            f"to train, and this machine has {there:,.0f}: choose smaller sizes"
+        )
+
+
+def save(
+    model: nn.Module, folder: Path | str, tokenizer: Tokenizer | None = None
+) -> None:
+    """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json.
+
+    config.json comes last: a folder that has one is complete.
+    """
+    model = plain(model)
+    folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
+    check_buffers(model)
+    said = {"config": json.dumps(asdict(model.config))}
+    if tokenizer is not None:
+        write_file(folder / "tokenizer.json", tokenizer.save)
+        said["tokenizer"] = content_hash(folder / "tokenizer.json")
+    save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
+    write_json(
+        folder / "config.json",
+        {
+            "kind": kind,
+            "about": asdict(about(model)),
+            "config": asdict(model.config),
+            **({"handed": part} if part else {}),
+        },
+    )
+
+
+def made_of(part: nn.Module | None) -> tuple:
+    """What a module computes by, weights aside: its class, plain numbers, how it attends.
+
+    A user's own class may count something, so that its whole numbers are left out.
+    """
+    own, options = dict(vars(part)) if part is not None else {}, {}
+    attend = own.get("attend")
+    while isinstance(attend, partial):
+        options |= attend.keywords
+        attend = attend.func
+    attend = getattr(attend, "__func__", attend)
+    if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
+        attend = scaled_dot_product_attention
+    known = type(part).__module__.startswith(("transformer.", "torch."))
+    state = "training", "p", "_is_torch_compile"
+    plain = {
+        name: value
+        for name, value in own.items()
+        if name not in state
+        and isinstance(value, int | float | str if known else float | str)
+    }
+    return *map(named, (type(part), attend)), str(options), plain
+
+
+def named(one: object) -> str:
+    """Where a class or a function is from, and its name."""
+    return f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__name__)}"
+
+
+def handed_part(model: nn.Module) -> str:
+    """The first part of a model that its kind does not build from its configuration, so that it was
+    handed in; "" where there is none. Those of `transformer.fast` compute what they replace.
+    """
+    with torch.device("meta"):
+        known = {
+            name: made_of(part) for name, part in build(model.config).named_modules()
+        }
+    fast: tuple[str, ...] = ()
+    for name, part in model.named_modules():
+        if type(part).__module__.startswith(FAST_PACKAGE):
+            fast += (f"{name}.",)
+        elif made_of(part) != known.get(name) and not name.startswith(fast):
+            attend = vars(part).get("attend")
+            how = f", {named(attend)}" if attend else ""
+            return f"{name or 'the whole'}: {named(type(part))}{how}"
+    return ""
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of what a file of JSON says, however it is laid out, or of another file's bytes."""
+    try:
+        content = json.dumps(read_json(path), sort_keys=True).encode()
+    except ValueError:  # torchtext's SentencePiece models
+        content = path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_config(path: Path) -> tuple:
+    """(configuration, `About`) in a config.json.
+
+    FileNotFoundError or ValueError where it is missing or damaged.
+    """
+    existing(path, "name the folder of a trained model")
+    try:
+        saved = read_json(path)
+        config = kind_named(saved["kind"]).config
+        said = About(**saved["about"])
+        check_search(said.beam, said.alpha, 1)
+        if not isinstance(said.source, str) or not isinstance(said.target, str):
+            raise TypeError("a language is no text")
+        return config(**saved["config"]), said
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a model's configuration ({error}): copy it again from "
+            "the trained model"
+        ) from None
+
+
+def handed_in(folder: Path) -> str:
+    """The part that the model in a folder was saved with, as `handed_part` names it, or ""."""
+    return read_json(folder / "config.json").get("handed", "")
+
+
+def load_model(folder: Path, **parts) -> nn.Module:
+    """The model in a folder, in evaluation mode, built from other parts where they are given."""
+    config, model_about = read_config(folder / "config.json")
+    if not parts and (part := handed_in(folder)):
+        raise ValueError(
+            f"the model in {folder} was built with a part handed in ({part}): hand it "
+            "to load, too, or register a kind of model that has it (CONTRIBUTING.md)"
+        )
+    path = folder / "model.safetensors"
+    tensors, said = load_weights(path)
+    with torch.device(
+        "meta"
+    ):  # sizes are believed only where the weights have them, too
+        check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
+    saved, now = (
+        json.loads(said.get("config", "{}")),
+        json.loads(json.dumps(asdict(config))),
+    )
+    if any(now.get(name) != value for name, value in saved.items()):
+        raise ValueError(
+            f"{folder / 'config.json'} is not the configuration that {path} was saved "
+            "with: copy both again from the trained model"
+        )
+    model = build(config, **parts)
+    if parts and (part := handed_in(folder)) and not handed_part(model):
+        raise ValueError(
+            f"the model in {folder} was built with a part handed in ({part}), and "
+            "load was given none of its kind: hand it to load"
+        )
+    load_parameters(model, tensors, path)
+    model.about = model_about
+    return model.eval()
+
+
+def tokenizer_class(path: Path) -> Any:
+    """The class of the tokenizer in a file, by what the file says it is."""
+    try:
+        kind = read_json(
+            existing(path, "a model's folder needs the tokenizer it was trained with")
+        ).get("kind", "bytes")
+        return found(TOKENIZERS[kind])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not a tokenizer ({error}): copy it again from the trained model"
+        ) from None
+
+
+def load_tokenizer(folder: Path, config) -> Tokenizer:
+    """The tokenizer in a model's folder; ValueError where it is another model's."""
+    path = folder / "tokenizer.json"
+    tokenizer = tokenizer_class(path).load(path)
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
+            f"{config.vocab_size}: use the tokenizer that was saved with this model"
+        )
+    if not isinstance(tokenizer, Tokenizer):  # made here from a file's pieces
+        return tokenizer
+    rest = {
+        name: part
+        for name, part in json.loads(tokenizer.bpe.to_str()).items()
+        if name not in ("model", "added_tokens")
+    }
+    expressions = re.findall(r'"Regex": ("(?:[^"\\]|\\.)*")', json.dumps(rest))
+    if any(json.loads(expression) != PRE_TOKEN for expression in expressions):
+        raise ValueError(
+            f"{folder / 'tokenizer.json'} cuts words by another expression than this "
+            "package: use the tokenizer that was saved with this model"
+        )
+    return tokenizer
+
+
+def load(
+    folder: Path | str | None = None, device: str | torch.device = "cpu", **parts
+) -> tuple[nn.Module, Tokenizer]:
+    """A trained model and its tokenizer; `folder` may be a name in `COME_ALONG`, `device` "auto".
+
+    Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run,
+    or with a damaged file, and for a device that is not there.
+    """
+    folder, device = folder_named(folder), choose_device(str(device))
+    unfinished = (folder / "checkpoint.safetensors").is_file()
+    if unfinished and not (folder / "config.json").is_file():
+        how = f"transformer train --resume --folder {shlex.quote(str(folder))}"
+        if not (folder / "run.json").is_file():  # of `train` alone
+            how = (
+                "train(..., resume=True), and in the end save(model, folder, tokenizer)"
+            )
+        raise ValueError(f"the run in {folder} is not finished; go on with: {how}")
+    model = load_model(folder, **parts)
+    tokenizer = load_tokenizer(folder, model.config)
+    known = metadata_of(folder / "model.safetensors").get("tokenizer")
+    if known not in (None, content_hash(folder / "tokenizer.json")):
+        raise ValueError(
+            f"{folder / 'tokenizer.json'} is not the tokenizer that was saved with "
+            "this model: copy it again from the trained model"
+        )
+    return model.to(device), tokenizer

@@ -1,0 +1,1 @@
+"""What notebooks teach with: exercises and their checkers, toy tasks, measuring."""

@@ -1,0 +1,343 @@
+"""What stands in for real parts and tasks in notebooks 01 to 06 and 11.
+
+Nothing here knows the model: what is examined is passed in.
+"""
+
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import distributed, nn
+from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.utils.rnn import pad_sequence
+
+
+def rows_to_reverse(count, low, high):
+    """Random rows of low to high digits, and each backwards between the marks.
+
+    Two id tensors (count, length), padded; ids 3 to 12 are the digits.
+    """
+    lengths = torch.randint(low, high + 1, (count,)).tolist()
+    rows = [torch.randint(3, 13, (length,)) for length in lengths]
+    start, end = torch.tensor([1]), torch.tensor([2])
+    backwards = [torch.cat([start, row.flip(0), end]) for row in rows]
+    source = pad_sequence(rows, batch_first=True)
+    return source, pad_sequence(backwards, batch_first=True)
+
+
+def learn_to_reverse(model, steps):
+    """Train an encoder-decoder on 64 rows of two to ten digits a step, and return it.
+
+    The learning rate falls from 0.005 to 0; afterwards the model is in eval mode.
+    """
+    optimizer = torch.optim.Adam(model.train().parameters())
+    for step in range(steps):
+        source, target = rows_to_reverse(64, 2, 10)
+        logits = model(source, target[:, :-1])
+        gold = target[:, 1:]
+        loss = F.cross_entropy(logits.flatten(0, 1), gold.flatten(), ignore_index=0)
+        optimizer.param_groups[0]["lr"] = 0.005 * (1 - step / steps)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    return model.eval()
+
+
+@torch.no_grad()
+def share_reversed(model, length, count=300):
+    """The share of count new rows of a length that the model says backwards.
+
+    Every digit and the end mark must be right.
+    """
+    source, target = rows_to_reverse(count, length, length)
+    state = model.start(source)
+    token = target[:, :1]
+    right = torch.ones(count, dtype=torch.bool)
+    for t in range(1, length + 2):
+        token = model.step(token, state).argmax(dim=-1, keepdim=True)  # goes back in
+        right &= token[:, 0] == target[:, t]
+    return right.float().mean().item()
+
+
+class LinearRecurrence(nn.Module):
+    """h_t = W h_(t-1) + x_t, from h = 0: x (B, T, d) -> (B, T, d).
+
+    W is g times a random rotation, so that W^t is g^t long.
+    """
+
+    def __init__(self, d, g):
+        super().__init__()
+        self.W = nn.Parameter(g * nn.init.orthogonal_(torch.empty(d, d)))
+
+    def forward(self, x):
+        states = [x[:, 0]]
+        for x_t in x[:, 1:].unbind(dim=1):
+            states.append(states[-1] @ self.W.T + x_t)
+        return torch.stack(states, dim=1)
+
+
+class Average(nn.Module):
+    """Stands in for attention: every position gets the plain average of the values it may see.
+
+    query (B, T, d_model), value (B, S, d_model), mask (T, S) or None -> (B, T, d_model).
+    """
+
+    def forward(self, query, key, value, mask=None, cache=None):
+        if mask is None:
+            seen = value.new_ones(query.shape[1], value.shape[1])
+        else:
+            seen = mask.to(value.dtype)
+        return seen / seen.sum(dim=-1, keepdim=True) @ value
+
+
+def small_network(d_model):
+    """Stands in for any sub-layer: two matrices with a bend between, started as the model's are."""
+    network = nn.Sequential(
+        nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model)
+    )
+    for layer in (network[0], network[2]):
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return network
+
+
+class Wrapped(nn.Module):
+    """A sub-layer and what goes around it: forward(x) is wrapper(x, sublayer)."""
+
+    def __init__(self, wrapper, sublayer):
+        super().__init__()
+        self.wrapper = wrapper
+        self.sublayer = sublayer
+
+    def forward(self, x):
+        return self.wrapper(x, self.sublayer)
+
+
+# Networks of several runs side by side, so that five seeds take hardly longer than one
+
+
+def glorot(runs, d_in, d_out):
+    """Matrices (runs, d_in, d_out), uniform, of variance 2 / (d_in + d_out)."""
+    return (6 / (d_in + d_out)) ** 0.5 * (2 * torch.rand(runs, d_in, d_out) - 1)
+
+
+class Networks(nn.Module):
+    """A small network a run: two matrices with a ReLU between, x (runs, n, d) -> (runs, n, d).
+
+    They start as Glorot and Bengio's (2010), the second matrix gain times as large: He et al.
+    (2015) have a gain of sqrt(2) after a ReLU.
+    """
+
+    def __init__(self, runs, d_model, hidden=None, gain=1.0):
+        super().__init__()
+        hidden = hidden or d_model
+        self.W_1 = nn.Parameter(glorot(runs, d_model, hidden))
+        self.b_1 = nn.Parameter(torch.zeros(runs, 1, hidden))
+        self.W_2 = nn.Parameter(gain * glorot(runs, hidden, d_model))
+        self.b_2 = nn.Parameter(torch.zeros(runs, 1, d_model))
+
+    def forward(self, x):
+        return torch.relu(x @ self.W_1 + self.b_1) @ self.W_2 + self.b_2
+
+
+def starting_as_path(runs, d_model):
+    """Networks that compute x + F(x) until they are trained: ReLU(x) - ReLU(-x) is x."""
+    small, wide = Networks(runs, d_model), Networks(runs, d_model, 3 * d_model)
+    one = torch.eye(d_model).expand(runs, -1, -1)
+    wide.W_1.data = torch.cat([small.W_1.data, one, -one], dim=2)
+    wide.W_2.data = torch.cat([small.W_2.data, one, -one], dim=1)
+    return wide
+
+
+def readable(wanted, x):
+    """The share of the variance of wanted that a linear map of x explains, a run: (runs,).
+
+    Both (runs, n, d); the map is fitted to the first half of the n rows, and judged on the rest.
+    """
+    x = x - x.mean(dim=1, keepdim=True)
+    seen, new = (x / x.std()).double().chunk(2, dim=1)
+    known, right = wanted.double().chunk(2, dim=1)
+    little = (
+        1e-3 * seen.shape[1] * torch.eye(x.shape[2])
+    )  # keeps numbers out that hardly vary
+    fitted = torch.linalg.solve(seen.mT @ seen + little, seen.mT @ known)
+    return 1 - (new @ fitted - right).square().mean((1, 2)) / right.square().mean(
+        (1, 2)
+    )
+
+
+def up_and_down(layers, runs, d_model, n=4000):
+    """Send n random vectors up a list of layers, and random gradients down.
+
+    For every height, input first, and run, (heights, runs): the `size` of the vectors (standard
+    deviation), the `length` of the gradient (relative to the top), the share of the `input` that
+    can be read from the vectors, and the share of the gradient at the top, the `message`, that can
+    be read from the gradient.
+    """
+    states = [torch.randn(runs, n, d_model).requires_grad_()]
+    for layer in layers:
+        states.append(layer(states[-1]))
+    message = torch.randn(runs, n, d_model)
+    gradients = torch.autograd.grad((states[-1] * message).sum(), states)
+    lengths = torch.stack([g.norm(dim=(1, 2)) for g in gradients])
+    states = [state.detach() for state in states]
+    return {
+        "size": torch.stack([state.std(dim=(1, 2)) for state in states]),
+        "length": lengths / lengths[-1],
+        "input": torch.stack([readable(states[0], state) for state in states]),
+        "message": torch.stack([readable(message, gradient) for gradient in gradients]),
+    }
+
+
+def learn_to_reorder(layers, d_model, rates, steps):
+    """Train layers, and a matrix on top of them, to put random vectors' numbers in another order.
+
+    rates: the learning rate of each run. Returns the mean squared error of every step, (steps,
+    runs); always answering 0 has an error of 1.
+    """
+    runs, order, losses = len(rates), torch.randperm(d_model), []
+    stack = nn.Sequential(*layers)
+    top = nn.Parameter(glorot(runs, d_model, d_model))
+    parameters = [*stack.parameters(), top]
+    optimizer = torch.optim.Adam(parameters, lr=1.0)
+    rates = torch.tensor(rates)[:, None, None]
+    for _ in range(steps):
+        x = torch.randn(runs, 32, d_model)
+        loss = (stack(x) @ top - x[..., order]).square().mean(dim=(1, 2))
+        optimizer.zero_grad()
+        loss.sum().backward()
+        before = [p.detach().clone() for p in parameters]
+        optimizer.step()
+        for p, old in zip(
+            parameters, before
+        ):  # Adam's step, times the rate of each run
+            p.data = old + rates * (p.data - old)
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def fit(network, x, y, steps=600, lr=0.02):
+    """Train a network to give y for x; returns its last mean squared error."""
+    optimizer = torch.optim.Adam(network.parameters(), lr)
+    for _ in range(steps):
+        loss = (network(x) - y).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+# Look-ups (notebook 04): each task stands `runs` times beside itself, a set for each network
+
+
+def train_several(make, batch, steps, lr, runs=5):
+    """Train several networks at once, each from its own first weights, on its own data.
+
+    make() gives a network; batch() what it is given, and last what it should answer: tensors
+    (runs, count, ...). Returns the mean squared errors (steps, runs) and the trained networks.
+    """
+    networks = [make() for _ in range(runs)]
+    weights, buffers = stack_module_state(networks)
+
+    def error(weights, buffers, *given):
+        answer = functional_call(networks[0], (weights, buffers), given[:-1])
+        return (answer - given[-1]).square().mean()
+
+    optimizer = torch.optim.Adam(weights.values(), lr)
+    errors = []
+    for _ in range(steps):
+        each = vmap(error)(weights, buffers, *batch())
+        optimizer.zero_grad()
+        each.sum().backward()
+        optimizer.step()
+        errors.append(each.detach())
+    for i, network in enumerate(networks):
+        network.load_state_dict(
+            {name: value[i] for name, value in weights.items()}, strict=False
+        )
+    return torch.stack(errors), networks
+
+
+@torch.no_grad()
+def errors_of(networks, batch):
+    """The mean squared error of each network on its part of a batch, as `train_several` takes it:
+    (runs,)."""
+    *given, right = batch
+    answers = [network(*(x[i] for x in given)) for i, network in enumerate(networks)]
+    return (torch.stack(answers) - right).square().flatten(1).mean(dim=1)
+
+
+def names_and_numbers(names, n, runs, count):
+    """Rows of n different names, each with a random number: (runs, count, n, d) and (..., n, 1)."""
+    chosen = torch.rand(runs, count, len(names)).argsort(dim=-1)[..., :n]
+    return names[chosen], torch.randn(runs, count, n, 1)
+
+
+def look_ups(names, n=4, asked=1, runs=5, count=32):
+    """n names with a number each, and `asked` of the names; right is the number beside each.
+
+    names: all there are, (number, d). Returns the names asked for (runs, count, asked, d), the
+    names (runs, count, n, d), the numbers (runs, count, n, 1), right (runs, count, asked).
+    """
+    keys, numbers = names_and_numbers(names, n, runs, count)
+    places = torch.rand(runs, count, n).argsort(dim=-1)[..., :asked, None]
+    queries = keys.gather(2, places.expand(-1, -1, -1, keys.shape[-1]))
+    return queries, keys, numbers, numbers.gather(2, places)[..., 0]
+
+
+def two_look_ups(names, n=6, runs=5, count=32):
+    """Two names in one query: query (runs, count, 1, 2 d), pairs (runs, count, n, 2 d), and the
+    two numbers asked for (runs, count, 2). A pair is a name, its number, and zeros."""
+    asked, keys, numbers, right = look_ups(names, n, 2, runs, count)
+    pairs = torch.cat([keys, numbers], dim=-1)
+    return asked.flatten(2)[:, :, None], F.pad(pairs, (0, names.shape[1] - 1)), right
+
+
+def fetches(partner, runs=5, count=32):
+    """One token of each kind, in random order; each is to fetch the number beside its partner.
+
+    partner[i]: the kind that kind i needs. Returns the kinds, one-hot (runs, count, n, n), the
+    numbers (runs, count, n, 1), and what is right, (runs, count, n, 1).
+    """
+    n = len(partner)
+    kinds, numbers = names_and_numbers(torch.eye(n), n, runs, count)
+    wanted = kinds @ torch.eye(n)[partner] @ kinds.transpose(-2, -1)
+    return kinds, numbers, wanted @ numbers
+
+
+def work_together(number, count, folder, batch=512, updates=20, width=256):
+    """One of count processes that train a small network in float64, each on its part of the batch.
+
+    They meet through a file in folder; each leaves its weights there, as <number>.pt, with the
+    milliseconds of an update (the median) that it spent computing, waiting for the others, and
+    exchanging gradients.
+    """
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=count
+    )
+    torch.set_num_threads(1)  # the processes share the cores
+    torch.manual_seed(0)  # so all start from the same weights
+    model = nn.Sequential(
+        nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)
+    ).double()
+    x = torch.randn(batch, width, dtype=torch.float64)
+    times = {"computing": [], "waiting": [], "exchanging": []}
+    for _ in range(updates):
+        started = time.perf_counter()
+        loss = (model(x[number::count]) - x[number::count]).square().sum() / x.numel()
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        computed = time.perf_counter()
+        distributed.barrier()  # only to tell waiting from exchanging
+        together = time.perf_counter()
+        for p, gradient in zip(model.parameters(), gradients):
+            distributed.all_reduce(
+                gradient
+            )  # the sum of all processes' parts, for each of them
+            p.data -= 0.1 * gradient
+        moments = started, computed, together, time.perf_counter()
+        for own, begin, end in zip(times.values(), moments, moments[1:]):
+            own.append(1000 * (end - begin))
+    middle = {what: sorted(own)[len(own) // 2] for what, own in times.items()}
+    torch.save({"weights": model.state_dict(), **middle}, f"{folder}/{number}.pt")
+    distributed.destroy_process_group()

@@ -1,0 +1,1 @@
+"""Everything that draws: plots, diagrams, figures, pages."""
