@@ -33,15 +33,15 @@ from transformer import (
 )
 from transformer.cli import demo
 from transformer.cli.options import meanings
-from transformer.convolution import ConvolutionConfig
 from transformer.core.protocol import About
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import rows
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig
 from transformer.models import kinds, pretrained, search
 from transformer.models.pretrained import load
-from transformer.recurrence import RecurrenceConfig
 from transformer.runs import parsers, recipes, scoring
 from transformer.runs.run import run as runs
 from transformer.runs.scoring import Scoring, corpus_of, name_of

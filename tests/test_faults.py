@@ -16,12 +16,12 @@ from test_cli import SIZES, SPEED, call, complaint
 
 from transformer.attention import scaled_dot_product_attention
 from transformer.cli import stream
-from transformer.convolution import ConvolutionConfig
 from transformer.core import files
 from transformer.core.files import locked, write_file, write_json
 from transformer.core.weights import load_weights, save_weights
 from transformer.data import Tokenizer
 from transformer.decoding import beam_search, greedy_search
+from transformer.fast.convolution import ConvolutionConfig
 from transformer.model import Transformer, TransformerConfig
 from transformer.models import maps
 from transformer.models.pretrained import load, save

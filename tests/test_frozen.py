@@ -39,11 +39,11 @@ from transformer import (
     translate,
     translate_n_best,
 )
-from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import collate
 from transformer.fast import FAST
+from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.optimizer import learning_rate
-from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import SmoothedLoss, label_smoothing_loss
 from transformer.training import validation_loss
 

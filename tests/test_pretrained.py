@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-from transformer.convolution import ConvolutionConfig
 from transformer.core.files import write_file
 from transformer.core.protocol import About
 from transformer.core.weights import count_parameters, load_parameters, load_weights
 from transformer.fast import FAST
 from transformer.fast.attention import kernel_attention
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import choose_device
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import check_exportable
@@ -26,7 +27,6 @@ from transformer.models.pretrained import (
     read_config,
     save,
 )
-from transformer.recurrence import RecurrenceConfig
 from transformer.stacks import LayerNorm
 
 SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import pytest
 from torch import nn
 
-from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.model import Transformer, TransformerConfig
 from transformer.models.kinds import KINDS, build, kind_named, kind_of, register
-from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Checks that configurations share: what cannot work is refused with one sentence."""
 
-from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 MOST = {
     "N": 1000,
@@ -64,6 +64,36 @@ def check_sizes(config: Any) -> None:
             "pad_id, bos_id and eos_id must be three different ids, not "
             f"{ids[0]}, {ids[1]} and {ids[2]}"
         )
+
+
+@dataclass(frozen=True)
+class EncoderDecoderConfig:
+    """The fields that the models of notebooks 01 and 02 share.
+
+    ValueError for a value out of its range.
+    """
+
+    vocab_size: int  # types in the vocabulary that both languages share
+    d_model: int = 512  # width of every token's vector between layers
+    N: int = 2  # layers in the encoder, and as many in the decoder
+    P_drop: float = 0.1  # dropout on embeddings and between layers
+    max_positions: int = 1024  # longest sentence in tokens
+    pad_id: int = 0  # token id that fills up short sentences
+    bos_id: int = 1  # token id that every target begins with
+    eos_id: int = 2  # token id that every sentence ends with
+    presets: ClassVar = {
+        "tiny": dict(d_model=128),
+        "small": dict(d_model=256),
+        "base": dict(),
+    }
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """A named size: "tiny", "small" or "base"; changes replace single fields."""
+        return cls(**{**named_sizes(cls.presets, name), **changes})
 
 
 def values_of(config: Any, names: str) -> dict:

@@ -16,7 +16,7 @@ class State:
     """One row for each hypothesis that is alive.
 
     caches: pairs with `select(rows)`, of what is written and of what is read, a pair a layer.
-    source_mask (rows, 1, 1, S): True where a source token is real. memory: what an encoder left,
+    source_mask: True where a source token is real, a row for each, as `states` takes it. memory: what an encoder left,
     (rows, S, d), where a model reads it anew at each step. length: tokens read so far.
     """
 
@@ -53,6 +53,17 @@ class State:
         self.length = length
         for own, _ in self.caches:
             own.shorten(length)
+
+
+class Cache:
+    """Tensors that a step leaves for the next one, a row for each hypothesis."""
+
+    def __init__(self) -> None:
+        self.tensors: tuple[torch.Tensor, ...] = ()
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Keep these rows, in this order: hypotheses go, repeat, change places."""
+        self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
 
 
 def caches_of(
@@ -96,8 +107,8 @@ class EncoderDecoder(SequenceModel):
     ) -> torch.Tensor:
         """Target ids (B, T) over a memory -> what `output` makes logits of, (B, T, d_model).
 
-        source_mask: (B, 1, 1, S), or None where every token is real. With caches the target holds
-        new tokens only, from position start on.
+        source_mask: what `mask` gives, or None where every token is real. With caches the target
+        holds new tokens only, from position start on.
         """
 
     def new_caches(self) -> list[tuple]:

@@ -24,7 +24,6 @@ from typing import Literal
 
 import pandas as pd
 
-from transformer.convolution import ConvolutionConfig
 from transformer.core.analysis import beside, counts_at
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows, under, write_rows
@@ -41,12 +40,13 @@ from transformer.experiments import runner
 from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import training_flops
 from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.recurrence import RecurrenceConfig
 from transformer.runs.recipes import recipe
 from transformer.runs.run import Experiment, Task, read_log, stream_pairs, validator
 from transformer.training import TrainingConfig

@@ -34,12 +34,12 @@ KINDS = {
         "transformer.model:Transformer", "transformer.model:TransformerConfig"
     ),
     "recurrence": Kind(
-        "transformer.recurrence:RecurrentEncoderDecoder",
-        "transformer.recurrence:RecurrenceConfig",
+        "transformer.fast.recurrence:RecurrentEncoderDecoder",
+        "transformer.fast.recurrence:RecurrenceConfig",
     ),
     "convolution": Kind(
-        "transformer.convolution:ConvolutionalEncoderDecoder",
-        "transformer.convolution:ConvolutionConfig",
+        "transformer.fast.convolution:ConvolutionalEncoderDecoder",
+        "transformer.fast.convolution:ConvolutionConfig",
     ),
     "language": Kind(
         "transformer.language:LanguageModel", "transformer.language:LanguageConfig"
