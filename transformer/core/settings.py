@@ -26,33 +26,31 @@ def check_switches(config: Any) -> None:
             raise ValueError(f"{field.name} must be True or False, not {value!r}")
 
 
-def check_sizes(config: Any) -> None:
-    """ValueError where the fields of a model's configuration are not of their types, sizes are not
-    at least 1, or ids are no types of the vocabulary."""
-    check_switches(config)
-    for field in fields(config):
-        name, value, kinds = (
-            field.name,
-            getattr(config, field.name),
-            get_args(field.type),
+def check_size(name: str, kind: Any, value: Any) -> None:
+    """ValueError where the value of a field is not of its type, a size is not at least 1, or larger
+    than any machine's."""
+    kinds = get_args(kind)
+    if value is None and type(None) in kinds:
+        return
+    if get_origin(kind) is Literal and value not in kinds:
+        some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
+        raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
+    if kind is float and not isinstance(value, (int, float)):
+        raise ValueError(f"{name} must be a number, not {value!r}")
+    if int not in (kind, *kinds):
+        return
+    if type(value) is not int:
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    if not name.endswith("_id") and value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    if value > MOST.get(name, LARGEST):
+        raise ValueError(
+            f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
         )
-        if value is None and type(None) in kinds:
-            continue
-        whole = int in (field.type, *kinds)
-        if get_origin(field.type) is Literal and value not in kinds:
-            some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
-            raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
-        if field.type is float and not isinstance(value, (int, float)):
-            raise ValueError(f"{name} must be a number, not {value!r}")
-        if whole and type(value) is not int:
-            raise ValueError(f"{name} must be a whole number, not {value!r}")
-        if whole and not name.endswith("_id") and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-        if whole and value > MOST.get(name, LARGEST):
-            raise ValueError(
-                f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
-            )
-    check_fractions(config, "P_drop")
+
+
+def check_marks(config: Any) -> None:
+    """ValueError where padding, start and end are not three types of the vocabulary."""
     ids = [config.pad_id, config.bos_id, config.eos_id]
     if not all(0 <= token < config.vocab_size for token in ids):
         raise ValueError(
@@ -64,6 +62,16 @@ def check_sizes(config: Any) -> None:
             "pad_id, bos_id and eos_id must be three different ids, not "
             f"{ids[0]}, {ids[1]} and {ids[2]}"
         )
+
+
+def check_sizes(config: Any) -> None:
+    """ValueError where the fields of a model's configuration are not of their types, sizes are not
+    at least 1, or ids are no types of the vocabulary."""
+    check_switches(config)
+    for field in fields(config):
+        check_size(field.name, field.type, getattr(config, field.name))
+    check_fractions(config, "P_drop")
+    check_marks(config)
 
 
 @dataclass(frozen=True)
