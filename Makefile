@@ -22,6 +22,7 @@ demo: .venv/.installed  ## a Transformer learns to translate, in about four minu
 
 test: .venv/.installed  ## the house's rules, the unit tests, every notebook
 	.venv/bin/python -m ruff check .
+	.venv/bin/python -m ruff format --check .
 	$(call PYTEST,.venv) tests
 
 types: .venv/.installed  ## check the types of the package, a minute or two

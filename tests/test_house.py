@@ -19,18 +19,10 @@ NOTEBOOKS = pairs.notebooks()
 NUMBER = {path.stem[3:]: int(path.stem[:2]) for path in NOTEBOOKS}
 OUTER = {"__init__", "__main__", "cli"}  # may import everything; nothing imports them
 DRAWING = {"plotting", "figures"}  # imported by cells and by the outer modules
-FILE, PAIRED, FUNCTION, PARAMETERS = (
-    400,
-    200,
-    30,
-    8,
-)  # code lines; parameters without self
-WIDTH, CELL, PROSE, HEAVIEST = (
-    88,
-    30,
-    150,
-    2_000_000,
-)  # columns, lines, words, bytes of a notebook
+FILE, FUNCTION, CELL = 400, 30, 40  # code lines
+PARAMETERS = 8  # without self
+HEAVIEST, TOGETHER = 1_000_000, 14_000_000  # bytes of a notebook, of all
+READABLE = 2_000_000  # bytes of a text file
 SWITCHES = {
     "enable_cudnn_sdp",
     "enable_flash_sdp",
@@ -60,7 +52,8 @@ QUESTIONS = {
     "25": {35},
 }
 EXCUSED = {
-    "long_cell": {"08_model.ipynb": "the class is Figure 1 in one piece"},
+    # TEMPORARY: waits for the chapter's new code
+    "long_cell": {"14_training.ipynb": "split with the loop"},
 }
 
 
@@ -178,14 +171,12 @@ def front_door():
 
 
 def drawing():
-    """Modules do not draw; what draws computes nothing, so it needs no module with a notebook."""
+    """Modules do not draw."""
     for name, path in MODULES.items():
         for line, target in imports(parsed(path), name):
             draws, outer = outermost(name) in DRAWING, outermost(name) in OUTER
             if outermost(target) in DRAWING and not draws and not outer:
                 yield name, f"line {line} imports {target}"
-            if draws and target in NUMBER:
-                yield name, f"line {line} imports {target}, which has a notebook"
 
 
 def direction():
@@ -206,41 +197,10 @@ def direction():
 
 
 def long_file():
-    """A module of 01 to 15 has at most 200 lines of code, any file 400."""
+    """A file has at most 400 lines of code."""
     for path in PYTHON:
-        paired = path.parent == PACKAGE and NUMBER.get(path.stem, 99) <= 15
-        if len(code_lines(path)) > (PAIRED if paired else FILE):
+        if len(code_lines(path)) > FILE:
             yield str(path.relative_to(ROOT)), f"{len(code_lines(path))} code lines"
-
-
-BUDGETS = {
-    "paired": 3_283,
-    "library": 4_907,
-    "runs": 4_113,
-    "drawing": 785,
-    "exercises": 800,
-}
-FOLDERS = {
-    "experiments": "runs",
-    "bench": "runs",
-    "plotting": "drawing",
-    "figures": "drawing",
-    "exercises": "exercises",
-}
-
-
-def long_altogether():
-    """Each part of the package keeps to its budget of code lines; tests have at most 1.2 times as
-    many as the package."""
-    counts = dict.fromkeys(BUDGETS, 0)
-    for name, path in MODULES.items():
-        part = "paired" if name in NUMBER else FOLDERS.get(outermost(name), "library")
-        counts[part] += len(code_lines(path))
-    tests = sum(len(code_lines(path)) for path in (ROOT / "tests").rglob("*.py"))
-    budgets = {**BUDGETS, "tests": 1.2 * sum(counts.values())}
-    for place, count in {**counts, "tests": tests}.items():
-        if count > budgets[place]:
-            yield place, f"{count} code lines, at most {budgets[place]:.0f}"
 
 
 def functions():
@@ -385,31 +345,30 @@ def top_level():
             yield name, f"line {node.lineno}: {ast.unparse(node)[:60]}"
 
 
-def wide_cell():
-    """Lines of code in a notebook have at most 88 columns: the site shows no more."""
-    for notebook in NOTEBOOKS:
-        wide = [
-            line
-            for cell in code_cells(notebook)
-            for line in cell.source.splitlines()
-            if len(line) > WIDTH
-        ]
-        if wide:
-            yield notebook.name, f"{len(wide)} lines, the first: {wide[0]}"
+def is_one_definition(cell):
+    """Whether a cell is one class or one function, which a page shows in one piece."""
+    body = tree_of(cell).body
+    definitions = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return len(body) == 1 and isinstance(body[0], definitions)
 
 
 def long_cell():
-    """A cell has at most 30 lines of code or 150 words of text, a notebook at most 2 MB."""
+    """A cell has at most 40 lines of code, or is one class or one function."""
     for notebook in NOTEBOOKS:
-        if notebook.stat().st_size > HEAVIEST:
-            yield notebook.name, "over 2 MB"
-        for cell in cells(notebook):
+        for cell in code_cells(notebook):
             lines = [line for line in cell.source.splitlines() if line.strip()]
-            words = len(re.findall(r"\w+", cell.source))
-            if cell.cell_type == "code" and len(lines) > CELL:
+            if len(lines) > CELL and not is_one_definition(cell):
                 yield notebook.name, f"{len(lines)} lines: {cell.source[:60]!r}"
-            if cell.cell_type == "markdown" and words > PROSE:
-                yield notebook.name, f"{words} words: {cell.source[:60]!r}"
+
+
+def heavy():
+    """A notebook has at most 1 MB, all together 14: clones, Colab and GitHub stay quick."""
+    sizes = {notebook.name: notebook.stat().st_size for notebook in NOTEBOOKS}
+    for name, size in sizes.items():
+        if size > HEAVIEST:
+            yield name, f"{size} bytes"
+    if sum(sizes.values()) > TOGETHER:
+        yield "notebooks", f"{sum(sizes.values())} bytes"
 
 
 def no_check():
@@ -461,7 +420,7 @@ def texts():
     ]
     for path in files:
         skipped = "__pycache__" in path.parts or path.name == ".git"
-        if path.suffix in suffixes and not skipped and path.stat().st_size < HEAVIEST:
+        if path.suffix in suffixes and not skipped and path.stat().st_size < READABLE:
             yield (
                 str(path.relative_to(ROOT)),
                 path.read_text(encoding="utf8", errors="replace"),
@@ -490,14 +449,13 @@ RULES = (
     drawing,
     direction,
     long_file,
-    long_altogether,
     long_function,
     parameters,
     patch,
     switch,
     top_level,
-    wide_cell,
     long_cell,
+    heavy,
     no_check,
     not_run,
     questions,
