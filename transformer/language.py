@@ -66,7 +66,7 @@ from transformer.stacks import LayerNorm
 # from transformer.experiments.runner import best_rates
 # from transformer.models.pretrained import bundled_folder
 # from transformer.regularization import SmoothedLoss
-# from transformer.runs.run.dialogues import (
+# from transformer.runs.dialogues import (
 #     PRONOUN_FIRST,
 #     PRONOUNS,
 #     TRANSLATE,
