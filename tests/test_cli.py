@@ -34,12 +34,12 @@ from transformer import (
 from transformer.cli import demo
 from transformer.cli.options import meanings
 from transformer.convolution import ConvolutionConfig
-from transformer.core import protocol
+from transformer.core.protocol import About
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import rows
-from transformer.models import pretrained, search
+from transformer.models import kinds, pretrained, search
 from transformer.models.pretrained import load
 from transformer.recurrence import RecurrenceConfig
 from transformer.runs import parsers, recipes, scoring
@@ -405,12 +405,12 @@ def test_every_kind_of_model_is_trained_alike(
     family, options, files, tmp_path, monkeypatch
 ):
     """Trained, interrupted, resumed, saved, loaded, translated with, evaluated; "mine" is a user's own."""
-    monkeypatch.setattr(protocol, "KINDS", dict(protocol.KINDS))
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
 
     class Mine(TransformerConfig):
         pass
 
-    protocol.register("mine", Transformer, Mine)
+    kinds.register("mine", Transformer, Mine)
     both = family == "language"  # source and target share the positions
     sizes = [
         "--vocab-size",
@@ -437,9 +437,7 @@ def test_every_kind_of_model_is_trained_alike(
         )
     assert call("train", "--resume", "--folder", folder).status == 0
     model, tokenizer = pretrained.load(folder)
-    assert protocol.kind_of(model) == family and model.about == protocol.About(
-        "en", "fr"
-    )
+    assert kinds.kind_of(model) == family and model.about == About("en", "fr")
     value = str(getattr(model.config, options[0].strip("-").replace("-", "_")))
     assert value == ("True" if options[1].startswith("-") else options[1])
     line = call("translate", "The cat sleeps.", "--folder", folder).out

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from transformer.bench.peers import available
-from transformer.core.protocol import build
 from transformer.corpora import read_corpus
 from transformer.decoding import greedy_search
 from transformer.model import Transformer, TransformerConfig
 from transformer.models import export
 from transformer.models.export import export_ctranslate2, translate_there, type_names
+from transformer.models.kinds import build
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.recurrence import RecurrenceConfig

@@ -34,8 +34,8 @@ PAIRS = read_corpus("bundled", "train")[:40]
 
 def grouped_query_attention():
     from transformer.attention import MultiHeadAttention
-    from transformer.core.protocol import register
     from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     class GroupedConfig(TransformerConfig):
         """All heads of queries share one head of keys and values."""
@@ -58,8 +58,8 @@ def rotary_positions():
 
 def another_attention():
     from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-    from transformer.core.protocol import register
     from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     def cosine_attention(q, k, v, mask=None):
         q, k = (10 * torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
@@ -75,7 +75,7 @@ def another_attention():
 
 def decoder_only_model():
     from transformer import model as m
-    from transformer.core.protocol import register
+    from transformer.models.kinds import register
 
     class DecoderOnlyConfig(m.TransformerConfig):
         """A decoder that continues what it has written, and reads no source."""
@@ -100,8 +100,8 @@ def decoder_only_model():
 
 
 def encoder_only_model():
-    from transformer.core.protocol import register
     from transformer.model import Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     class EncoderOnlyConfig(TransformerConfig):
         """An encoder that guesses hidden words."""
@@ -172,7 +172,7 @@ def tokenizer():
 
 def trained(config_class, tokenizer, folder, **options):
     """A small model of a configuration after two updates, saved and loaded again."""
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     torch.manual_seed(1)
     marks = {
@@ -211,7 +211,7 @@ def test_another_model(extension, tokenizer, tmp_path):
     "extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__
 )
 def test_tensors_are_made_where_the_batch_is(extension):
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
     batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
@@ -219,7 +219,7 @@ def test_tensors_are_made_where_the_batch_is(extension):
 
 
 def test_gaps_are_never_in_the_padding():
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     model = build(encoder_only_model()(50, d_model=16, d_ff=16, N=1, h=2))
     seen = []

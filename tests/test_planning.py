@@ -8,7 +8,7 @@ import torch
 import transformer.cli as command_line
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import read_rows
-from transformer.core.weights import parameters_of
+from transformer.models.kinds import parameters_of
 from transformer.runs import planning
 from transformer.runs import run as runs
 from transformer.runs.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook

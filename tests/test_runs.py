@@ -18,11 +18,12 @@ import transformer.cli as command_line
 from transformer import corpora
 from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, score_report, scores
-from transformer.core.weights import load_weights, parameters_of
+from transformer.core.weights import load_weights
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.experiments.rows import record
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs import run as runs

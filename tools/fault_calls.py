@@ -8,13 +8,13 @@ import torch
 from fault_cases import NUMBERS, SIZES, VALUES, Case, some_text
 
 from transformer.convolution import ConvolutionConfig
-from transformer.core.protocol import build
 from transformer.core.scores import bleu
-from transformer.core.weights import load_weights, parameters_of
+from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
 from transformer.decoding import average_checkpoints, beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back

@@ -1,7 +1,6 @@
 """The front door as editors and type checkers see it."""
 
 from transformer.attention import record_attention as record_attention
-from transformer.core.protocol import register as register
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.data import Tokenizer as Tokenizer
@@ -10,6 +9,7 @@ from transformer.decoding import beam_search as beam_search
 from transformer.decoding import greedy_search as greedy_search
 from transformer.model import Transformer as Transformer
 from transformer.model import TransformerConfig as TransformerConfig
+from transformer.models.kinds import register as register
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
 from transformer.models.search import translate as translate

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
+from transformer.core.protocol import SequenceModel
 from transformer.core.state import State, caches_of
 from transformer.decoding import KeyValueCache
 from transformer.embeddings import Embedding
@@ -266,7 +267,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 
 
 # %%
-class LanguageModel(CausalStack):
+class LanguageModel(CausalStack, SequenceModel):
     """GPT, in the loops of training and search: a source begins what it writes."""
 
     def loss(self, batch, criterion: Callable) -> Tensor:

@@ -29,8 +29,8 @@ import torch
 from torch import nn
 
 from transformer.attention import MultiHeadAttention, scaled_dot_product
-from transformer.core.weights import parameters_of
 from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.models.kinds import parameters_of
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import Experiment, new_model
 from transformer.stacks import Residual

@@ -23,11 +23,12 @@ from transformer.cli.stream import answers, lines_of, standard_input, text_of
 from transformer.core.checks import check_characters, check_search, check_whole
 from transformer.core.files import prepare_folder, write_file
 from transformer.core.interrupt import Interrupted
-from transformer.core.protocol import KINDS, kind_named, kind_of, longest_source
+from transformer.core.protocol import longest_source
 from transformer.core.weights import count_parameters
 from transformer.corpora import TREEBANKS
 from transformer.hardware import Precision
 from transformer.model import Positions
+from transformer.models.kinds import KINDS, kind_named, kind_of
 from transformer.models.pretrained import (
     COME_ALONG,
     bundled_folder,

@@ -3,29 +3,17 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from transformer.core.files import existing, write_file
-from transformer.core.protocol import SequenceConfig, build
 
 
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers in a model; a matrix used three times counts once."""
     return sum(p.numel() for p in model.parameters())
-
-
-@cache
-def parameters_of(config: SequenceConfig) -> int:
-    """How many parameters a model of this configuration has, without making it.
-
-    ValueError for sizes that do not fit. (torch's `meta` device has shapes and no numbers.)
-    """
-    with torch.device("meta"):
-        return count_parameters(build(config))
 
 
 def checksum(tensors: dict[str, torch.Tensor], metadata: dict) -> str:

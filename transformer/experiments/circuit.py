@@ -16,8 +16,9 @@ import torch
 
 from transformer import visualization as v
 from transformer.corpora import Example, read_bundled
-from transformer.corpora.bundled import BUNDLED_SPLITS, grammar
+from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
+from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold
 from transformer.models.maps import KINDS, all_maps

@@ -33,10 +33,9 @@ from transformer.bench.settings import Bench
 from transformer.core.files import data_folder
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows
-from transformer.core.weights import parameters_of
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
-from transformer.fast import build_fast
 from transformer.fast.training import fast_training
+from transformer.models.kinds import build_fast, parameters_of
 from transformer.runs.recipes import recipe
 from transformer.runs.run import Experiment
 from transformer.training import train

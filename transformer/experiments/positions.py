@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import attention, scaled_dot_product
-from transformer.core.protocol import register
 from transformer.fast import FAST
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.kinds import register
 from transformer.positions import SinusoidalPositions
 
 SHIFT, REACH = (

@@ -26,9 +26,9 @@ from transformer.core.records import flatten, read_rows, write_rows
 from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
-from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.model import TransformerConfig
+from transformer.models.kinds import build_fast
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
 from transformer.runs.run import Experiment, held_out_loss

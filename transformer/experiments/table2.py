@@ -35,7 +35,6 @@ from transformer.core.scores import (
     ngram_counts,
     scores,
 )
-from transformer.core.weights import parameters_of
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs, lengths_of
 from transformer.experiments import runner
@@ -43,6 +42,7 @@ from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
 from transformer.hardware import training_flops
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate

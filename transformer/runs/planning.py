@@ -14,14 +14,14 @@ import numpy as np
 
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.core.distributed import process_number, sum_over_processes
-from transformer.fast import build_fast
+from transformer.models.kinds import build_fast
 from transformer.fast.training import fast_training
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.model import TransformerConfig
 from transformer.models.pretrained import check_memory
 from transformer.runs.run import TIMED, Experiment, check_unused, clock, first_goes_ahead, stream_pairs
 from transformer.training import TrainingConfig, train
-from transformer.core.weights import parameters_of
+from transformer.models.kinds import parameters_of
 
 TOO_FEW = 500  # pairs
 SAMPLE = 4000  # pairs that lengths and times are taken from

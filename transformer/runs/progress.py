@@ -20,7 +20,7 @@ from transformer.core.distributed import check_share, process_count, process_num
 from transformer.core.files import prepare_folder
 from transformer.hardware import Meter, choose_precision, loss_scaler, matmul_rate, peak_memory
 from transformer.core.interrupt import Interrupted, catch_interrupt
-from transformer.core.weights import check_numbers
+from transformer.core.weights import check_numbers, count_parameters
 
 MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
 
@@ -164,7 +164,7 @@ class Run:
                 raise damaged(path, "its scale is none")
             self.scaler.load_state_dict(self.progress.scaler)
         rate = matmul_rate(self.device, self.precision) * process_count()
-        self.meter = Meter(model.config, rate)
+        self.meter = Meter(model.config, rate, count_parameters(model))
         self.first = process_number() == 0
         self.started = time.monotonic() - self.progress.seconds
         self.saved = time.monotonic()

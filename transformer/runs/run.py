@@ -24,7 +24,7 @@ from transformer.runs.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
 from transformer.core.distributed import process_count, process_number, processes
-from transformer.fast import build_fast
+from transformer.models.kinds import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
@@ -33,7 +33,8 @@ from transformer.hardware import allow_tf32, choose_device, choose_precision
 from transformer.core.interrupt import Interrupted
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.runs.progress import is_row, merit
-from transformer.core.protocol import About, kind_named, kind_of
+from transformer.core.protocol import About
+from transformer.models.kinds import kind_named, kind_of
 from transformer.runs.recipes import RECIPES, search_of
 from transformer.core.scores import bleu
 from transformer.models.search import translate

@@ -18,10 +18,11 @@ import torch
 
 from transformer.core.checks import sides_of
 from transformer.core.files import write_file
-from transformer.core.protocol import about, kind_named, longest_source
+from transformer.core.protocol import about, longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
 from transformer.corpora import Example
+from transformer.models.kinds import kind_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
 from transformer.models.search import check_sentences, translate
