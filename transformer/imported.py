@@ -75,7 +75,7 @@ from transformer.positions import frequencies
 # from transformer.core.protocol import register
 # from transformer.core.weights import parameters_of
 # from transformer.corpora import read_corpus
-# from transformer.decoding import greedy_search
+# from transformer.fast.search import greedy_search
 # from transformer.language import Sampler, generate
 # from transformer.positions import sinusoids
 # from transformer.views import plotting

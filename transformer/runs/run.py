@@ -17,12 +17,11 @@ import torch
 from torch import distributed
 from tqdm import tqdm
 
-from transformer.models.checkpoint import progress_in
+from transformer.models.checkpoint import average_checkpoints, progress_in
 from transformer.corpora import corpus_paths, languages_of, stream_corpus, stream_parallel
 from transformer.corpora.download import sha256_of
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
-from transformer.decoding import average_checkpoints
 from transformer.core.distributed import process_count, process_number, processes
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
