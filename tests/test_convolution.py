@@ -20,8 +20,9 @@ from transformer.convolution import (
 )
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import beam_search, greedy_search, length_penalty
+from transformer.decoding import length_penalty
 from transformer.fast.frame import Cache
+from transformer.fast.search import beam_search, greedy_search
 from transformer.training import TrainingConfig, train, validation_loss
 
 

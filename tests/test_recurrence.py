@@ -11,8 +11,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import beam_search, greedy_search, length_penalty
+from transformer.decoding import length_penalty
 from transformer.fast.frame import Cache, go_on, sentence_lengths
+from transformer.fast.search import beam_search, greedy_search
 from transformer.recurrence import (
     AdditiveScore,
     RecurrenceConfig,

@@ -34,8 +34,8 @@ from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
 from transformer.core.protocol import SequenceModel
 from transformer.core.state import State, caches_of
-from transformer.decoding import KeyValueCache
 from transformer.embeddings import Embedding
+from transformer.fast.search import KeyValueCache
 from transformer.feed_forward import FeedForward
 from transformer.hardware import attention_flops
 from transformer.model import (
