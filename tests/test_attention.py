@@ -19,8 +19,8 @@ from transformer.attention import (
     scaled_dot_product,
     scaled_dot_product_attention,
 )
-from transformer.decoding import KeyValueCache
 from transformer.fast.attention import kernel_attention
+from transformer.fast.search import KeyValueCache
 from transformer.positions import RotaryPositions
 from transformer.recurrence import AdditiveScore
 

@@ -11,7 +11,6 @@ from torch import nn
 from transformer.core.records import flatten
 from transformer.corpora.trees import Tree, leaves_of
 from transformer.data import collate
-from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import parser
 from transformer.experiments.charts import (
     Grammar,
@@ -32,6 +31,7 @@ from transformer.experiments.parser import (
     share_of_rate,
 )
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
+from transformer.fast.search import KeyValueCache, beam_search, greedy_search
 from transformer.model import TransformerConfig
 from transformer.models.tree_model import (
     ParserConfig,

@@ -27,7 +27,6 @@ from transformer import (
     Transformer,
     TransformerConfig,
     corpora,
-    decoding,
     language,
     training,
 )
@@ -41,6 +40,7 @@ from transformer.experiments import rows
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.models import kinds, pretrained, search
+from transformer.models.checkpoint import average_checkpoints
 from transformer.models.pretrained import load
 from transformer.runs import parsers, recipes, scoring
 from transformer.runs.run import run as runs
@@ -181,7 +181,7 @@ def test_train(trained):
 
 
 def test_the_model_is_the_average_of_the_last_checkpoints(trained):
-    average = decoding.average_checkpoints(sorted((trained / "weights").iterdir()))
+    average = average_checkpoints(sorted((trained / "weights").iterdir()))
     for name, parameter in pretrained.load_model(trained).named_parameters():
         assert torch.equal(parameter, average[name])
 

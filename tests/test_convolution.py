@@ -14,12 +14,13 @@ from transformer.convolution import Convolution, GatedBlock, dependence, glu
 from transformer.core.state import Cache
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import beam_search, greedy_search, length_penalty
+from transformer.decoding import length_penalty
 from transformer.fast.convolution import (
     ConvolutionalEncoderDecoder,
     ConvolutionConfig,
     convolve_on,
 )
+from transformer.fast.search import beam_search, greedy_search
 from transformer.training import TrainingConfig, train, validation_loss
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from transformer import decoding
 from transformer.core.protocol import About
 from transformer.core.scores import (
     bleu,
@@ -26,19 +25,20 @@ from transformer.core.scores import (
 from transformer.core.state import State
 from transformer.core.weights import save_weights
 from transformer.data import Tokenizer, pad
-from transformer.decoding import (
+from transformer.decoding import length_penalty
+from transformer.fast import FAST
+from transformer.fast import packed as packing
+from transformer.fast import search as searches
+from transformer.fast.search import (
     KeyValueCache,
-    average_checkpoints,
     beam_search,
     can_improve,
     greedy_search,
-    length_penalty,
-    next_log_probs,
     output_limit,
+    step_log_probs,
 )
-from transformer.fast import FAST
-from transformer.fast import packed as packing
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.checkpoint import average_checkpoints
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [
@@ -197,8 +197,8 @@ def test_cached_log_probabilities_equal_uncached():
         0.0,
     )
     for t in range(9):
-        step = next_log_probs(model, target[:, t : t + 1], state)
-        whole = next_log_probs(
+        step = step_log_probs(model, target[:, t : t + 1], state)
+        whole = step_log_probs(
             model, target[:, : t + 1], model.start(source, KeyValueCache)
         )
         assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
@@ -425,9 +425,9 @@ def search_and_count(model, alpha):
 def test_stopping_early_changes_nothing(monkeypatch, alpha):
     early = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
     monkeypatch.setattr(
-        decoding,
+        searches,
         "can_improve",
-        lambda found_scores, live, limit, alpha: live.isfinite(),
+        lambda finished_scores, live, limit, alpha: live.isfinite(),
     )
     patient = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
     assert [found for found, _ in early] == [found for found, _ in patient]
@@ -460,7 +460,7 @@ def test_the_best_of_all_extensions(k, K, V):
     tokens, scores = torch.randint(0, V, (3, k, 6)), torch.randn(3, k)
     log_probs = torch.randn(3, k, V).log_softmax(dim=-1)
     log_probs[:, :, 0] = -torch.inf
-    candidates, best, parent = decoding.extend(tokens, scores, log_probs, K)
+    candidates, best, parent = searches.extend(tokens, scores, log_probs, K)
     every, place = (
         (scores[:, :, None] + log_probs).flatten(1).sort(dim=1, descending=True)
     )
@@ -485,7 +485,7 @@ def test_as_many_rows_after_a_step_as_before():
         for source, n in zip(sources, limits.tolist())
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "output_limit", lambda model, source, extra: limits)
+        patch.setattr(searches, "output_limit", lambda model, source, extra: limits)
         found = [best[0] for best in beam_search(model, batch(sources))]
     assert [h.tokens for h in found] == [tokens for _, tokens in alone]
     assert [h.score for h in found] == pytest.approx(

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 
 from transformer.data import Batch
-from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
 from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
@@ -17,6 +16,7 @@ from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
 from transformer.fast.loss import projected_loss
 from transformer.fast.packed import PackedLinear, can_pack, packed
+from transformer.fast.search import KeyValueCache
 from transformer.hardware import autocast, matmul_precision
 from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.regularization import SmoothedLoss, label_smoothing_loss

@@ -20,8 +20,8 @@ from transformer.core import files
 from transformer.core.files import locked, write_file, write_json
 from transformer.core.weights import load_weights, save_weights
 from transformer.data import Tokenizer
-from transformer.decoding import beam_search, greedy_search
 from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.search import beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
 from transformer.models import maps
 from transformer.models.pretrained import load, save

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.attention import MultiHeadAttention
 from transformer.corpora import read_bundled
 from transformer.data import Batch, Tokenizer
-from transformer.decoding import KeyValueCache, beam_search, greedy_search
+from transformer.fast.search import KeyValueCache, beam_search, greedy_search
 from transformer.language import (
     GPT2,
     Chat,

@@ -16,7 +16,7 @@ from transformer import Tokenizer, Transformer, TransformerConfig, load
 from transformer.attention import MultiHeadAttention, record_attention
 from transformer.corpora import read_aligned, read_bundled
 from transformer.data import WORD
-from transformer.decoding import beam_search, greedy_search
+from transformer.fast.search import beam_search, greedy_search
 from transformer.language import Chat, LanguageConfig, LanguageModel
 from transformer.model import Parts
 from transformer.models.maps import (

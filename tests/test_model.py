@@ -6,8 +6,8 @@ from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
 from transformer.core.weights import count_parameters
-from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
+from transformer.fast.search import KeyValueCache
 from transformer.model import (
     PRESETS,
     Parts,

@@ -15,7 +15,7 @@ from transformer import Transformer, TransformerConfig, load, translate, view
 from transformer.corpora import read_bundled
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.model import Parts
-from transformer.models.maps import KINDS, attention_maps
+from transformer.models.maps import KINDS, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder
 from transformer.positions import LearnedPositions
 from transformer.runs.dialogues import EXAMPLES
@@ -24,7 +24,6 @@ from transformer.views.chat_page import view_chat
 from transformer.views.pages import (
     LARGEST,
     View,
-    as_thousandths,
     halves,
     names_of,
     why_still,

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.core.state import Cache
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import beam_search, greedy_search, length_penalty
+from transformer.decoding import length_penalty
 from transformer.fast.recurrence import (
     AdditiveScore,
     RecurrenceConfig,
@@ -20,6 +20,7 @@ from transformer.fast.recurrence import (
     go_on,
     sentence_lengths,
 )
+from transformer.fast.search import beam_search, greedy_search
 from transformer.recurrence import (
     blend,
     gradient_by_distance,

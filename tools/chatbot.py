@@ -25,8 +25,7 @@ from transformer.language import LanguageConfig, Sampler, generate
 from transformer.models.kinds import build_fast
 from transformer.models.pretrained import load, save
 from transformer.optimizer import peak_rate
-from transformer.runs.run import Experiment, average_last, held_out_loss
-from transformer.runs.run.dialogues import (
+from transformer.runs.dialogues import (
     PRONOUN_FIRST,
     PRONOUNS,
     TRANSLATE,
@@ -38,6 +37,7 @@ from transformer.runs.run.dialogues import (
     sides,
     word_questions,
 )
+from transformer.runs.run import Experiment, average_last, held_out_loss
 from transformer.training import TrainingConfig, train
 
 COMMAND = "python tools/chatbot.py"

@@ -11,10 +11,11 @@ from transformer.core.scores import bleu
 from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
-from transformer.decoding import average_checkpoints, beam_search, greedy_search
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.recurrence import RecurrenceConfig
+from transformer.fast.search import beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.checkpoint import average_checkpoints
 from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best

@@ -14,7 +14,7 @@ HOMES = {
     "attention": ["record_attention"],
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
-    "decoding": ["beam_search", "greedy_search"],
+    "fast.search": ["beam_search", "greedy_search"],
     "model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
     "models.kinds": ["register"],

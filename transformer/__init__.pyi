@@ -5,8 +5,8 @@ from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
-from transformer.decoding import beam_search as beam_search
-from transformer.decoding import greedy_search as greedy_search
+from transformer.fast.search import beam_search as beam_search
+from transformer.fast.search import greedy_search as greedy_search
 from transformer.model import Transformer as Transformer
 from transformer.model import TransformerConfig as TransformerConfig
 from transformer.models.kinds import register as register

@@ -73,7 +73,7 @@ from transformer.positions import frequencies
 #
 # from transformer import load, save, translate
 # from transformer.corpora import read_corpus
-# from transformer.decoding import greedy_search
+# from transformer.fast.search import greedy_search
 # from transformer.language import Sampler, generate
 # from transformer.models.kinds import parameters_of, register
 # from transformer.positions import sinusoids

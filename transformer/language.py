@@ -34,8 +34,8 @@ from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
 from transformer.core.protocol import SequenceModel
 from transformer.core.state import State, caches_of
-from transformer.decoding import KeyValueCache
 from transformer.embeddings import Embedding
+from transformer.fast.search import KeyValueCache
 from transformer.feed_forward import FeedForward
 from transformer.hardware import attention_flops
 from transformer.model import (
@@ -67,7 +67,7 @@ from transformer.stacks import LayerNorm
 # from transformer.experiments.runner import best_rates
 # from transformer.models.pretrained import bundled_folder
 # from transformer.regularization import SmoothedLoss
-# from transformer.runs.run.dialogues import (
+# from transformer.runs.dialogues import (
 #     PRONOUN_FIRST,
 #     PRONOUNS,
 #     TRANSLATE,

@@ -41,9 +41,9 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from transformer.complexity import longest_chain
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters
-# from transformer.decoding import KeyValueCache
 # from transformer.experiments.runner import best_rates
 # from transformer.fast import FAST
+# from transformer.fast.search import KeyValueCache
 # from transformer.language import LanguageConfig, LanguageModel
 # from transformer.model import Parts
 # from transformer.teaching.measuring import turns

@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.attention import causal_mask
-from transformer.decoding import beam_search, greedy_search
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
+from transformer.fast.search import beam_search, greedy_search
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.model import Parts, Transformer, TransformerConfig

@@ -138,10 +138,12 @@ def load_parameters(
     model: nn.Module, tensors: dict[str, torch.Tensor], where: Path
 ) -> None:
     """Copy named tensors into a model's parameters; ValueError where names or shapes differ, or
-    something is no number."""
-    own = dict(model.named_parameters())
-    check_fit(own, tensors, where)
+    something is no number. What several parts share needs to be there under its first name only."""
+    parameters = dict(model.named_parameters())
+    every = dict(model.named_parameters(remove_duplicate=False))
+    given = {name: every[name] for name in every.keys() & tensors.keys()}
+    check_fit(parameters | given, tensors, where)
     check_numbers(tensors.items(), where)
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in parameters.items():
             parameter.copy_(tensors[name])

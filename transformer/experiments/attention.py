@@ -20,11 +20,10 @@ from transformer import visualization as v
 from transformer.core.scores import bleu
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models.maps import KINDS, all_maps
+from transformer.models.maps import KINDS, all_maps, as_thousandths
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs.run import load_run, stream_pairs
-from transformer.views.pages import as_thousandths
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 

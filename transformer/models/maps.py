@@ -38,6 +38,14 @@ class AttentionMaps:
         return (self.read if kind == "decoder" else self.source), rows
 
 
+def as_thousandths(maps: AttentionMaps) -> dict:
+    """Maps as plain lists and whole numbers: nobody can see a smaller difference."""
+    weights = {
+        kind: (getattr(maps, kind) * 1000).round().int().tolist() for kind in KINDS
+    }
+    return {"source": maps.source, "target": maps.target, **weights}
+
+
 def kind_of(name: str) -> str:
     """encoder, decoder or cross, from the name of an attention module in a Transformer."""
     if name.startswith("encoder."):

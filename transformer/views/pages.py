@@ -23,7 +23,7 @@ from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
 from transformer.corpora import Example
 from transformer.models.kinds import kind_named
-from transformer.models.maps import KINDS, MOST, attention_maps
+from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
 from transformer.models.search import check_sentences, translate
 
@@ -112,14 +112,6 @@ def entry_of(entry) -> dict:
         "pronouns": pronouns,
     }
     return {"source": entry.source, "gold": gold}
-
-
-def as_thousandths(maps) -> dict:
-    """`AttentionMaps` as plain lists and whole numbers: nobody can see a smaller difference."""
-    weights = {
-        kind: (getattr(maps, kind) * 1000).round().int().tolist() for kind in KINDS
-    }
-    return {"source": maps.source, "target": maps.target, **weights}
 
 
 def recorded(model, tokenizer, entries) -> list[dict]:
