@@ -32,7 +32,7 @@ from transformer.experiments.parser import (
     share_of_rate,
 )
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.models.tree_model import (
     ParserConfig,
     ParserTokenizer,

@@ -38,7 +38,7 @@ from transformer.decoding import (
 )
 from transformer.fast import FAST
 from transformer.fast import packed as packing
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [

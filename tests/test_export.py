@@ -7,7 +7,7 @@ from transformer.bench.peers import available
 from transformer.core.protocol import build
 from transformer.corpora import read_corpus
 from transformer.decoding import greedy_search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models import export
 from transformer.models.export import export_ctranslate2, translate_there, type_names
 from transformer.models.pretrained import load

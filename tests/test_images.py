@@ -14,6 +14,7 @@ from transformer.core.protocol import KINDS, register
 from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 from transformer.data import collate
 from transformer.experiments import images as runs
+from transformer.fast.model import Parts
 from transformer.images import (
     ConvolutionalClassifier,
     ConvolutionalConfig,
@@ -32,7 +33,6 @@ from transformer.images import (
     shifted,
 )
 from transformer.language import LanguageConfig, LanguageModel, Sampler
-from transformer.model import Parts
 from transformer.models.pretrained import load_model, save
 from transformer.regularization import SmoothedLoss
 from transformer.training import TrainingConfig, train

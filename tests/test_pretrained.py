@@ -8,15 +8,18 @@ from functools import partial
 import pytest
 import torch
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.convolution import ConvolutionConfig
 from transformer.core.files import write_file
 from transformer.core.protocol import KINDS, About, Kind, build, kind_of
 from transformer.core.weights import count_parameters, load_parameters, load_weights
 from transformer.fast import FAST, build_fast
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    kernel_attention,
+    scaled_dot_product_attention,
+)
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.hardware import choose_device
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import check_exportable
 from transformer.models.pretrained import (
     handed_part,

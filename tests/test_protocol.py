@@ -7,8 +7,8 @@ from torch import nn
 
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.core.protocol import KINDS, build, kind_named, kind_of, register
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Transformer, TransformerConfig
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 
 

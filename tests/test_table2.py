@@ -15,7 +15,7 @@ from transformer.core.scores import bleu, bleu_of_counts, ngram_counts
 from transformer.corpora import read_bundled, read_corpus
 from transformer.decoding import KeyValueCache
 from transformer.experiments import positions, table2
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids
 from transformer.views import families

@@ -21,8 +21,8 @@ from transformer.core import protocol
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.weights import load_weights
 from transformer.data import collate, token_batches
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
-from transformer.model import Transformer, TransformerConfig
 from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate
 from transformer.regularization import SmoothedLoss

@@ -15,7 +15,7 @@ from transformer.decoding import beam_search, greedy_search
 from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.pretrained import save
 from transformer.models.search import translate
 from transformer.variations import (

@@ -14,7 +14,7 @@ from transformer.core.weights import load_weights, parameters_of
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
 from transformer.decoding import average_checkpoints, beam_search, greedy_search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back

@@ -44,6 +44,7 @@ from transformer.regularization import SmoothedLoss
 from transformer.runs.encoded import check_pairs
 from transformer.runs.progress import Run
 
+
 # %% tags=["active-ipynb"]
 # # what only the pictures and checks below need: not part of the module
 # import itertools
@@ -53,12 +54,12 @@ from transformer.runs.progress import Run
 #
 # import sacrebleu
 #
+# from transformer import Transformer, TransformerConfig
 # from transformer.core.interrupt import Interrupted
 # from transformer.core.weights import load_weights
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.hardware import loss_scaler
-# from transformer.model import Transformer, TransformerConfig
 # from transformer.regularization import label_smoothing_loss
 # from transformer.views import plotting
 #
@@ -92,7 +93,6 @@ from transformer.runs.progress import Run
 # An *epoch* is one pass over the corpus. Each epoch mixes the batches anew, in an order that its number and the seed decide.
 # So a place in the stream of batches is two numbers, epoch and index, and the stream can start from any place. That will make it
 # possible to go on after a break.
-
 
 # %%
 def endless_batches(
@@ -171,7 +171,6 @@ def endless_batches(
 #
 # *Clipping* shortens a gradient that is longer than a limit. The paper names no limit, so `clip` is None by default.
 
-
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -205,7 +204,6 @@ class TrainingConfig:
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
 # minute if that comes first** (with `minutes` there is a step where the warm-up ends: if it took a tenth of the time, the rate falls by a tenth at once). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
-
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
     """The learning rate of an update after so many seconds: equation 3, or falling."""
@@ -225,7 +223,6 @@ def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -
 # states, and the criterion makes a number of them, here `SmoothedLoss` of [notebook 13](13_regularization.ipynb). The module also
 # switches on bf16 or fp16. Where several processes train together, each has a copy of it, and torch averages the copies' gradients
 # ([notebook 11](11_hardware.ipynb)).
-
 
 # %%
 class Objective(nn.Module):
@@ -252,7 +249,6 @@ class Objective(nn.Module):
 # Before each part the random numbers of dropout begin anew, from a seed that belongs to this part of this update. So they are
 # the same whichever process works on it, and after whatever break. Two things below come from [notebook 11](11_hardware.ipynb): `scaler` enlarges the loss
 # in fp16, and otherwise does nothing; `without_exchange` lets processes exchange their gradients once an update, after the last part.
-
 
 # %%
 def batch_seed(seed, update, number):
@@ -327,7 +323,6 @@ def update_weights(
 # We measure the mean cross-entropy of a target
 # token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
-
 # %%
 @torch.no_grad()
 def validation_loss(
@@ -379,7 +374,6 @@ def validation_loss(
 # after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
 # that this process works on; one process gets all.
 
-
 # %%
 def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
     """This process's batches of an update, with their seeds: [(seed, `Batch`), ...]."""
@@ -394,7 +388,6 @@ def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
 # What `validate` measures is the caller's business: any function from a model to a dict of figures, called every `save_every` updates
 # and at the end. So are the criterion and the optimizer. In `folder` each validation leaves log.jsonl, weights/ and
 # checkpoint.safetensors, and `resume=True`, with the same pairs and settings, goes on from there.
-
 
 # %%
 def train(
@@ -435,7 +428,6 @@ def train(
             )
             run.note(picked[-1], pairs, loss, norm, rate)
     return run.close()
-
 
 # %% [markdown]
 # Without dropout, and in float64, this loop and the twenty lines above should give the same weights:
@@ -561,8 +553,8 @@ def train(
 # %% tags=["active-ipynb"]
 # class Peeking(Transformer):
 #     def states(self, target, memory, source_mask):
-#         x = self.embed(self.target_embedding, target)
-#         return self.decoder(x, None, memory, source_mask)  # no causal mask
+#         x = self.embed(target, self.target_embedding)
+#         return self.decoder(x, memory, None, source_mask)  # no causal mask
 #
 #
 # toy_sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=20)

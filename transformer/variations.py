@@ -28,12 +28,13 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product
+from transformer.attention import scaled_dot_product
 from transformer.core.weights import parameters_of
-from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts, Transformer, TransformerConfig
+from transformer.fast.stacks import Residual
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import Experiment, new_model
-from transformer.stacks import Residual
 from transformer.training import TrainingConfig
 
 # %% [markdown]

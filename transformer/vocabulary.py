@@ -37,10 +37,10 @@ from transformer.data import SPECIALS, WORD
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# from transformer import Transformer, TransformerConfig
 # from transformer.core.scores import exact_match
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, collate, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
 # from transformer.models.search import translate
 # from transformer.training import TrainingConfig, train, validation_loss
 # from transformer.views import plotting
@@ -201,7 +201,6 @@ def load_words(path: str | Path) -> Words:
 # likely (Kudo, 2018). A word is cut so that the product of its pieces' probabilities is as large as possible. A space becomes part of the piece after it. The smallest pieces are letters and not bytes. The rarest letters, together at most 0.05% of the text (spaces counted), are unknown (here "C" and "Ä"), as are letters that training never showed. While SentencePiece learns it prints hundreds of lines, which `silence` keeps off the page.
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
-
 
 # %%
 class Pieces:
@@ -374,7 +373,6 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # and `Sequential` chains them. Their order matters: if the end mark were added before the cut, long sentences would
 # lose it, and a model trained on them would not learn to stop there.
 
-
 # %%
 def pair_transforms(tokenizer: Words | Pieces, longest: int) -> tuple:
     """torchtext's transforms from lists of ids to rows: for sources, for targets.
@@ -401,7 +399,6 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
     sources = to_source(tokenizer.encode_all([pair[0] for pair in pairs]))
     targets = to_target(tokenizer.encode_all([pair[1] for pair in pairs]))
     return list(zip(sources, targets))
-
 
 # %% [markdown]
 # Where nothing is too long, they give the same numbers as `encode_pairs` and `collate` of notebook [10](10_data.ipynb), which the next cell asserts.

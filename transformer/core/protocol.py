@@ -106,8 +106,8 @@ def place_of(name: type | str) -> str:
 
 register(
     "transformer",
-    "transformer.model:Transformer",
-    "transformer.model:TransformerConfig",
+    "transformer.fast.model:Transformer",
+    "transformer.fast.model:TransformerConfig",
 )
 register(
     "recurrence",

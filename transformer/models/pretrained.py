@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.core.checks import check_search
 from transformer.core.files import (
     data_folder,
@@ -41,10 +40,15 @@ from transformer.core.weights import (
     save_weights,
 )
 from transformer.data import PRE_TOKEN, Tokenizer
+from transformer.fast.attention import (
+    kernel_attention,
+    scaled_dot_product_attention,
+)
 from transformer.hardware import choose_device
 from transformer.models.checkpoint import check_buffers, plain
 
-FAST_PACKAGE = "transformer.fast"  # its parts compute what those that they replace do
+# Parts that compute what those that they replace do
+EQUAL = ("transformer.fast.dropout", "transformer.fast.packed")
 
 # The models that come with the package, and what each knows
 COME_ALONG = {
@@ -126,7 +130,7 @@ def made_of(part: nn.Module | None) -> tuple:
         options |= attend.keywords
         attend = attend.func
     attend = getattr(attend, "__func__", attend)
-    if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
+    if attend is kernel_attention:
         attend = scaled_dot_product_attention
     known = type(part).__module__.startswith(("transformer.", "torch."))
     state = "training", "p", "_is_torch_compile"
@@ -146,7 +150,7 @@ def named(one: object) -> str:
 
 def handed_part(model: nn.Module) -> str:
     """The first part of a model that its kind does not build from its configuration, so that it was
-    handed in; "" where there is none. Those of `transformer.fast` compute what they replace.
+    handed in; "" where there is none. Those of `EQUAL` compute what they replace.
     """
     with torch.device("meta"):
         known = {
@@ -154,7 +158,7 @@ def handed_part(model: nn.Module) -> str:
         }
     fast: tuple[str, ...] = ()
     for name, part in model.named_modules():
-        if type(part).__module__.startswith(FAST_PACKAGE):
+        if type(part).__module__ in EQUAL:
             fast += (f"{name}.",)
         elif made_of(part) != known.get(name) and not name.startswith(fast):
             attend = vars(part).get("attend")

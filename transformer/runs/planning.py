@@ -17,7 +17,7 @@ from transformer.core.distributed import process_number, sum_over_processes
 from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.core.interrupt import Interrupted, catch_interrupt
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.models.pretrained import check_memory
 from transformer.runs.run import TIMED, Experiment, check_unused, clock, first_goes_ahead, stream_pairs
 from transformer.training import TrainingConfig, train

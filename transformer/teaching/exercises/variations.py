@@ -3,7 +3,7 @@
 import numpy as np
 
 from transformer.core.weights import parameters_of
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.teaching.exercises import Exercise
 
 
