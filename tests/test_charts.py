@@ -31,8 +31,8 @@ from transformer.experiments.parser import (
     share_of_rate,
 )
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
+from transformer.fast.model import TransformerConfig
 from transformer.fast.search import KeyValueCache, beam_search, greedy_search
-from transformer.model import TransformerConfig
 from transformer.models.tree_model import (
     ParserConfig,
     ParserTokenizer,

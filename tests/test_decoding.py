@@ -29,6 +29,7 @@ from transformer.decoding import length_penalty
 from transformer.fast import FAST
 from transformer.fast import packed as packing
 from transformer.fast import search as searches
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.search import (
     KeyValueCache,
     beam_search,
@@ -37,7 +38,6 @@ from transformer.fast.search import (
     output_limit,
     step_log_probs,
 )
-from transformer.model import Transformer, TransformerConfig
 from transformer.models.checkpoint import average_checkpoints
 from transformer.models.search import Batching, translate, translate_n_best
 

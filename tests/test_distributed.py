@@ -19,7 +19,7 @@ from transformer.core.weights import load_weights
 PROGRAM = """
     import json, os, sys, time, torch
     from transformer.core.distributed import processes
-    from transformer.model import Transformer, TransformerConfig
+    from transformer.fast.model import Transformer, TransformerConfig
     from transformer.training import TrainingConfig, train
 
     torch.set_num_threads(1)

@@ -5,9 +5,9 @@ import torch
 
 from transformer.bench.peers import available
 from transformer.corpora import read_corpus
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.fast.search import greedy_search
-from transformer.model import Transformer, TransformerConfig
 from transformer.models import export
 from transformer.models.export import export_ctranslate2, translate_there, type_names
 from transformer.models.kinds import build

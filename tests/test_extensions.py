@@ -33,8 +33,8 @@ PAIRS = read_corpus("bundled", "train")[:40]
 
 
 def grouped_query_attention():
-    from transformer.attention import MultiHeadAttention
-    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.fast.attention import MultiHeadAttention
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
     from transformer.models.kinds import register
 
     class GroupedConfig(TransformerConfig):
@@ -51,14 +51,17 @@ def grouped_query_attention():
 
 
 def rotary_positions():
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
 
     return partial(TransformerConfig, positions="rotary")
 
 
 def another_attention():
-    from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.fast.attention import (
+        MultiHeadAttention,
+        scaled_dot_product_attention,
+    )
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
     from transformer.models.kinds import register
 
     def cosine_attention(q, k, v, mask=None):
@@ -74,7 +77,7 @@ def another_attention():
 
 
 def decoder_only_model():
-    from transformer import model as m
+    from transformer.fast import model as m
     from transformer.models.kinds import register
 
     class DecoderOnlyConfig(m.TransformerConfig):
@@ -88,7 +91,7 @@ def decoder_only_model():
             m.initialize(self)
 
         def loss(self, batch, criterion):
-            x = self.embed(self.target_embedding, batch.decoder_input)
+            x = self.embed(batch.decoder_input, self.target_embedding)
             mask = m.causal_mask(x.shape[1], x.device)
             return criterion(self.output, self.decoder(x, mask), batch.gold)
 
@@ -100,7 +103,7 @@ def decoder_only_model():
 
 
 def encoder_only_model():
-    from transformer.model import Transformer, TransformerConfig
+    from transformer.fast.model import Transformer, TransformerConfig
     from transformer.models.kinds import register
 
     class EncoderOnlyConfig(TransformerConfig):
@@ -232,7 +235,7 @@ def test_gaps_are_never_in_the_padding():
 
 def test_another_optimizer(tokenizer, tmp_path):
     """And it is resumed: two updates and two more are four."""
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
 
     trained(TransformerConfig, tokenizer, tmp_path, optimizer=another_optimizer)
 
@@ -242,7 +245,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     score."""
     from transformer import evaluate
     from transformer.core.scores import SCORES
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
     from transformer.runs.run import Experiment, read_log, run_experiment
 
     for side, language in enumerate(("en", "fr")):

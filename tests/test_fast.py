@@ -15,10 +15,10 @@ from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
 from transformer.fast.loss import projected_loss
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import PackedLinear, can_pack, packed
 from transformer.fast.search import KeyValueCache
 from transformer.hardware import autocast, matmul_precision
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.regularization import SmoothedLoss, label_smoothing_loss
 
 CPU = torch.device("cpu")

@@ -13,6 +13,7 @@ from transformer.core.checks import check_patch
 from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 from transformer.data import collate
 from transformer.experiments import images as runs
+from transformer.fast.model import Parts
 from transformer.images import (
     ConvolutionalClassifier,
     ConvolutionalConfig,
@@ -31,7 +32,6 @@ from transformer.images import (
     shifted,
 )
 from transformer.language import LanguageConfig, LanguageModel, Sampler
-from transformer.model import Parts
 from transformer.models.kinds import KINDS, register
 from transformer.models.pretrained import load_model, save
 from transformer.regularization import SmoothedLoss

@@ -6,9 +6,9 @@ import pytest
 from torch import nn
 
 from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Transformer, TransformerConfig
 from transformer.models.kinds import KINDS, build, kind_named, kind_of, register
 
 

@@ -18,7 +18,7 @@ from transformer.core.records import read_rows, write_rows
 from transformer.core.weights import load_weights
 from transformer.experiments import runner, table3
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.runs import progress
 from transformer.runs.progress import Diverged
 from transformer.runs.run import read_log

@@ -22,7 +22,7 @@ from transformer.core.weights import load_weights
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, token_batches
 from transformer.experiments.rows import record
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate

@@ -13,8 +13,8 @@ from transformer.core.records import flatten, read_rows, table, write_rows
 from transformer.core.scores import bleu, bleu_of_counts, ngram_counts
 from transformer.corpora import read_bundled, read_corpus
 from transformer.experiments import positions, table2
+from transformer.fast.model import TransformerConfig
 from transformer.fast.search import KeyValueCache
-from transformer.model import TransformerConfig
 from transformer.models.kinds import build
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids

@@ -20,8 +20,8 @@ from transformer import training
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.weights import load_weights
 from transformer.data import collate, token_batches
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
-from transformer.model import Transformer, TransformerConfig
 from transformer.models import kinds
 from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate

@@ -14,8 +14,8 @@ from transformer.data import Tokenizer
 from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.search import beam_search, greedy_search
-from transformer.model import Transformer, TransformerConfig
 from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import save
 from transformer.models.search import translate

@@ -12,9 +12,9 @@ from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
 from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.fast.search import beam_search, greedy_search
-from transformer.model import Transformer, TransformerConfig
 from transformer.models.checkpoint import average_checkpoints
 from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load

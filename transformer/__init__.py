@@ -11,15 +11,15 @@ from typing import Any
 
 __version__ = "0.1.0"
 HOMES = {
-    "attention": ["record_attention"],
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
     "fast.search": ["beam_search", "greedy_search"],
-    "model": ["Transformer", "TransformerConfig"],
+    "fast.model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
     "models.kinds": ["register"],
     "models.pretrained": ["load", "save"],
     "core.scores": ["bleu"],
+    "models.recording": ["record_attention"],
     "models.search": ["translate", "translate_n_best"],
     "training": ["TrainingConfig", "train"],
     "translation": ["evaluate"],

@@ -32,7 +32,7 @@ from typing import Literal
 
 import torch
 
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -45,10 +45,10 @@ from transformer.model import TransformerConfig
 # from torch.multiprocessing import spawn
 # from torch.utils.flop_counter import FlopCounterMode
 #
+# from transformer import Transformer
 # from transformer.core.records import read_rows
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
-# from transformer.model import Transformer
 # from transformer.teaching import toys
 # from transformer.teaching.measuring import turns
 # from transformer.views import plotting

@@ -41,7 +41,9 @@ from transformer.core.weights import (
     load_weights,
     weights_in,
 )
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Projection
+from transformer.fast.embeddings import Embedding
+from transformer.fast.model import Parts, Positions, Transformer, TransformerConfig
 from transformer.feed_forward import FeedForward
 from transformer.language import (
     GPT2,
@@ -50,7 +52,6 @@ from transformer.language import (
     LanguageModel,
     biased,
 )
-from transformer.model import Parts, Positions, Transformer, TransformerConfig
 from transformer.models.pieces import (
     GPT2Pieces,
     SentencePieces,

@@ -28,12 +28,13 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product
-from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.attention import scaled_dot_product
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts, Transformer, TransformerConfig
+from transformer.fast.stacks import Residual
 from transformer.models.kinds import parameters_of
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import Experiment, new_model
-from transformer.stacks import Residual
 from transformer.training import TrainingConfig
 
 # %% [markdown]

@@ -5,11 +5,12 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
 from transformer.bench.settings import DECODING, Bench, EndlessConfig
 from transformer.core.records import flatten
+from transformer.fast.attention import scaled_dot_product_attention
+from transformer.fast.model import TransformerConfig
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import (
     autocast,
@@ -17,7 +18,6 @@ from transformer.hardware import (
     matmul_precision,
     peak_memory,
 )
-from transformer.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, in_turns, real_tokens, seconds_of
 
 LENGTH = 30  # tokens of a sentence to translate

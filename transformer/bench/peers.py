@@ -20,14 +20,14 @@ from torch import nn
 from transformer.attention import causal_mask
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import compile_stacks
+from transformer.fast.positions import SinusoidalPositions
 from transformer.fast.search import beam_search, greedy_search
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
-from transformer.positions import SinusoidalPositions
 from transformer.regularization import SmoothedLoss
 from transformer.speed import SEED, real_tokens
 from transformer.training import Objective, update_weights

@@ -17,8 +17,8 @@ from transformer.bench.settings import DECODING, ON_A_GPU, TRAINING, Bench
 from transformer.bench.tables import WORDS, shown
 from transformer.core.files import git_commit, prepare_folder
 from transformer.core.records import write_rows
+from transformer.fast.model import TransformerConfig
 from transformer.hardware import allow_tf32, choose_device
-from transformer.model import TransformerConfig
 from transformer.runs.run import hardware_in_words
 from transformer.speed import SEED
 

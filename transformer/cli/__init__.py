@@ -26,8 +26,8 @@ from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import longest_source
 from transformer.core.weights import count_parameters
 from transformer.corpora import TREEBANKS
+from transformer.fast.model import Positions
 from transformer.hardware import Precision
-from transformer.model import Positions
 from transformer.models.kinds import KINDS, kind_named, kind_of
 from transformer.models.pretrained import (
     COME_ALONG,

@@ -28,9 +28,9 @@ from transformer.experiments.characters import (
 )
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import FAST
+from transformer.fast.model import Parts
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import LanguageModel
-from transformer.model import Parts
 from transformer.optimizer import peak_rate
 from transformer.runs.run import Experiment, average_last
 from transformer.sparse import PricedModel, SpanAttention, clamping, crop, spans_of

@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import record_attention
 from transformer.core.analysis import beside
 from transformer.core.files import write_file
 from transformer.core.records import flatten, read_rows, write_rows
@@ -27,12 +26,14 @@ from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast.loss import ChunkedLoss
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.fast.stacks import Residual, Stack
 from transformer.models.kinds import build_fast
+from transformer.models.recording import record_attention
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
 from transformer.runs.run import Experiment, held_out_loss
-from transformer.stacks import LayerNorm, Residual, Stack
+from transformer.stacks import LayerNorm
 from transformer.training import TrainingConfig, train
 
 CORPUS, VOCAB_SIZE, HELD_OUT = "bundled", 1000, 100

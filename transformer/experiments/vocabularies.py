@@ -24,7 +24,7 @@ from transformer.experiments.runner import (
     settings_of,
     train_and_score,
 )
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs.planning import schedule

@@ -31,7 +31,7 @@ class Kind:
 
 KINDS = {
     "transformer": Kind(
-        "transformer.model:Transformer", "transformer.model:TransformerConfig"
+        "transformer.fast.model:Transformer", "transformer.fast.model:TransformerConfig"
     ),
     "recurrence": Kind(
         "transformer.fast.recurrence:RecurrentEncoderDecoder",

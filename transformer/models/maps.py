@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
+from transformer.fast.attention import MultiHeadAttention
+from transformer.models.recording import record_attention
 
 KINDS = ("encoder", "decoder", "cross")
 MOST = 100  # sentence pairs whose weights are held at a time

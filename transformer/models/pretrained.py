@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.core.checks import check_search
 from transformer.core.files import (
     data_folder,
@@ -32,7 +31,10 @@ from transformer.core.weights import (
     save_weights,
 )
 from transformer.data import PRE_TOKEN, Tokenizer
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import (
+    kernel_attention,
+    scaled_dot_product_attention,
+)
 from transformer.fast.dropout import BitDropout
 from transformer.fast.packed import PackedLinear
 from transformer.hardware import choose_device

@@ -15,8 +15,8 @@ import numpy as np
 from transformer.core.distributed import process_number, sum_over_processes
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.data import Tokenizer, encode_pairs, lengths_of
+from transformer.fast.model import TransformerConfig
 from transformer.fast.training import fast_training
-from transformer.model import TransformerConfig
 from transformer.models.kinds import build_fast, parameters_of
 from transformer.models.pretrained import check_memory
 from transformer.runs.run import (

@@ -8,7 +8,7 @@ registers under a name of its own.
 
 from dataclasses import fields, replace
 
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.models.kinds import kind_named
 from transformer.training import TrainingConfig
 

@@ -81,7 +81,7 @@ class Average(nn.Module):
     query (B, T, d_model), value (B, S, d_model), mask (T, S) or None -> (B, T, d_model).
     """
 
-    def forward(self, query, key, value, mask=None, cache=None):
+    def forward(self, query, key, value, mask=None):
         if mask is None:
             seen = value.new_ones(query.shape[1], value.shape[1])
         else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.models.kinds import parameters_of
 from transformer.teaching.exercises import Exercise
 
