@@ -29,12 +29,12 @@ from transformer import (
     corpora,
     decoding,
     language,
-    training,
 )
 from transformer.cli import demo
 from transformer.cli.options import meanings
 from transformer.convolution import ConvolutionConfig
 from transformer.core import protocol
+from transformer.core.files import git_commit
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
@@ -42,10 +42,13 @@ from transformer.experiments import rows
 from transformer.models import pretrained, search
 from transformer.models.pretrained import load
 from transformer.recurrence import RecurrenceConfig
-from transformer.runs import parsers, recipes, scoring
-from transformer.runs.run import run as runs
+from transformer.runs import experiment as experiments
+from transformer.runs import folder as folders
+from transformer.runs import parsers, recipes, scoring, training
+from transformer.runs import run as runs
+from transformer.runs.monitor import Forecast
 from transformer.runs.scoring import Scoring, corpus_of, name_of
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
 SIZES = [
@@ -216,13 +219,13 @@ def test_an_interrupted_run_ends_like_a_whole_one(
 def test_a_run_remembers_how_it_went_on(run, files, monkeypatch):
     """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
     left = []
-    monkeypatch.setattr(
-        runs,
-        "tell_time",
-        lambda optimizer, training, done: left.append(
-            training.updates - done["update"]
-        ),
-    )
+
+    class Silent(Forecast):
+        def __init__(self, training, done):
+            super().__init__(training, done, say=lambda text: None)
+            left.append(self.updates)
+
+    monkeypatch.setattr(runs, "Forecast", Silent)
     assert (
         call("train", "--resume", "--folder", run, "--updates", "6").status == 0
     )  # all are done
@@ -329,7 +332,7 @@ def test_a_model_in_a_folder_that_cannot_be_written_to(run, files, monkeypatch):
 
 
 def test_an_average_is_of_weights_before_the_best_validation(run, files, monkeypatch):
-    monkeypatch.setattr(runs, "last_update", lambda e: 0)
+    monkeypatch.setattr(folders, "last_update", lambda e: 0)
     assert complaint("evaluate", "--folder", run, *files, "--average", "1").endswith(
         "has kept 0 weights"
     )
@@ -605,7 +608,7 @@ def test_a_parser(monkeypatch, tmp_path):
     for module in (parsers, scoring):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
     monkeypatch.setattr(parsers, "stream_corpus", lambda *_: iter(pairs))
-    monkeypatch.setattr(runs, "corpus_paths", lambda *_: [])
+    monkeypatch.setattr(experiments, "corpus_paths", lambda *_: [])
     folder, result = tmp_path / "run", tmp_path / "result.json"
     assert (
         call(
@@ -763,7 +766,7 @@ def test_demo(small_demo, tmp_path):
     assert row == flatten({"corpus": "bundled", **report})
     assert (
         report["command"] == "transformer demo --record demo.json"
-        and report["commit"] == runs.git_commit()
+        and report["commit"] == git_commit()
     )
     assert (
         (report["updates"], report["seed"]) == (4, 2017)

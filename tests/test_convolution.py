@@ -22,7 +22,7 @@ from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
 from transformer.decoding import beam_search, greedy_search, length_penalty
 from transformer.fast.frame import Cache
-from transformer.training import TrainingConfig, train, validation_loss
+from transformer.runs.training import TrainingConfig, train, validation_loss
 
 
 def model_of(vocab_size=12, seed=3, **changes):

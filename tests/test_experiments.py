@@ -20,8 +20,8 @@ from transformer.experiments import alpha, corpora, gpu, multi30k, results
 from transformer.experiments.runner import finished, settings_of
 from transformer.models.pretrained import bundled_folder, load
 from transformer.models.search import Batching, translate
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment
 
 CPU = torch.device("cpu")
 

@@ -243,7 +243,9 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     from transformer import evaluate
     from transformer.core.scores import SCORES
     from transformer.model import TransformerConfig
-    from transformer.runs.run import Experiment, read_log, run_experiment
+    from transformer.runs.experiment import Experiment
+    from transformer.runs.folder import read_log
+    from transformer.runs.run import run_experiment
 
     for side, language in enumerate(("en", "fr")):
         text = "".join(pair[side] + "\n" for pair in PAIRS)

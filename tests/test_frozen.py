@@ -45,7 +45,7 @@ from transformer.fast import FAST
 from transformer.optimizer import learning_rate
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import SmoothedLoss, label_smoothing_loss
-from transformer.training import validation_loss
+from transformer.runs.training import validation_loss
 
 
 def loss_of(model, batch, epsilon):

@@ -35,7 +35,7 @@ from transformer.language import LanguageConfig, LanguageModel, Sampler
 from transformer.model import Parts
 from transformer.models.pretrained import load_model, save
 from transformer.regularization import SmoothedLoss
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 C = VisionConfig(d_model=16, d_ff=24, N=2, h=4, P_drop=0.0)

@@ -40,7 +40,7 @@ from transformer.models.search import translate
 from transformer.positions import RotaryPositions
 from transformer.regularization import SmoothedLoss
 from transformer.runs.dialogues import EXAMPLES, encode_dialogue
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 
 SIZES = dict(vocab_size=30, d_model=16, d_ff=24, N=2, h=4, P_drop=0.0, max_positions=40)
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")

@@ -30,6 +30,7 @@ from transformer.language import (
 )
 from transformer.model import Parts
 from transformer.regularization import SmoothedLoss
+from transformer.runs.training import TrainingConfig, train
 from transformer.sparse import (
     LongformerAttention,
     Pattern,
@@ -47,7 +48,6 @@ from transformer.sparse import (
     sparse_attention,
 )
 from transformer.teaching.measuring import TensorMemory
-from transformer.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 PATTERNS = {

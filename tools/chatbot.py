@@ -25,8 +25,7 @@ from transformer.fast.training import fast_training
 from transformer.language import LanguageConfig, Sampler, generate
 from transformer.models.pretrained import load, save
 from transformer.optimizer import peak_rate
-from transformer.runs.run import Experiment, average_last, held_out_loss
-from transformer.runs.run.dialogues import (
+from transformer.runs.dialogues import (
     PRONOUN_FIRST,
     PRONOUNS,
     TRANSLATE,
@@ -38,7 +37,9 @@ from transformer.runs.run.dialogues import (
     sides,
     word_questions,
 )
-from transformer.training import TrainingConfig, train
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import average_last
+from transformer.runs.training import TrainingConfig, held_out_loss, train
 
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(

@@ -19,7 +19,7 @@ from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
 from transformer.recurrence import RecurrenceConfig
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 from transformer.translation import evaluate
 from transformer.views.pages import view
 

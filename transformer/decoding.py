@@ -58,7 +58,7 @@ from transformer.core.weights import check_numbers, load_weights
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.models.search import translate, translate_n_best
-# from transformer.training import TrainingConfig, train
+# from transformer import TrainingConfig, train
 # from transformer.views import plotting, trees
 #
 # random.seed(0)

@@ -60,7 +60,7 @@ from transformer.optimizer import adam
 # from transformer.fast.attention import kernel_attention
 # from transformer.language import MaskedConfig, MaskedModel
 # from transformer.teaching.measuring import turns
-# from transformer.training import TrainingConfig, train
+# from transformer.runs.training import TrainingConfig, train
 # from transformer.views import plotting
 # from transformer.views.growth import growth
 #

@@ -31,10 +31,11 @@ from torch import nn
 from transformer.attention import MultiHeadAttention, scaled_dot_product
 from transformer.core.weights import parameters_of
 from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import RECIPES
-from transformer.runs.run import Experiment, new_model
+from transformer.runs.run import new_model
+from transformer.runs.training import TrainingConfig
 from transformer.stacks import Residual
-from transformer.training import TrainingConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.

@@ -29,8 +29,8 @@ from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
 from transformer.positions import SinusoidalPositions
 from transformer.regularization import SmoothedLoss
+from transformer.runs.training import Objective, update_weights
 from transformer.speed import SEED, real_tokens
-from transformer.training import Objective, update_weights
 
 EPSILON = 0.1  # of label smoothing
 RATE = 1e-4

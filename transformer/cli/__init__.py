@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, make_dataclass, replace
 from functools import partial, reduce
 from itertools import chain
@@ -36,10 +36,12 @@ from transformer.models.pretrained import (
     save,
 )
 from transformer.models.search import chosen
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import load_run
 from transformer.runs.recipes import recipe, sized
-from transformer.runs.run import Experiment, Task, load_run, run_experiment
+from transformer.runs.run import Task, run_experiment
 from transformer.runs.scoring import Scoring, score
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 TRANSLATORS = {"bundled", "tatoeba"}  # of `COME_ALONG`
 
@@ -81,7 +83,9 @@ class Train(Experiment):
         if e.corpus in TREEBANKS and e.source_file is None:
             from transformer.runs.parsers import PARSING as task
         if e.source_file is not None and not e.resume:
-            task = Task(plan=plan_of(self))
+            from transformer.runs.own_files import plan_files
+
+            task = Task(plan=partial(plan_files, limits_of(self)))
         if run_experiment(e, words(), task=task):
             split = " --split validation" if e.source_file else ""
             print(
@@ -90,9 +94,9 @@ class Train(Experiment):
             )
 
 
-def plan_of(t: Train) -> Callable:
-    """The plan of a run on own files, in which the options count more than what it finds."""
-    from transformer.runs.planning import plan_files
+def limits_of(t: Train) -> Any:
+    """What the options leave to the plan of a run on own files."""
+    from transformer.runs.planning import Limits
 
     kind = t.family or "transformer"
 
@@ -107,7 +111,7 @@ def plan_of(t: Train) -> Callable:
         return model, changed(training, t.training, "training")
 
     fixed = t.preset is not None or "d_model" in given(t.model)
-    return partial(plan_files, settle, given(t.training), fixed)
+    return Limits(settle, given(t.training), fixed)
 
 
 def train_with_options() -> type:

@@ -12,8 +12,10 @@ from transformer.model import Positions
 from transformer.models.maps import AttentionMaps, attention_maps
 from transformer.models.pretrained import load
 from transformer.models.search import translate_all
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import read_log, read_settings
 from transformer.runs.recipes import RECIPES
-from transformer.runs.run import Experiment, read_log, read_settings, run_experiment
+from transformer.runs.run import run_experiment
 from transformer.visualization import score_attention
 
 

@@ -18,7 +18,8 @@ from transformer.parsing import (
     untagged,
     write_trees,
 )
-from transformer.runs.run import Task, held_out_loss
+from transformer.runs.run import Task
+from transformer.runs.training import held_out_loss
 from transformer.corpora.trees import leaves_of
 
 LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41 or more": math.inf}  # words
@@ -107,7 +108,7 @@ def tree_pairs(e, split):
             for sentence, tree in stream_corpus(e.corpus, split))
 
 
-def tree_validator(e, tokenizer, count):
+def tree_validator(e, tokenizer, sentences, count):
     """validate(model) for `train`: cross-entropy, F1 and valid trees on validation sentences.
 
     The `count` sentences come from all over the split, because neighbours are of one article.

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 
 from transformer.model import TransformerConfig
 from transformer.core.protocol import kind_named
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 RECIPES = {
     "bundled": dict(
