@@ -44,7 +44,7 @@ from transformer.core.weights import check_numbers, load_weights
 #
 # from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 #
-# from transformer import load
+# from transformer import TrainingConfig, load, train
 # from transformer.core.records import read_rows
 # from transformer.core.scores import (
 #     bleu,
@@ -58,7 +58,6 @@ from transformer.core.weights import check_numbers, load_weights
 # from transformer.data import Tokenizer, encode_pairs
 # from transformer.model import Transformer, TransformerConfig
 # from transformer.models.search import translate, translate_n_best
-# from transformer import TrainingConfig, train
 # from transformer.views import plotting, trees
 #
 # random.seed(0)

@@ -66,7 +66,14 @@ from transformer.stacks import LayerNorm
 # from transformer.experiments.runner import best_rates
 # from transformer.models.pretrained import bundled_folder
 # from transformer.regularization import SmoothedLoss
-# from transformer.runs.dialogues import PRONOUN_FIRST, PRONOUNS, TRANSLATE, WORDS, dialogues, encode_dialogue
+# from transformer.runs.dialogues import (
+#     PRONOUN_FIRST,
+#     PRONOUNS,
+#     TRANSLATE,
+#     WORDS,
+#     dialogues,
+#     encode_dialogue,
+# )
 # from transformer.runs.training import TrainingConfig, train
 # from transformer.views import plotting
 # from transformer.views.growth import growth

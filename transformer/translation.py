@@ -54,11 +54,17 @@ from transformer.models.search import chosen, translate_all
 # from transformer.models.pretrained import load
 # from transformer.models.search import translate, translate_n_best
 # from transformer.optimizer import peak_rate
+# from transformer.runs.experiment import Experiment, languages, stream_pairs
+# from transformer.runs.folder import (
+#     average_last,
+#     hardware_in_words,
+#     load_run,
+#     read_log,
+#     runs_folder,
+# )
 # from transformer.runs.own_files import Timer
 # from transformer.runs.planning import trial
 # from transformer.runs.recipes import RECIPES, SESSIONS, session
-# from transformer.runs.experiment import Experiment, languages, stream_pairs
-# from transformer.runs.folder import average_last, hardware_in_words, load_run, read_log, runs_folder
 # from transformer.runs.run import Task, run_experiment, validator
 # from transformer.views import families, heads, plotting, running
 #
@@ -223,7 +229,6 @@ GERMAN = {
 #         return validate
 #
 #     return Task(validator=new_validator)
-
 
 # %% tags=["active-ipynb"]
 # scratch = tempfile.TemporaryDirectory()

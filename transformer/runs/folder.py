@@ -71,7 +71,8 @@ def experiment_in(saved: dict) -> Experiment:
         if name in saved and not isinstance(saved[name], kind):
             raise TypeError(f"{name} is {saved[name]!r}")
     files = {
-        name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")
+        name: saved[name] and Path(saved[name])
+        for name in ("source_file", "target_file")
     }
     names = ("reverse", "source_language", "target_language")
     more = {name: saved[name] for name in names if name in saved}

@@ -20,7 +20,9 @@ from transformer.runs.training import TrainingConfig
 
 TOO_FEW = 500  # pairs
 DAY = 24 * 60  # minutes that a plan takes at most where none are given, if it can
-SHARE = 0.85  # of the minutes is for updates, the rest for validating and other programs
+SHARE = (
+    0.85  # of the minutes is for updates, the rest for validating and other programs
+)
 LEAST_UPDATES = 3000  # rather than large batches
 LEAST_EPOCHS = 5
 TOKENS_A_WEIGHT = 2  # at 0.2 of Multi30k two layers beat four, at 1 they did not

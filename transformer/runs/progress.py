@@ -8,7 +8,9 @@ from typing import Any
 from transformer.core.checks import Diverged
 from transformer.models.checkpoint import damaged
 
-MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
+MOST_SKIPPED = (
+    20  # updates in a row without a finite gradient; fp16 skips some at first
+)
 
 
 def validation_score(row: dict) -> float:
@@ -35,7 +37,9 @@ class Progress:
     rate: float = 0.0  # of the last update
     skipped: int = 0  # updates whose gradient was not a number
     skipped_in_a_row: int = 0
-    scaler: dict = field(default_factory=dict)  # the state of the scale for losses in fp16
+    scaler: dict = field(
+        default_factory=dict
+    )  # the state of the scale for losses in fp16
     losses: list = field(default_factory=list)  # since the last row of the log
     norms: list = field(default_factory=list)
     best: float | None = None  # the highest `validation_score` so far

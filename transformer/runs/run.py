@@ -171,9 +171,7 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
     parts: dict[str, Any] = fast_training(e.training, e.model)
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
     try:
-        return train(
-            model, encoded, e.training, e.folder, validate, e.resume, **parts
-        )
+        return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(
