@@ -23,8 +23,8 @@ from transformer import (
 )
 from transformer.corpora import CORPORA
 from transformer.data import Tokenizer, collate
+from transformer.fast.loss import SmoothedLoss
 from transformer.models.pretrained import save
-from transformer.regularization import SmoothedLoss
 
 PAIRS = read_corpus("bundled", "train")[:40]
 

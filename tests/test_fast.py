@@ -15,11 +15,11 @@ from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
-from transformer.fast.loss import projected_loss
+from transformer.fast.loss import SmoothedLoss, projected_loss
 from transformer.fast.packed import PackedLinear, can_pack, packed
 from transformer.hardware import autocast, matmul_precision
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.regularization import SmoothedLoss, label_smoothing_loss
+from transformer.regularization import label_smoothing_loss
 
 CPU = torch.device("cpu")
 

@@ -42,9 +42,10 @@ from transformer import (
 from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import collate
 from transformer.fast import FAST
+from transformer.fast.loss import SmoothedLoss
 from transformer.optimizer import learning_rate
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
-from transformer.regularization import SmoothedLoss, label_smoothing_loss
+from transformer.regularization import label_smoothing_loss
 from transformer.runs.training import validation_loss
 
 

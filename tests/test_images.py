@@ -14,6 +14,7 @@ from transformer.core.protocol import KINDS, register
 from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 from transformer.data import collate
 from transformer.experiments import images as runs
+from transformer.fast.loss import SmoothedLoss
 from transformer.images import (
     ConvolutionalClassifier,
     ConvolutionalConfig,
@@ -34,7 +35,6 @@ from transformer.images import (
 from transformer.language import LanguageConfig, LanguageModel, Sampler
 from transformer.model import Parts
 from transformer.models.pretrained import load_model, save
-from transformer.regularization import SmoothedLoss
 from transformer.runs.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")

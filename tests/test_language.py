@@ -17,6 +17,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.corpora import read_bundled
 from transformer.data import Batch, Tokenizer
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
+from transformer.fast.loss import SmoothedLoss
 from transformer.language import (
     GPT2,
     Chat,
@@ -38,7 +39,6 @@ from transformer.language import (
 from transformer.model import Parts
 from transformer.models.search import translate
 from transformer.positions import RotaryPositions
-from transformer.regularization import SmoothedLoss
 from transformer.runs.dialogues import EXAMPLES, encode_dialogue
 from transformer.runs.training import TrainingConfig, train
 

@@ -9,9 +9,9 @@ from test_training import encoded, model_of, without_dropout  # noqa: F401
 import transformer
 from transformer import training as plain
 from transformer.data import collate
+from transformer.fast.loss import SmoothedLoss
 from transformer.hardware import loss_scaler
 from transformer.optimizer import adam
-from transformer.regularization import SmoothedLoss
 from transformer.runs import training as strong
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -9,10 +9,9 @@ from helpers import assert_close, random
 
 from transformer.attention import record_attention
 from transformer.fast import loss
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.model import Transformer, TransformerConfig
 from transformer.regularization import (
-    SmoothedLoss,
     confident_logits,
     cross_entropy_with_targets,
     dropout,

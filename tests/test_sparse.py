@@ -22,6 +22,7 @@ from transformer.attention import (
 from transformer.complexity import local_attention
 from transformer.data import Batch
 from transformer.experiments import evolution
+from transformer.fast.loss import SmoothedLoss
 from transformer.language import (
     LanguageConfig,
     LanguageModel,
@@ -29,7 +30,6 @@ from transformer.language import (
     MaskedModel,
 )
 from transformer.model import Parts
-from transformer.regularization import SmoothedLoss
 from transformer.runs.training import TrainingConfig, train
 from transformer.sparse import (
     LongformerAttention,

@@ -15,9 +15,9 @@ from transformer.data import Batch
 from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import characters
 from transformer.experiments import state_space as runs
+from transformer.fast.loss import SmoothedLoss
 from transformer.language import LanguageConfig, LanguageModel, generate_ahead
 from transformer.model import Parts, Transformer, TransformerConfig
-from transformer.regularization import SmoothedLoss
 from transformer.state_space import (
     FixedLayer,
     SelectiveLayer,

@@ -20,7 +20,7 @@ from torch import nn
 from transformer.attention import causal_mask
 from transformer.decoding import beam_search, greedy_search
 from transformer.fast import FAST
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
@@ -28,7 +28,6 @@ from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
 from transformer.positions import SinusoidalPositions
-from transformer.regularization import SmoothedLoss
 from transformer.runs.training import Objective, update_weights
 from transformer.speed import SEED, real_tokens
 

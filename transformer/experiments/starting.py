@@ -27,11 +27,10 @@ from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast import build_fast
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.training import AdamByParts, part_of
 from transformer.model import TransformerConfig
 from transformer.optimizer import peak_rate
-from transformer.regularization import SmoothedLoss
 from transformer.runs.experiment import Experiment
 from transformer.runs.training import TrainingConfig, held_out_loss, train
 from transformer.stacks import LayerNorm, Residual, Stack
