@@ -31,8 +31,7 @@ from transformer import (
     language,
 )
 from transformer.cli import demo
-from transformer.cli.options import meanings
-from transformer.convolution import ConvolutionConfig
+from transformer.cli import train as train_command
 from transformer.core import protocol
 from transformer.core.files import git_commit
 from transformer.core.records import flatten, read_rows
@@ -41,7 +40,6 @@ from transformer.data import Tokenizer
 from transformer.experiments import rows
 from transformer.models import pretrained, search
 from transformer.models.pretrained import load
-from transformer.recurrence import RecurrenceConfig
 from transformer.runs import experiment as experiments
 from transformer.runs import folder as folders
 from transformer.runs import parsers, recipes, scoring, training
@@ -837,12 +835,24 @@ def test_help_of_the_program():
     ), done.stderr
 
 
-@pytest.mark.parametrize(
-    "config", [TransformerConfig, RecurrenceConfig, ConvolutionConfig, TrainingConfig]
-)
-def test_every_setting_has_a_meaning(config):
-    """The help takes it from the comments in the source."""
-    assert meanings(config).keys() == {f.name for f in dataclasses.fields(config)}
+@pytest.mark.parametrize("family", ["transformer", "recurrence", "convolution"])
+def test_every_setting_has_a_meaning_and_the_recipes_default(family):
+    """Both stand in the help of train; what the tokenizer decides is no option."""
+    help_text = " ".join(call("train", "--family", family, "--help").out.split())
+    config = protocol.kind_named(family).config
+    settings = recipes.recipe("bundled", None, family)
+    for f in [*dataclasses.fields(config), *dataclasses.fields(TrainingConfig)]:
+        option = f"--{f.name.replace('_', '-')}"
+        if f.name in ("pad_id", "bos_id", "eos_id"):
+            assert f" {option} " not in help_text
+            continue
+        part = settings["model"] if f in dataclasses.fields(config) else None
+        default = getattr(part or settings["training"], f.name)
+        said = re.search(
+            rf"{option}[ ,].*?([a-z;)]+) │? ?│? ?\(default: │? ?│? ?([^)]*)\)",
+            help_text,
+        )
+        assert said and said[2].strip(" │") == str(default), (option, help_text)
 
 
 @pytest.mark.parametrize(
@@ -868,7 +878,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     def full(*arguments, **named):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 4 GiB")
 
-    monkeypatch.setattr(command_line, "run_experiment", full)
+    monkeypatch.setattr(train_command, "run_experiment", full)
     assert complaint("train", "--folder", tmp_path).startswith(
         "the GPU's memory is too small for this: half of "
     )
@@ -882,7 +892,7 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
             "InvalidCxxCompiler: No working C++ compiler found\n\nmore"
         )
 
-    monkeypatch.setattr(command_line, "run_experiment", missing)
+    monkeypatch.setattr(train_command, "run_experiment", missing)
     assert complaint("train", "--folder", tmp_path, "--compile") == (
         "torch.compile cannot work here (InvalidCxxCompiler: No working C++ compiler found): leave out --compile, "
         "or install a C++ compiler"

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import transformer.cli as command_line
+from transformer.cli.train import limits_of
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import read_rows
 from transformer.core.weights import parameters_of
@@ -46,7 +47,7 @@ def planned(count, *options, time=None, flops=1e10):
             *map(str, options),
         ]
     )
-    limits = replace(command_line.limits_of(t), probe=PROBE, least=LEAST)
+    limits = replace(limits_of(t), probe=PROBE, least=LEAST)
     rows = range(0, count, math.ceil(count / 100))
     sample = [(LINES[i % 15], LINES[i % 7]) for i in rows]
     return plan(count, sample, limits, time or seconds)
