@@ -12,7 +12,7 @@ from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled, read_corpus
 from transformer.models.pretrained import COME_ALONG, bundled_folder, load
 from transformer.models.search import translate
-from transformer.runs.run import Experiment
+from transformer.runs.experiment import Experiment
 
 FOLDER = data_folder() / "models" / "bundled"
 (CARD,) = read_rows(FOLDER / "card.json")

@@ -42,7 +42,7 @@ from transformer.models.tree_model import (
 )
 from transformer.models.tree_search import OnlyTrees
 from transformer.parsing import linearize, read_back
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 SYMBOLS = ["<pad>", "<s>", "</s>", "D", "S_", "X_", "_S", "_X"]
 

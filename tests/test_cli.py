@@ -28,24 +28,25 @@ from transformer import (
     TransformerConfig,
     corpora,
     language,
-    training,
 )
 from transformer.cli import demo
-from transformer.cli.options import meanings
+from transformer.cli import train as train_command
+from transformer.core.files import git_commit
 from transformer.core.protocol import About
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import rows
-from transformer.fast.convolution import ConvolutionConfig
-from transformer.fast.recurrence import RecurrenceConfig
 from transformer.models import kinds, pretrained, search
 from transformer.models.checkpoint import average_checkpoints
 from transformer.models.pretrained import load
-from transformer.runs import parsers, recipes, scoring
-from transformer.runs.run import run as runs
+from transformer.runs import experiment as experiments
+from transformer.runs import folder as folders
+from transformer.runs import parsers, recipes, scoring, training
+from transformer.runs import run as runs
+from transformer.runs.monitor import Forecast
 from transformer.runs.scoring import Scoring, corpus_of, name_of
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 HAS_CTRANSLATE2 = importlib.util.find_spec("ctranslate2") is not None
 SIZES = [
@@ -216,13 +217,13 @@ def test_an_interrupted_run_ends_like_a_whole_one(
 def test_a_run_remembers_how_it_went_on(run, files, monkeypatch):
     """Settings that a resumed run changed are those of run.json from then on, and each way of going on is noted."""
     left = []
-    monkeypatch.setattr(
-        runs,
-        "tell_time",
-        lambda optimizer, training, done: left.append(
-            training.updates - done["update"]
-        ),
-    )
+
+    class Silent(Forecast):
+        def __init__(self, training, done):
+            super().__init__(training, done, say=lambda text: None)
+            left.append(self.updates)
+
+    monkeypatch.setattr(runs, "Forecast", Silent)
     assert (
         call("train", "--resume", "--folder", run, "--updates", "6").status == 0
     )  # all are done
@@ -329,7 +330,7 @@ def test_a_model_in_a_folder_that_cannot_be_written_to(run, files, monkeypatch):
 
 
 def test_an_average_is_of_weights_before_the_best_validation(run, files, monkeypatch):
-    monkeypatch.setattr(runs, "last_update", lambda e: 0)
+    monkeypatch.setattr(folders, "last_update", lambda e: 0)
     assert complaint("evaluate", "--folder", run, *files, "--average", "1").endswith(
         "has kept 0 weights"
     )
@@ -603,7 +604,7 @@ def test_a_parser(monkeypatch, tmp_path):
     for module in (parsers, scoring):
         monkeypatch.setattr(module, "read_corpus", lambda *_: pairs)
     monkeypatch.setattr(parsers, "stream_corpus", lambda *_: iter(pairs))
-    monkeypatch.setattr(runs, "corpus_paths", lambda *_: [])
+    monkeypatch.setattr(experiments, "corpus_paths", lambda *_: [])
     folder, result = tmp_path / "run", tmp_path / "result.json"
     assert (
         call(
@@ -761,7 +762,7 @@ def test_demo(small_demo, tmp_path):
     assert row == flatten({"corpus": "bundled", **report})
     assert (
         report["command"] == "transformer demo --record demo.json"
-        and report["commit"] == runs.git_commit()
+        and report["commit"] == git_commit()
     )
     assert (
         (report["updates"], report["seed"]) == (4, 2017)
@@ -832,12 +833,24 @@ def test_help_of_the_program():
     ), done.stderr
 
 
-@pytest.mark.parametrize(
-    "config", [TransformerConfig, RecurrenceConfig, ConvolutionConfig, TrainingConfig]
-)
-def test_every_setting_has_a_meaning(config):
-    """The help takes it from the comments in the source."""
-    assert meanings(config).keys() == {f.name for f in dataclasses.fields(config)}
+@pytest.mark.parametrize("family", ["transformer", "recurrence", "convolution"])
+def test_every_setting_has_a_meaning_and_the_recipes_default(family):
+    """Both stand in the help of train; what the tokenizer decides is no option."""
+    help_text = " ".join(call("train", "--family", family, "--help").out.split())
+    config = kinds.kind_named(family).config
+    settings = recipes.recipe("bundled", None, family)
+    for f in [*dataclasses.fields(config), *dataclasses.fields(TrainingConfig)]:
+        option = f"--{f.name.replace('_', '-')}"
+        if f.name in ("pad_id", "bos_id", "eos_id"):
+            assert f" {option} " not in help_text
+            continue
+        part = settings["model"] if f in dataclasses.fields(config) else None
+        default = getattr(part or settings["training"], f.name)
+        said = re.search(
+            rf"{option}[ ,].*?([a-z;)]+) │? ?│? ?\(default: │? ?│? ?([^)]*)\)",
+            help_text,
+        )
+        assert said and said[2].strip(" │") == str(default), (option, help_text)
 
 
 @pytest.mark.parametrize(
@@ -863,7 +876,7 @@ def test_a_gpu_that_is_too_small_is_named_in_one_sentence(monkeypatch, tmp_path)
     def full(*arguments, **named):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 4 GiB")
 
-    monkeypatch.setattr(command_line, "run_experiment", full)
+    monkeypatch.setattr(train_command, "run_experiment", full)
     assert complaint("train", "--folder", tmp_path).startswith(
         "the GPU's memory is too small for this: half of "
     )
@@ -877,7 +890,7 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
             "InvalidCxxCompiler: No working C++ compiler found\n\nmore"
         )
 
-    monkeypatch.setattr(command_line, "run_experiment", missing)
+    monkeypatch.setattr(train_command, "run_experiment", missing)
     assert complaint("train", "--folder", tmp_path, "--compile") == (
         "torch.compile cannot work here (InvalidCxxCompiler: No working C++ compiler found): leave out --compile, "
         "or install a C++ compiler"

@@ -21,7 +21,7 @@ from transformer.fast.convolution import (
     convolve_on,
 )
 from transformer.fast.search import beam_search, greedy_search
-from transformer.training import TrainingConfig, train, validation_loss
+from transformer.runs.training import TrainingConfig, train, validation_loss
 
 
 def model_of(vocab_size=12, seed=3, **changes):

@@ -18,9 +18,9 @@ from transformer.core.weights import load_weights
 
 PROGRAM = """
     import json, os, sys, time, torch
-    from transformer.core.distributed import processes
     from transformer.fast.model import Transformer, TransformerConfig
-    from transformer.training import TrainingConfig, train
+    from transformer.core.distributed import process_group
+    from transformer.runs.training import TrainingConfig, train
 
     torch.set_num_threads(1)
     folder, updates, resume, pause = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "resume", float(sys.argv[4])
@@ -36,7 +36,7 @@ PROGRAM = """
     timed = dict(falling=True, minutes=0.02) if updates > 7 else {}
     config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5,
                             save_minutes=1e-4, **timed)
-    with processes(torch.device("cpu")):
+    with process_group(torch.device("cpu")):
         print("started", flush=True)
         train(model, encoded, config, folder, resume=resume)
         with open(f"{folder}/copy-{os.environ.get('LOCAL_RANK', 0)}", "w") as copy:
@@ -145,7 +145,7 @@ def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, h
 
 
 def test_every_process_needs_its_share(monkeypatch):
-    monkeypatch.setattr(distributed, "process_count", lambda: 3)
+    monkeypatch.setattr(distributed, "world_size", lambda: 3)
     with pytest.raises(
         ValueError, match="accumulate is 4: 3 processes need a multiple of 3"
     ):

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import transformer.cli as command_line
+from transformer.cli.train import experiment_of
 from transformer.core.records import read_rows
 from transformer.core.scores import bleu, bleu_of_counts, tokenized_bleu
 from transformer.core.weights import load_weights, save_weights
@@ -20,8 +21,8 @@ from transformer.experiments import alpha, corpora, gpu, multi30k, results
 from transformer.experiments.runner import finished, settings_of
 from transformer.models.pretrained import bundled_folder, load
 from transformer.models.search import Batching, translate
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment
 
 CPU = torch.device("cpu")
 
@@ -80,7 +81,7 @@ def test_a_command_still_means_what_its_record_has(name):
         for column in plain.keys() & kept.keys() - free
         if kept[column] != plain[column]
     } == SINGLE[name]
-    e = command_line.experiment_of(command_line.parse(kept["command"].split()[1:]))
+    e = experiment_of(command_line.parse(kept["command"].split()[1:]))
     asked = settings_of(e) | {"reverse": e.reverse}
     tokenizer = {"model.vocab_size", "model.pad_id", "model.bos_id", "model.eos_id"}
     assert not {

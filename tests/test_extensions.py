@@ -23,8 +23,8 @@ from transformer import (
 )
 from transformer.corpora import CORPORA
 from transformer.data import Tokenizer, collate
+from transformer.fast.loss import SmoothedLoss
 from transformer.models.pretrained import save
-from transformer.regularization import SmoothedLoss
 
 PAIRS = read_corpus("bundled", "train")[:40]
 
@@ -246,7 +246,9 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     from transformer import evaluate
     from transformer.core.scores import SCORES
     from transformer.fast.model import TransformerConfig
-    from transformer.runs.run import Experiment, read_log, run_experiment
+    from transformer.runs.experiment import Experiment
+    from transformer.runs.folder import read_log
+    from transformer.runs.run import run_experiment
 
     for side, language in enumerate(("en", "fr")):
         text = "".join(pair[side] + "\n" for pair in PAIRS)

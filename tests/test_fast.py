@@ -14,12 +14,12 @@ from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
-from transformer.fast.loss import projected_loss
+from transformer.fast.loss import SmoothedLoss, projected_loss
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import PackedLinear, can_pack, packed
 from transformer.fast.search import KeyValueCache
 from transformer.hardware import autocast, matmul_precision
-from transformer.regularization import SmoothedLoss, label_smoothing_loss
+from transformer.regularization import label_smoothing_loss
 
 CPU = torch.device("cpu")
 

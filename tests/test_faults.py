@@ -16,6 +16,7 @@ from test_cli import SIZES, SPEED, call, complaint
 
 from transformer.cli import stream
 from transformer.core import files
+from transformer.core.checks import Diverged
 from transformer.core.files import locked, write_file, write_json
 from transformer.core.weights import load_weights, save_weights
 from transformer.data import Tokenizer
@@ -27,9 +28,8 @@ from transformer.models import maps
 from transformer.models.pretrained import load, save
 from transformer.parsing import gold_tree, linearize
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import Diverged
-from transformer.runs.run import check_unused
-from transformer.training import TrainingConfig, train
+from transformer.runs.folder import check_unused
+from transformer.runs.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = TransformerConfig(

@@ -42,10 +42,11 @@ from transformer import (
 from transformer.data import collate
 from transformer.fast import FAST
 from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.optimizer import learning_rate
-from transformer.regularization import SmoothedLoss, label_smoothing_loss
-from transformer.training import validation_loss
+from transformer.regularization import label_smoothing_loss
+from transformer.runs.training import validation_loss
 
 
 def loss_of(model, batch, epsilon):

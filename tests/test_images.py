@@ -13,6 +13,7 @@ from transformer.core.checks import check_patch
 from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
 from transformer.data import collate
 from transformer.experiments import images as runs
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Parts
 from transformer.images import (
     ConvolutionalClassifier,
@@ -34,8 +35,7 @@ from transformer.images import (
 from transformer.language import LanguageConfig, LanguageModel, Sampler
 from transformer.models.kinds import KINDS, register
 from transformer.models.pretrained import load_model, save
-from transformer.regularization import SmoothedLoss
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 C = VisionConfig(d_model=16, d_ff=24, N=2, h=4, P_drop=0.0)

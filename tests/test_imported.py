@@ -14,7 +14,7 @@ from transformer.cli import main
 from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_corpus
 from transformer.data import Batch, encode_pairs
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.search import greedy_search
 from transformer.imported import (
     NEVER,
@@ -26,7 +26,6 @@ from transformer.imported import (
 from transformer.language import Sampler, generate
 from transformer.models.pieces import BEGIN, SentencePieces
 from transformer.models.pretrained import load, save
-from transformer.regularization import SmoothedLoss
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 library = pytest.importorskip("transformers", reason="transformers is not installed")

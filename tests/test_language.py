@@ -16,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.corpora import read_bundled
 from transformer.data import Batch, Tokenizer
 from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Parts
 from transformer.fast.positions import RotaryPositions
 from transformer.fast.search import KeyValueCache, beam_search, greedy_search
@@ -38,9 +39,8 @@ from transformer.language import (
     right_aligned,
 )
 from transformer.models.search import translate
-from transformer.regularization import SmoothedLoss
 from transformer.runs.dialogues import EXAMPLES, encode_dialogue
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 
 SIZES = dict(vocab_size=30, d_model=16, d_ff=24, N=2, h=4, P_drop=0.0, max_positions=40)
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")

@@ -36,11 +36,13 @@ from transformer.parsing import (
     tidy,
     untagged,
 )
+from transformer.runs import experiment as experiments
 from transformer.runs import parsers
-from transformer.runs import run as runs
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import read_log
 from transformer.runs.parsers import PARSING, evaluate_parser, spaced, tree_pairs
-from transformer.runs.run import Experiment, read_log, run_experiment
-from transformer.training import TrainingConfig
+from transformer.runs.run import run_experiment
+from transformer.runs.training import TrainingConfig
 
 FENCE = (
     "(S (NP (DT The) (NN gardener)) (VP (VBD repaired) (NP (NP (DT the) (NN fence)) (PP (IN behind) "
@@ -505,7 +507,7 @@ def treebank(monkeypatch):
         if len(leaves_of(tree)) < 8:
             found.append(tree)
     pairs = [(" ".join(tree.leaves()), f"( {tree} )") for tree in found]
-    for module in (parsers, runs):
+    for module in (parsers, experiments):
         monkeypatch.setattr(
             module, "stream_corpus", lambda name, split, reverse=False: iter(pairs)
         )

@@ -9,9 +9,9 @@ from torch.nn import functional as F
 from transformer import convolution, recurrence
 from transformer.data import Batch
 from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.recurrence import blend
-from transformer.regularization import SmoothedLoss
 
 FAMILIES = {
     "recurrence": (

@@ -1,18 +1,23 @@
 """Recipes for own files: what they make of few and many pairs, of minutes, of options."""
 
+import math
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
 
 import transformer.cli as command_line
+from transformer.cli.train import limits_of
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import read_rows
 from transformer.models.kinds import parameters_of
+from transformer.runs import own_files as own_files_of
 from transformer.runs import planning
-from transformer.runs import run as runs
-from transformer.runs.planning import SIZES, TOO_FEW, Trial, batch_of, dropout, outlook
-from transformer.training import TrainingConfig, rate_of
+from transformer.runs.experiment import Experiment, Sentences
+from transformer.runs.own_files import LEAST, PROBE
+from transformer.runs.planning import SIZES, TOO_FEW, batch_of, dropout, outlook, plan
+from transformer.runs.training import TrainingConfig, rate_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "a red dog walks near the old river while two small children look at it".split()
@@ -24,19 +29,12 @@ def work(model):
     return parameters_of(model) - model.vocab_size * model.d_model
 
 
-def planned(monkeypatch, count, *options, flops=1e10):
-    """The experiment for so many pairs on a machine of this speed, whose clock is not read."""
+def planned(count, *options, time=None, flops=1e10):
+    """The plan for so many pairs on a CPU of this speed."""
 
-    def seconds(self, batch_tokens, minutes):
-        return batch_tokens * self.training.accumulate * work(self.model) / flops
+    def seconds(trial, batch_tokens, minutes):
+        return batch_tokens * trial.training.accumulate * work(trial.model) / flops
 
-    monkeypatch.setattr(Trial, "seconds", seconds)
-    monkeypatch.setattr(planning, "SAMPLE", 100)
-    monkeypatch.setattr(
-        runs,
-        "stream_parallel",
-        lambda *_: ((LINES[i % 15], LINES[i % 7]) for i in range(count)),
-    )
     t = command_line.parse(
         [
             "train",
@@ -49,9 +47,10 @@ def planned(monkeypatch, count, *options, flops=1e10):
             *map(str, options),
         ]
     )
-    e = command_line.experiment_of(t)
-    command_line.plan_of(t)(e, torch.device("cpu"))
-    return e
+    limits = replace(limits_of(t), probe=PROBE, least=LEAST)
+    rows = range(0, count, math.ceil(count / 100))
+    sample = [(LINES[i % 15], LINES[i % 7]) for i in rows]
+    return plan(count, sample, limits, time or seconds)
 
 
 def epochs(said):
@@ -60,32 +59,30 @@ def epochs(said):
 
 @pytest.mark.parametrize("count", [1000, 30_000, 200_000])
 @pytest.mark.parametrize("flops", [1e9, 1e10, 1e13])
-def test_plans_have_5_to_100_epochs_and_a_short_warm_up(
-    count, flops, monkeypatch, capsys
-):
-    e = planned(monkeypatch, count, flops=flops)
-    said = capsys.readouterr().out
+def test_plans_have_5_to_100_epochs_and_a_short_warm_up(count, flops):
+    e = planned(count, flops=flops)
+    said = "\n".join(e.lines())
     assert 5 <= epochs(said) <= 100
     assert 1 <= e.training.warmup <= e.training.updates / 10 and e.training.falling
     assert e.training.keep <= e.training.updates / e.training.save_every
     assert "too few" not in said and ("are few: expect" in said) == (count < 10_000)
 
 
-def test_two_million_pairs_take_a_day_where_they_can(monkeypatch, capsys):
-    e = planned(monkeypatch, 2_000_000)
+def test_two_million_pairs_take_a_day_where_they_can():
+    e = planned(2_000_000)
     seconds = e.training.batch_tokens * work(e.model) / 1e10
     assert (
         e.training.updates * seconds <= 24 * 3600
-        and 5 <= epochs(capsys.readouterr().out) <= 10
+        and 5 <= epochs("\n".join(e.lines())) <= 10
     )
     assert e.training.warmup <= e.training.updates / 10
-    faster = planned(monkeypatch, 2_000_000, flops=1e13)
+    faster = planned(2_000_000, flops=1e13)
     assert faster.model.d_model > e.model.d_model
 
 
 @pytest.mark.parametrize("minutes", [2, 20, 60])
-def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
-    e = planned(monkeypatch, 30_000, "--minutes", minutes)
+def test_minutes_hold_the_whole_schedule(minutes):
+    e = planned(30_000, "--minutes", minutes)
     t = e.training
     assert 0.5 * minutes < t.updates * t.batch_tokens * work(e.model) / 6e11 < minutes
     assert (
@@ -94,14 +91,14 @@ def test_minutes_hold_the_whole_schedule(minutes, monkeypatch):
         and 3 < t.updates / t.save_every
     )
     assert rate_of(t, t.updates, 128, 0) < rate_of(t, t.warmup, 128, 0) / 100
-    longer = planned(monkeypatch, 30_000, "--minutes", 3 * minutes)
+    longer = planned(30_000, "--minutes", 3 * minutes)
     assert parameters_of(longer.model) >= parameters_of(e.model)
 
 
-def test_a_batch_in_parts_changes_no_plan(monkeypatch):
+def test_a_batch_in_parts_changes_no_plan():
     """Four parts an update are four times the work, and read four times as much."""
-    whole = planned(monkeypatch, 200_000, "--minutes", 120)
-    parts = planned(monkeypatch, 200_000, "--minutes", 120, "--accumulate", 4)
+    whole = planned(200_000, "--minutes", 120)
+    parts = planned(200_000, "--minutes", 120, "--accumulate", 4)
     assert parts.model == whole.model
     read = [
         t.updates * t.accumulate * t.batch_tokens
@@ -110,25 +107,23 @@ def test_a_batch_in_parts_changes_no_plan(monkeypatch):
     assert read[1] == pytest.approx(read[0], rel=0.1)
 
 
-def test_options_count_more_than_the_plan(monkeypatch, capsys):
+def test_options_count_more_than_the_plan():
     def refuse(*_):
         raise AssertionError("timed, though the updates are given")
 
-    e = planned(monkeypatch, 20_000, "--d-model", 64, "--P-drop", 0.15, "--factor", 1.5)
+    e = planned(20_000, "--d-model", 64, "--P-drop", 0.15, "--factor", 1.5)
     assert (e.model.d_model, e.model.P_drop, e.training.factor) == (64, 0.15, 1.5)
-    big = planned(monkeypatch, 20_000, "--preset", "base", "--no-norm-first").model
+    big = planned(20_000, "--preset", "base", "--no-norm-first").model
     assert (big.d_model, big.norm_first) == (512, False)
-    assert planned(monkeypatch, 20_000, "--preset", "base").model.norm_first
-    assert planned(monkeypatch, 20_000, "--family", "recurrence").model.d_model == 128
-    monkeypatch.setattr(planning, "fitting", refuse)
-    capsys.readouterr()
-    e = planned(monkeypatch, 20_000, "--updates", 50, "--batch-tokens", 300)
+    assert planned(20_000, "--preset", "base").model.norm_first
+    assert planned(20_000, "--family", "recurrence").model.d_model == 128
+    e = planned(20_000, "--updates", 50, "--batch-tokens", 300, time=refuse)
     assert (e.training.updates, e.training.batch_tokens, e.training.warmup) == (
         50,
         300,
         5,
     )
-    assert "an update" not in capsys.readouterr().out
+    assert "an update" not in "\n".join(e.lines())
 
 
 def test_what_is_said_beforehand():
@@ -156,28 +151,26 @@ def test_sizes_and_batches():
 
 
 def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
-    e = runs.Experiment(source_file=own_files[0], target_file=own_files[1])
-    tried = planning.trial(
-        SIZES[0].model,
-        TrainingConfig(),
-        list(runs.stream_pairs(e, "train")),
-        torch.device("cpu"),
-    )
+    e = Experiment(source_file=own_files[0], target_file=own_files[1])
+    count, sample = own_files_of.sample_of(Sentences(e))
+    assert count == len(sample) == 59
+    tried = planning.trial(SIZES[0].model, TrainingConfig(), sample)
+    time = own_files_of.Timer(torch.device("cpu"))
     assert 5 < tried.tokens_a_pair() < 40
-    assert 0 < tried.seconds(256, 1) < 60 and 0 < tried.seconds(256, 1e-9) < 60
-    monkeypatch.setattr(
-        planning, "train", lambda *_, **named: []
-    )  # as in all but one process
-    assert tried.seconds(256, 1) == 0
+    assert 0 < time(tried, 256, 1) < 60
+    assert 0 < time(tried, 256, 1e-9) < 60
+    # as in all but one process
+    monkeypatch.setattr(own_files_of, "train", lambda *_, **named: [])
+    assert time(tried, 256, 1) == 0
 
     def stopped_in_the_last_update(*_, **named):
         with catch_interrupt():
             signal.raise_signal(signal.SIGINT)
         return [{"seconds": 1.0}]
 
-    monkeypatch.setattr(planning, "train", stopped_in_the_last_update)
+    monkeypatch.setattr(own_files_of, "train", stopped_in_the_last_update)
     with pytest.raises(Interrupted, match="stopped while updates were timed"):
-        tried.seconds(256, 1)
+        time(tried, 256, 1)
     with pytest.raises(
         ValueError, match="all sentence pairs are longer than the model's 2 posit"
     ):
@@ -185,7 +178,6 @@ def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
             SIZES[0].model.preset("tiny", vocab_size=300, max_positions=2),
             TrainingConfig(),
             [("a long line", "a long line")],
-            torch.device("cpu"),
         )
 
 

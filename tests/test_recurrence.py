@@ -28,12 +28,12 @@ from transformer.recurrence import (
     lstm_step,
     summary,
 )
+from transformer.runs.training import TrainingConfig, train, validation_loss
 from transformer.teaching.toys import (
     LinearRecurrence,
     learn_to_reverse,
     rows_to_reverse,
 )
-from transformer.training import TrainingConfig, train, validation_loss
 
 KINDS = [("gru", True), ("gru", False), ("lstm", True), ("lstm", False)]
 NAMES = [

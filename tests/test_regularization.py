@@ -8,11 +8,10 @@ import torch.nn.functional as F
 from helpers import assert_close, random
 
 from transformer.fast import loss
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.recording import record_attention
 from transformer.regularization import (
-    SmoothedLoss,
     confident_logits,
     cross_entropy_with_targets,
     dropout,

@@ -13,16 +13,16 @@ import pytest
 import torch
 from helpers import KILL
 
+from transformer.core.checks import Diverged
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows, write_rows
 from transformer.core.weights import load_weights
 from transformer.experiments import runner, table3
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
 from transformer.fast.model import TransformerConfig
-from transformer.runs import progress
-from transformer.runs.progress import Diverged
-from transformer.runs.run import read_log
-from transformer.training import TrainingConfig
+from transformer.runs import training
+from transformer.runs.folder import read_log
+from transformer.runs.training import TrainingConfig
 from transformer.variations import TABLE_3, Trial
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -374,7 +374,7 @@ def test_devices(monkeypatch):
 def rate_is_known():
     """A run begins with some products of matrices, to say how long it will take: not here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress, "matmul_rate", lambda *_, **__: 1e9)
+        patch.setattr(training, "matmul_rate", lambda *_, **__: 1e9)
         yield
 
 

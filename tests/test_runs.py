@@ -16,6 +16,9 @@ from helpers import KILL, small_bundled
 
 import transformer.cli as command_line
 from transformer import corpora
+from transformer.core import distributed
+from transformer.core.distributed import rank_zero_first
+from transformer.core.files import git_commit
 from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, score_report, scores
 from transformer.core.weights import load_weights
@@ -26,27 +29,32 @@ from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
+from transformer.runs import experiment as experiments
+from transformer.runs import monitor
 from transformer.runs import run as runs
-from transformer.runs.planning import trial
-from transformer.runs.recipes import RECIPES, SESSIONS, recipe, session
-from transformer.runs.run.run import (
+from transformer.runs.experiment import (
     Experiment,
+    Sentences,
+    files_of,
+    on_disk,
+    stream_pairs,
+)
+from transformer.runs.folder import (
     average_last,
     check_same_data,
-    epochs_of,
-    files_of,
     hardware_in_words,
     last_update,
     load_run,
     note_resumed,
-    on_disk,
-    run_experiment,
-    stream_pairs,
-    tell_time,
-    validator,
 )
+from transformer.runs.monitor import Forecast
+from transformer.runs.own_files import Timer
+from transformer.runs.planning import trial
+from transformer.runs.progress import Progress
+from transformer.runs.recipes import RECIPES, SESSIONS, recipe, session
+from transformer.runs.run import epochs_of, run_experiment, validator
 from transformer.runs.scoring import Scoring, score
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(
@@ -148,7 +156,9 @@ def test_parameters_without_a_model():
 )
 def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
     lines = [(f"e{n}", f"d{n}") for n in range(count)]
-    monkeypatch.setattr(runs, "stream_parallel", lambda source, target: iter(lines))
+    monkeypatch.setattr(
+        experiments, "stream_parallel", lambda source, target: iter(lines)
+    )
     e = Experiment(source_file=tmp_path / "en", target_file=tmp_path / "de")
     train, validation = (
         list(stream_pairs(e, "train")),
@@ -186,14 +196,14 @@ def test_what_goes_through_the_disk(files, monkeypatch):
     assert not on_disk(Experiment("bundled")) and not on_disk(Experiment("multi30k"))
     assert on_disk(Experiment("europarl")) and on_disk(Experiment("wmt14"))
     assert not on_disk(Experiment("wmt14", **files))
-    monkeypatch.setattr(runs, "LARGE", 100)
+    monkeypatch.setattr(experiments, "LARGE", 100)
     assert on_disk(Experiment(**files))
 
 
 def test_a_corpus_on_disk_trains_the_same_model(
     finished, files, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(runs, "LARGE", 0)
+    monkeypatch.setattr(experiments, "LARGE", 0)
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
     run_experiment(experiment(files, tmp_path / "run"), "a test")
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (
@@ -234,30 +244,25 @@ def test_updates_are_timed(minutes, said, done, monkeypatch, capsys):
     """The first step, which warms up, takes ten minutes, a validation later on as long, any other step three seconds.
     done: updates before the run was resumed; they do not count."""
     steps, now = {0: 600, 12: 603}, [0.0]
-    monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
-    tell_time(
-        optimizer,
+    monkeypatch.setattr(monitor.time, "monotonic", lambda: now[0])
+    forecast = Forecast(
         TrainingConfig(updates=100 + done, minutes=minutes and minutes + done / 10),
         {"update": done, "seconds": 6.0 * done},
+        print,
     )
     for step in range(30):
         assert step != 20 or capsys.readouterr().out == ""
         now[0] += steps.get(step, 3)
-        optimizer.step()
+        forecast(Progress(update=done + step + 1))
     assert capsys.readouterr().out == f"20 updates timed: {said} (h:mm:ss)\n"
 
 
 def test_a_plan_does_not_stop_where_the_run_would():
     """Twenty updates are timed even where the run itself has time for one."""
     brief = dataclasses.replace(TRAINING, minutes=1e-6)
-    tried = trial(
-        TransformerConfig(300, **TINY),
-        brief,
-        read_corpus("bundled", "train")[:200],
-        torch.device("cpu"),
-    )
-    assert 0 < tried.seconds(300, 5) < 60
+    sample = read_corpus("bundled", "train")[:200]
+    tried = trial(TransformerConfig(300, **TINY), brief, sample)
+    assert 0 < Timer(torch.device("cpu"))(tried, 300, 5) < 60
 
 
 # Training
@@ -274,8 +279,9 @@ def test_validation(finished, files):
         short = dataclasses.replace(
             e, model=dataclasses.replace(e.model, max_positions=2)
         )
-        validator(short, tokenizer, 0)  # also those that are not validated on
-    figures = validator(e, tokenizer, 200)(model)
+        # also those that are not validated on
+        validator(short, tokenizer, Sentences(short), 0)
+    figures = validator(e, tokenizer, Sentences(e), 200)(model)
     outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
     assert figures["bleu"] == bleu(outputs, [pairs[0][1]]).score
     batch = collate(encode_pairs(tokenizer, pairs))
@@ -291,9 +297,9 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     run_experiment(
         e,
         "transformer train --seed 3",
-        watch=lambda log: seen.append([row["update"] for row in log]),
+        callbacks=[seen.append],
     )
-    assert seen == [[3], [3, 6]]
+    assert len(seen) == 6 and [row["update"] for row in seen[-1].log] == [3, 6]
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
     assert (
@@ -344,9 +350,8 @@ def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(
     with pytest.raises(
         ValueError, match="holds weights, but no checkpoint to go on from: delete"
     ):
-        runs.begin_folder(
-            experiment(files, tmp_path / "run"), "a test", torch.device("cpu")
-        )
+        e = experiment(files, tmp_path / "run")
+        runs.begin(e, Sentences(e), "a test", torch.device("cpu"))
 
 
 def test_an_unfinished_run_is_no_model_yet(tmp_path):
@@ -608,7 +613,7 @@ def test_score_and_record(scored):
     assert record(scored)["resumed"] == [
         {**again, "command": "transformer train --resume"}
     ]
-    assert kept["commit"] == runs.git_commit()
+    assert kept["commit"] == git_commit()
     assert str(scored.parent) not in json.dumps(kept)
 
 
@@ -669,21 +674,21 @@ def test_the_others_stop_where_the_first_could_not_finish(monkeypatch):
     sent, done = [], []
 
     def exchange(words):
-        if runs.process_number() == 0:
+        if distributed.rank() == 0:
             sent[:] = words
         words[:] = sent
 
-    monkeypatch.setattr(runs, "process_count", lambda: 2)
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
     monkeypatch.setattr(
-        runs, "distributed", SimpleNamespace(broadcast_object_list=exchange)
+        distributed, "distributed", SimpleNamespace(broadcast_object_list=exchange)
     )
-    monkeypatch.setattr(runs, "process_number", lambda: 0)
-    with pytest.raises(OSError), runs.first_goes_ahead():
+    monkeypatch.setattr(distributed, "rank", lambda: 0)
+    with pytest.raises(OSError), rank_zero_first():
         raise OSError("the disk is full")
-    monkeypatch.setattr(runs, "process_number", lambda: 1)
+    monkeypatch.setattr(distributed, "rank", lambda: 1)
     with (
         pytest.raises(ValueError, match="first process stopped, .*: the disk is full"),
-        runs.first_goes_ahead(),
+        rank_zero_first(),
     ):
         done.append("inside")
     assert done == []

@@ -17,6 +17,7 @@ from transformer.complexity import local_attention
 from transformer.data import Batch
 from transformer.experiments import evolution
 from transformer.fast.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Parts
 from transformer.language import (
     LanguageConfig,
@@ -25,7 +26,7 @@ from transformer.language import (
     MaskedModel,
 )
 from transformer.models.recording import record_attention
-from transformer.regularization import SmoothedLoss
+from transformer.runs.training import TrainingConfig, train
 from transformer.sparse import (
     LongformerAttention,
     Pattern,
@@ -43,7 +44,6 @@ from transformer.sparse import (
     sparse_attention,
 )
 from transformer.teaching.measuring import TensorMemory
-from transformer.training import TrainingConfig, train
 
 pytestmark = pytest.mark.usefixtures("seed", "one_thread")
 PATTERNS = {

@@ -16,19 +16,19 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer import training
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.weights import load_weights
 from transformer.data import collate, token_batches
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
 from transformer.models import kinds
 from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate
-from transformer.regularization import SmoothedLoss
+from transformer.runs import training
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import merit
-from transformer.training import (
+from transformer.runs.progress import validation_score
+from transformer.runs.training import (
     Objective,
     TrainingConfig,
     endless_batches,
@@ -827,7 +827,7 @@ def test_patience_keeps_the_best_weights(encoded, tmp_path):
     )
     config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
     log = train(model_of(), encoded, config, tmp_path, lambda model: next(results))
-    assert log[-1]["update"] == 15 and max(log, key=merit)["update"] == 9
+    assert log[-1]["update"] == 15 and max(log, key=validation_score)["update"] == 9
     assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [
         6,
         9,

@@ -14,7 +14,7 @@ from transformer.data import WORD, encode_pairs
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.pretrained import save
 from transformer.models.search import translate
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 from transformer.vocabulary import (
     INSTEAD,
     MARKS,

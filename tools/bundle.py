@@ -20,8 +20,8 @@ from transformer.core.weights import save_weights
 from transformer.corpora import read_bundled
 from transformer.experiments import runner
 from transformer.models.pretrained import load, save
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment
 from transformer.visualization import score_attention
 
 COMMAND = "python tools/bundle.py"

@@ -37,8 +37,9 @@ from transformer.runs.dialogues import (
     sides,
     word_questions,
 )
-from transformer.runs.run import Experiment, average_last, held_out_loss
-from transformer.training import TrainingConfig, train
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import average_last
+from transformer.runs.training import TrainingConfig, held_out_loss, train
 
 COMMAND = "python tools/chatbot.py"
 MODEL = LanguageConfig(

@@ -19,10 +19,10 @@ from transformer.corpora import stream_corpus
 from transformer.experiments import runner
 from transformer.models.pretrained import load
 from transformer.models.search import chosen
+from transformer.runs.experiment import Experiment
 from transformer.runs.planning import SIZES, schedule
-from transformer.runs.run import Experiment
 from transformer.runs.scoring import Scoring, pairs_of
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 from transformer.translation import evaluate
 
 COMMAND = "python tools/everyday.py"

@@ -20,7 +20,7 @@ from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
-from transformer.training import TrainingConfig, train
+from transformer.runs.training import TrainingConfig, train
 from transformer.translation import evaluate
 from transformer.views.pages import view
 

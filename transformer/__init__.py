@@ -21,7 +21,7 @@ HOMES = {
     "core.scores": ["bleu"],
     "models.recording": ["record_attention"],
     "models.search": ["translate", "translate_n_best"],
-    "training": ["TrainingConfig", "train"],
+    "runs.training": ["TrainingConfig", "train"],
     "translation": ["evaluate"],
 }
 __all__ = sorted(name for names in HOMES.values() for name in names)

@@ -14,8 +14,8 @@ from transformer.models.pretrained import save as save
 from transformer.models.recording import record_attention as record_attention
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
-from transformer.training import TrainingConfig as TrainingConfig
-from transformer.training import train as train
+from transformer.runs.training import TrainingConfig as TrainingConfig
+from transformer.runs.training import train as train
 from transformer.translation import evaluate as evaluate
 from transformer.views.pages import view as view
 

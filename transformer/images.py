@@ -54,7 +54,7 @@ from transformer.stacks import LayerNorm
 #     training_of,
 # )
 # from transformer.models.recording import record_attention
-# from transformer.training import train
+# from transformer.runs.training import train
 # from transformer.views import images as figures
 # from transformer.views import plotting
 #

@@ -66,8 +66,8 @@ from transformer.stacks import LayerNorm
 # from transformer.data import Batch, pad
 # from transformer.experiments.characters import NGram
 # from transformer.experiments.runner import best_rates
+# from transformer.fast.loss import SmoothedLoss
 # from transformer.models.pretrained import bundled_folder
-# from transformer.regularization import SmoothedLoss
 # from transformer.runs.dialogues import (
 #     PRONOUN_FIRST,
 #     PRONOUNS,
@@ -76,7 +76,7 @@ from transformer.stacks import LayerNorm
 #     dialogues,
 #     encode_dialogue,
 # )
-# from transformer.training import TrainingConfig, train
+# from transformer.runs.training import TrainingConfig, train
 # from transformer.views import plotting
 # from transformer.views.growth import growth
 #

@@ -46,7 +46,7 @@ from transformer.models.search import Batching, translate, translate_n_best
 # from transformer.models.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
 # from transformer.models.tree_search import OnlyTrees
 # from transformer.runs.parsers import evaluate_parser
-# from transformer.training import TrainingConfig, train
+# from transformer.runs.training import TrainingConfig, train
 # from transformer.views import plotting, trees
 #
 # torch.manual_seed(0)

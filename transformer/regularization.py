@@ -21,8 +21,6 @@
 
 # %%
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -317,33 +315,6 @@ def cross_entropy_with_targets(
 # assert min(abs(loss - losses[n]) for n in ("ε / (V - 1)", "ε / (V - 2)")) > 1e-4
 # assert logits.grad[~real].eq(0).all() and logits.grad[real].ne(0).all()
 # print("torch's loss is the formula with ε / V, and padding has no gradient")
-
-# %% [markdown]
-# In training ([notebook 14](14_training.ipynb)) a model hands its loss three things: the layer that maps states to logits, the decoder's
-# states, and the gold tokens. So another loss can take its place, also one that never holds all logits at once (`transformer.fast`).
-
-
-# %%
-@dataclass(frozen=True)
-class SmoothedLoss:
-    """`label_smoothing_loss` of a model's states, summed over the real tokens, in nats.
-
-    output: states (B, T, d_model) -> logits (B, T, V); x: the states; gold: (B, T) ids.
-    """
-
-    epsilon: float = 0.1
-    pad_id: int = 0
-
-    def __call__(self, output: Callable, x: torch.Tensor, gold: torch.Tensor):
-        logits = output(x).to(x.dtype)  # a product in bf16, the loss in fp32
-        return label_smoothing_loss(logits, gold, self.epsilon, self.pad_id, "sum")
-
-
-# %% tags=["active-ipynb"]
-# total = label_smoothing_loss(logits, gold, reduction="sum")
-# assert torch.equal(SmoothedLoss()(nn.Identity(), logits, gold), total)
-# assert abs(total / real.sum() - loss) < 1e-9
-# print("with a layer that changes nothing, states are logits: the same loss, summed")
 
 # %% [markdown]
 # ## How low can the loss go?

@@ -54,8 +54,8 @@ from transformer.optimizer import adam
 # from transformer.core.records import read_rows
 # from transformer.fast.attention import kernel_attention
 # from transformer.language import MaskedConfig, MaskedModel
+# from transformer.runs.training import TrainingConfig, train
 # from transformer.teaching.measuring import turns
-# from transformer.training import TrainingConfig, train
 # from transformer.views import plotting
 # from transformer.views.growth import growth
 #

@@ -10,8 +10,8 @@
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/14_training.ipynb)
 #
 # A model, batches, an optimizer with its schedule and a smoothed loss are in place. This notebook puts them into one loop (Section
-# 5): first in twenty lines that train a small model while you watch, and then in the form that a run of several hours needs, with
-# validation, checkpoints, and a way to stop and go on as if nothing had happened. At the end you will also have seen what a
+# 5) of twenty lines, which train a small model while you watch, and then runs the form that training of several hours needs, with
+# checkpoints and a way to stop and go on as if nothing had happened. At the end you will also have seen what a
 # Transformer without its mask learns, and how to notice that a training ignores its source. Reading takes about 30 minutes, running it half a minute.
 
 # %% tags=["active-ipynb"]
@@ -21,45 +21,33 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-import math
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import nn
 
-from transformer.core.distributed import (
-    copies_in_step,
-    own_share,
-    process_count,
-    without_exchange,
-)
-from transformer.core.settings import check_counts, check_fractions, check_positive
-from transformer.data import collate, epoch_batches, token_batches
-from transformer.hardware import Precision, autocast, choose_precision, matmul_precision
-from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
-from transformer.regularization import SmoothedLoss
-from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import Run
+from transformer.data import Batch, collate, token_batches
+from transformer.optimizer import adam, learning_rate, set_learning_rate
+from transformer.regularization import label_smoothing_loss
 
 # %% tags=["active-ipynb"]
 # # what only the pictures and checks below need: not part of the module
-# import itertools
+# import math
 # import signal
 # import tempfile
 # from dataclasses import replace
+# from pathlib import Path
 #
 # import sacrebleu
 #
+# import transformer
 # from transformer import Transformer, TransformerConfig
 # from transformer.core.interrupt import Interrupted
 # from transformer.core.weights import load_weights
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.hardware import loss_scaler
-# from transformer.regularization import label_smoothing_loss
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)
@@ -90,210 +78,76 @@ from transformer.runs.progress import Run
 # ## Batches without end
 #
 # An *epoch* is one pass over the corpus. Each epoch mixes the batches anew, in an order that its number and the seed decide.
-# So a place in the stream of batches is two numbers, epoch and index, and the stream can start from any place. That will make it
-# possible to go on after a break.
 
 
 # %%
-def endless_batches(
-    encoded, batch_tokens: int, seed: int, epoch: int = 0, index: int = 0
-) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield (epoch, index, numbers of the batch's pairs) for ever.
+def epoch_seed(seed: int, epoch: int) -> int:
+    """The seed of an epoch's order; no two seeds share one."""
+    return seed * 1_000_003 + epoch
 
-    The seed decides the order; epoch and index are the place in it to begin from.
-    """
-    while True:
-        order = seed * 1_000_003 + epoch  # no two seeds share an epoch's order
-        batches = epoch_batches(encoded, batch_tokens, order, start=index)
-        for i, rows in enumerate(batches, index):
-            yield epoch, i, rows
-        epoch, index = epoch + 1, 0
+
+def stream_batches(encoded, batch_tokens: int, seed: int) -> Iterator[list[int]]:
+    """Yield batches, the numbers of their pairs, for ever."""
+    for epoch in itertools.count():
+        yield from token_batches(encoded, batch_tokens, epoch_seed(seed, epoch))
 
 
 # %% tags=["active-ipynb"]
-# first = list(itertools.islice(endless_batches(encoded, 1500, seed=1), 60))
-# epoch, index, _ = first[49]
-# again = list(itertools.islice(endless_batches(encoded, 1500, 1, epoch, index), 11))
-# assert again == first[49:]
-# print(f"the 50th batch (epoch {epoch}, index {index}, from 0) can be reached directly")
+# batches = token_batches(encoded, 1500)
+# stream = stream_batches(encoded, 1500, seed=1)
+# epochs = [list(itertools.islice(stream, len(batches))) for _ in range(2)]
+# for epoch in epochs:
+#     assert sorted(i for rows in epoch for i in rows) == list(range(len(encoded)))
+# assert epochs[0] != epochs[1]
+# print("two epochs have every pair once, in different orders")
 
 # %% [markdown]
-# ## Training in twenty lines
-#
-# Every line of the loop comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12). The
-# decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). A warm-up of 100 updates and half of what the paper's formula gives suit so small a model.
-
-# %% tags=["active-ipynb"]
-# def plain_training(model, updates):
-#     optimizer, losses = adam(model), []
-#     stream = endless_batches(encoded, 1500, seed=2017)
-#     for update in range(1, updates + 1):
-#         epoch, index, rows = next(stream)
-#         batch = collate([encoded[i] for i in rows])
-#         logits = model(batch.source, batch.decoder_input)
-#         loss = label_smoothing_loss(logits, batch.gold)
-#         optimizer.zero_grad()
-#         loss.backward()
-#         set_learning_rate(optimizer, learning_rate(update, 64, warmup=100, factor=0.5))
-#         optimizer.step()
-#         losses.append(loss.item())
-#     return losses
-#
-#
-# losses = plain_training(Transformer(small), 150)
-# tens = [sum(losses[i : i + 10]) / 10 for i in range(0, 150, 10)]
-# plotting.lines(
-#     range(10, 151, 10),
-#     {"loss": tens},
-#     "update",
-#     "smoothed loss, nats a token",
-#     "the loss falls from a guess",
-# )
-# print(
-#     f"the first loss is {losses[0]:.1f} nats (ln 600 = {math.log(600):.1f}), "
-#     f"the last ten are {tens[-1]:.1f}"
-# )
-# assert tens[-1] < losses[0] - 2
-
-# %% [markdown]
-# The first loss is a little above $\ln 600$, which is a guess among 600 types. A run of hours needs more than this loop: settings
-# kept in one place, batches larger than memory, a look at sentences that are not trained on, and a way to survive a break.
-#
 # ## Settings
 #
 # Section 5 of the paper fixes most of them: batches of about 25,000 source and 25,000 target tokens (5.1), 100,000 updates for the base
 # model (5.2), 4,000 of them with a rising learning rate (5.3), label smoothing 0.1 (5.4).
 
-# %% [markdown]
-# **Deviations.** The paper keeps weights every ten minutes. Here that happens every `save_every` updates, so that two runs of the
-# same settings keep the same weights. Padding counts in
-# `batch_tokens`, so that memory is bounded, and the real tokens of an update are somewhat fewer.
-#
-# *Clipping* shortens a gradient that is longer than a limit. The paper names no limit, so `clip` is None by default.
-
 
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How to train: the paper's defaults (5). ValueError for one out of its range."""
+    """How to train: the defaults are the paper's (Section 5)."""
 
     updates: int = 100_000  # weight updates in all
-    minutes: float | None = None  # stop after so many, validating and saving included
     batch_tokens: int = 25_000  # a side of a batch, padding included
-    accumulate: int = 1  # batches of one update; processes share them out
+    accumulate: int = 1  # batches of one update
     warmup: int = 4000  # updates during which the learning rate rises
     factor: float = 1.0  # multiplies the paper's learning rate
-    falling: bool = False  # after the warm-up it falls in a line, to 0 at the end
     epsilon_ls: float = 0.1  # label smoothing
-    clip: float | None = None  # largest norm of the gradient; the paper names none
-    save_every: int = 1000  # updates between validations; weights are kept each time
-    save_minutes: float = 10.0  # about what a killed run loses at most
-    keep: int = 5  # weights kept, and averaged at the end
-    patience: int | None = None  # stop after so many validations without a better one
-    precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
-    seed: int = 2017  # of the batches' order and of dropout; seeds torch in each update
-
-    def __post_init__(self):
-        check_counts(self, "updates batch_tokens accumulate warmup keep patience")
-        check_counts(self, "save_every")
-        check_positive(self, "minutes factor clip save_minutes")
-        check_fractions(self, "epsilon_ls")
-        choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
+    save_every: int = 1000  # updates between validations
+    seed: int = 2017  # of the order of the batches
 
 
 # %% [markdown]
-# The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
-# minute if that comes first** (with `minutes` there is a step where the warm-up ends: if it took a tenth of the time, the rate falls by a tenth at once). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
-
-
-# %%
-def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
-    """The learning rate of an update after so many seconds: equation 3, or falling."""
-    rate = learning_rate(update, d_model, config.warmup, config.factor)
-    if not config.falling or update <= config.warmup:
-        return rate
-    left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
-    if config.minutes is not None:
-        left = min(left, max(0.0, 1 - seconds / (60 * config.minutes)))
-    return left * peak_rate(d_model, config.warmup, config.factor)
-
+# **Deviations.** Padding counts in `batch_tokens`, so that memory is bounded, and the real tokens of an update are somewhat fewer.
 
 # %% [markdown]
-# ## Model and loss as one module
+# ## The gradient of one update
 #
-# Token ids go in, a number comes out. A model is asked for its loss by `model.loss(batch, criterion)`: it computes the decoder's
-# states, and the criterion makes a number of them, here `SmoothedLoss` of [notebook 13](13_regularization.ipynb). The module also
-# switches on bf16 or fp16. Where several processes train together, each has a copy of it, and torch averages the copies' gradients
-# ([notebook 11](11_hardware.ipynb)).
-
-
-# %%
-class Objective(nn.Module):
-    """The loss of a model on a `Batch`, summed over real target tokens, in nats."""
-
-    def __init__(self, model: nn.Module, criterion: Callable, precision: str = "fp32"):
-        super().__init__()
-        self.model = model
-        self.criterion = criterion
-        self.precision = precision
-
-    def forward(self, batch):
-        with autocast(batch.source.device, self.precision):
-            return self.model.loss(batch, self.criterion)
-
-
-# %% [markdown]
-# ## One update
-#
-# The loss is a mean over the real target tokens of the whole update. Where a batch does not fit into memory, `accumulate`
-# adds up the gradients of several smaller batches. Each part's loss is divided by the tokens of *all* parts, so that the sum is the gradient
+# The decoder reads the target up to token $t$ (`batch.decoder_input`) and is asked for token $t + 1$ (`batch.gold`). The loss is a mean
+# over the real target tokens of the whole update. Where a batch does not fit into memory, an update has several smaller batches,
+# whose gradients torch adds up. Each part's loss is divided by the tokens of *all* parts, so that the sum is the gradient
 # of one large batch. The schedule counts updates, never the parts of one.
-#
-# Before each part the random numbers of dropout begin anew, from a seed that belongs to this part of this update. So they are
-# the same whichever process works on it, and after whatever break. Two things below come from [notebook 11](11_hardware.ipynb): `scaler` enlarges the loss
-# in fp16, and otherwise does nothing; `without_exchange` lets processes exchange their gradients once an update, after the last part.
 
 
 # %%
-def batch_seed(seed, update, number):
-    """The seed for dropout in one batch (counted within its update) of one update."""
-    return ((seed * 1_000_003 + update) * 1009 + number) % 2**63
-
-
-# %%
-def update_weights(
-    objective: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scaler,
-    batches: list,
-    tokens: int,
-    rate: float,
-    clip: float | None = None,
-) -> tuple[float, float]:
-    """One update from this process's share of batches, [(seed, `Batch`), ...].
-
-    tokens: real target tokens in the batches of all processes. Returns this process's
-    part of the loss per target token (nats), and the norm of the gradient; where that
-    is infinite or not a number, the weights stay as they were.
-    """
-    objective.train()
-    optimizer.zero_grad()
-    parameters = list(objective.parameters())
+def accumulate(model: nn.Module, batches: list[Batch], epsilon_ls: float) -> float:
+    """Add up the gradients of an update's batches; its loss, in nats a target token."""
+    pad_id = model.config.pad_id
+    tokens = sum(int((batch.gold != pad_id).sum()) for batch in batches)
     total = 0.0
-    for number, (seed, batch) in enumerate(batches, 1):
-        torch.manual_seed(seed)
-        with without_exchange(objective, more=number < len(batches)):
-            loss = objective(batch.to(parameters[0].device)) / tokens
-            # processes average their gradients: the factor makes it a sum
-            scaler.scale(loss * process_count()).backward()
-        total = total + loss.detach()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(parameters, clip or math.inf)
-    if norm.isfinite():
-        set_learning_rate(optimizer, rate)
-        scaler.step(optimizer)
-    scaler.update()
-    return total.item(), norm.item()
+    for batch in batches:
+        logits = model(batch.source, batch.decoder_input)
+        summed = label_smoothing_loss(logits, batch.gold, epsilon_ls, pad_id, "sum")
+        loss = summed / tokens
+        loss.backward()
+        total += loss.item()
+    return total
 
 
 # %% [markdown]
@@ -301,20 +155,17 @@ def update_weights(
 
 # %% tags=["active-ipynb"]
 # exact = Transformer(TransformerConfig(600, **sizes, P_drop=0.0)).double()
-# scaler = loss_scaler(torch.device("cpu"), "fp32")
 # batch, parts = collate(encoded[:16]), [collate(encoded[:4]), collate(encoded[4:16])]
-# tokens = (batch.gold != 0).sum()
 #
 #
-# def gradient_of(batches, tokens):
-#     objective = Objective(exact, SmoothedLoss())
-#     seeded = [(0, part) for part in batches]
-#     update_weights(objective, adam(exact), scaler, seeded, tokens, rate=0.0)  # no step
+# def gradient_of(batches):
+#     exact.zero_grad()
+#     accumulate(exact, batches, epsilon_ls=0.1)
 #     return torch.cat([p.grad.flatten() for p in exact.parameters()])
 #
 #
-# whole, summed = gradient_of([batch], tokens), gradient_of(parts, tokens)
-# means = [gradient_of([part], (part.gold != 0).sum()) for part in parts]
+# whole, summed = gradient_of([batch]), gradient_of(parts)
+# means = [gradient_of([part]) for part in parts]
 # for name, other in {"all tokens": summed, "mean of means": sum(means) / 2}.items():
 #     part = (whole - other).norm() / whole.norm()
 #     print(f"{name:14} differs by {part:.2g} of its length")
@@ -331,25 +182,20 @@ def update_weights(
 # %%
 @torch.no_grad()
 def validation_loss(
-    model: nn.Module,
-    encoded,
-    batch_tokens: int = 4000,
-    criterion: Callable | None = None,
+    model: nn.Module, encoded, batch_tokens: int = 4000
 ) -> dict[str, float]:
     """{"validation_loss": cross-entropy on held-out pairs, nats a target token}.
 
-    Without dropout, and without smoothing unless the criterion smooths. The mean is
-    over all tokens of a target, also where a loss skips some (notebook 21).
+    Without dropout, and without smoothing.
     """
     model.eval()
     pad_id = model.config.pad_id
-    device = next(model.parameters()).device
-    objective = Objective(model, criterion or SmoothedLoss(0.0, pad_id))
     total = tokens = 0
     for rows in token_batches(encoded, batch_tokens):
-        pairs = [encoded[i] for i in rows]
-        total += objective(collate(pairs, pad_id).to(device)).item()
-        tokens += sum(len(target) - 1 for _, target in pairs)
+        batch = collate([encoded[i] for i in rows], pad_id)
+        logits = model(batch.source, batch.decoder_input)
+        total += label_smoothing_loss(logits, batch.gold, 0.0, pad_id, "sum").item()
+        tokens += int((batch.gold != pad_id).sum())
     return {"validation_loss": total / tokens}
 
 
@@ -368,77 +214,74 @@ def validation_loss(
 # print(f"{len(by_hand)} tokens: {mean:.4f} nats by hand, {found:.4f} in padded batches")
 
 # %% [markdown]
-# ## The loop
+# ## The whole loop is twenty lines
 #
-# What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
-# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* holds all of it.
-
-# %% [markdown]
-# `Run` (`transformer.runs.progress`) takes care of that, and of all else that surrounds the loop: it counts, logs and validates, shows a progress bar, saves
-# a checkpoint and beside it the weights of the last few validations (to be averaged in [notebook 15](15_decoding.ipynb)), and stops
-# after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
-# that this process works on; one process gets all.
-
-
-# %%
-def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
-    """This process's batches of an update, with their seeds: [(seed, `Batch`), ...]."""
-    batches = []
-    for number, (_, _, rows) in own_share(picked):
-        batch = collate([encoded[i] for i in rows], pad_id)
-        batches.append((batch_seed(seed, update, number), batch))
-    return batches
-
-
-# %% [markdown]
+# Every line comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12).
 # What `validate` measures is the caller's business: any function from a model to a dict of figures, called every `save_every` updates
-# and at the end. So are the criterion and the optimizer. In `folder` each validation leaves log.jsonl, weights/ and
-# checkpoint.safetensors, and `resume=True`, with the same pairs and settings, goes on from there.
+# and at the end.
 
 
 # %%
 def train(
     model: nn.Module,
-    encoded,
+    encoded: list,
     config: TrainingConfig,
-    folder: Path | None = None,
-    validate: Callable | None = None,
-    resume: bool = False,
     *,
-    criterion: Callable | None = None,
-    optimizer: Callable | None = None,
+    validate: Callable = lambda model: {},
 ) -> list[dict]:
-    """Train a model on encoded pairs; return the log, a dict of figures a validation.
-
-    optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`.
-    Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or
-    a folder that do not fit, and where training diverges.
-    """
-    check_pairs(encoded, model.config)
+    """Train a model on encoded pairs; return the log, a dict of figures a validation."""
     c = model.config
-    d_model = getattr(c, "d_model", 512)  # a model of one's own may have no such width
-    optimizer = (optimizer or adam)(model)
-    criterion = criterion or SmoothedLoss(config.epsilon_ls, c.pad_id)
-    run = Run(model, optimizer, config, folder, validate, resume)
-    objective = copies_in_step(Objective(model, criterion, run.precision))
-    stream = endless_batches(encoded, config.batch_tokens, config.seed, *run.place())
-    with run.open(), matmul_precision(config.precision):
-        while run.goes_on():
-            update = run.progress.update + 1
-            picked = list(islice(stream, config.accumulate))
-            pairs = [encoded[i] for _, _, rows in picked for i in rows]
-            tokens = sum(len(target) - 1 for _, target in pairs)
-            batches = share(encoded, picked, config.seed, update, c.pad_id)
-            rate = rate_of(config, update, d_model, run.progress.seconds)
-            loss, norm = update_weights(
-                objective, optimizer, run.scaler, batches, tokens, rate, config.clip
-            )
-            run.note(picked[-1], pairs, loss, norm, rate)
-    return run.close()
+    optimizer = adam(model)
+    stream = stream_batches(encoded, config.batch_tokens, config.seed)
+    log, losses = [], []
+    for update in range(1, config.updates + 1):
+        parts = itertools.islice(stream, config.accumulate)
+        batches = [collate([encoded[i] for i in rows], c.pad_id) for rows in parts]
+        model.train()
+        optimizer.zero_grad()
+        losses.append(accumulate(model, batches, config.epsilon_ls))
+        rate = learning_rate(update, c.d_model, config.warmup, config.factor)
+        set_learning_rate(optimizer, rate)
+        optimizer.step()
+        if update % config.save_every == 0 or update == config.updates:
+            loss = sum(losses) / len(losses)
+            log.append({"update": update, "loss": loss, **validate(model)})
+            losses = []
+    return log
 
 
 # %% [markdown]
-# Without dropout, and in float64, this loop and the twenty lines above should give the same weights:
+# A warm-up of 100 updates and half of what the paper's formula gives suit so small a model:
+
+# %% tags=["active-ipynb"]
+# quick = TrainingConfig(
+#     updates=150, batch_tokens=1500, warmup=100, factor=0.5, save_every=10
+# )
+# tens = train(Transformer(small), encoded, quick)
+# plotting.lines(
+#     [row["update"] for row in tens],
+#     {"loss": [row["loss"] for row in tens]},
+#     "update",
+#     "smoothed loss, nats a token",
+#     "the loss falls from a guess",
+# )
+# first, last = tens[0]["loss"], tens[-1]["loss"]
+# print(
+#     f"the first ten losses are {first:.1f} nats (ln 600 = {math.log(600):.1f}), "
+#     f"the last ten are {last:.1f}"
+# )
+# assert last < first - 2
+
+# %% [markdown]
+# The first losses are near $\ln 600$, which is a guess among 600 types.
+#
+# ## What a run of hours needs
+#
+# `from transformer import train` gives the engine's form of this loop (`transformer/runs/training.py`). It takes the same calls, and more:
+# it saves in a folder and goes on from there (`resume`), stops after a whole update when Ctrl-C was pressed, after some `minutes`, or where
+# validation no longer improves (`patience`), works in bf16 or fp16 and in several processes ([notebook 11](11_hardware.ipynb)), computes the loss in parts
+# that fit into memory, clips gradients (the paper names no limit, so `clip` is None), lets the rate fall evenly to zero (`falling`), and takes any loss and optimizer. Its settings
+# are those above and more of that kind. Without dropout, and in float64, both loops should give the same weights:
 
 # %% tags=["active-ipynb"]
 # def exact_model():
@@ -446,15 +289,12 @@ def train(
 #     return Transformer(TransformerConfig(600, **sizes, P_drop=0.0)).double()
 #
 #
-# quick = TrainingConfig(
-#     updates=240, batch_tokens=1500, warmup=100, factor=0.5, save_every=20
-# )
-# by_lines, by_loop = exact_model(), exact_model()
-# plain_training(by_lines, 12)
-# train(by_loop, encoded, replace(quick, updates=12))
+# by_lines, by_engine = exact_model(), exact_model()
+# train(by_lines, encoded, replace(quick, updates=12))
+# transformer.train(by_engine, encoded, replace(quick, updates=12))
 # difference = max(
 #     (a - b).abs().max().item()
-#     for a, b in zip(by_lines.parameters(), by_loop.parameters())
+#     for a, b in zip(by_lines.parameters(), by_engine.parameters())
 # )
 # print(f"after 12 updates the largest difference of a weight is {difference:.0e}")
 # assert difference < 1e-9
@@ -472,7 +312,8 @@ def train(
 #
 # torch.manual_seed(1)
 # model = Transformer(small)
-# log = train(model, encoded, quick, validate=held_out_loss)
+# longer = replace(quick, updates=240, save_every=20)
+# log = train(model, encoded, longer, validate=held_out_loss)
 # count = torch.ones(600)  # of each type, plus one
 # for _, target in encoded:
 #     count += torch.bincount(torch.tensor(target[1:]), minlength=600)
@@ -493,7 +334,7 @@ def train(
 # )
 # begun, ended = log[0], log[-1]
 # print(
-#     f"{ended['epoch']} whole epochs, {ended['tokens']:,} target tokens; "
+#     f"{240 // len(batches)} whole epochs; "
 #     f"held-out loss {begun['validation_loss']:.2f}, then "
 #     f"{ended['validation_loss']:.2f} (by frequency alone {by_frequency:.2f})"
 # )
@@ -507,6 +348,9 @@ def train(
 # %% [markdown]
 # ## Stopping and going on
 #
+# What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
+# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* of the engine holds all of it.
+#
 # On a CPU, going on should equal never stopping, bit for bit. One run of seven updates goes
 # through. Another is stopped by Ctrl-C in the middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model
 # with other random weights. With 50 pairs, one epoch ends and another begins on the way.
@@ -519,8 +363,8 @@ def train(
 #
 # place = tempfile.TemporaryDirectory()
 # unbroken, broken = Path(place.name) / "unbroken", Path(place.name) / "broken"
-# brief = TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
-# train(new_model(1), encoded[:50], brief, unbroken)
+# brief = transformer.TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
+# transformer.train(new_model(1), encoded[:50], brief, unbroken)
 # stopped, calls = new_model(1), itertools.count(1)
 #
 #
@@ -531,10 +375,10 @@ def train(
 #
 # stopped.encoder.register_forward_hook(press_ctrl_c)
 # try:
-#     train(stopped, encoded[:50], brief, broken)
+#     transformer.train(stopped, encoded[:50], brief, broken)
 # except Interrupted as stop:
 #     print("Interrupted:", str(stop).partition(",")[0])
-# train(new_model(2), encoded[:50], brief, broken, resume=True)
+# transformer.train(new_model(2), encoded[:50], brief, broken, resume=True)
 #
 # folders = unbroken, broken
 # a, b = (load_weights(folder / "checkpoint.safetensors")[0] for folder in folders)
@@ -568,7 +412,7 @@ def train(
 # toy_sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=20)
 # toy_config = TransformerConfig(23, **toy_sizes)
 # models = {"with the mask": Transformer(toy_config)}
-# for start in (1, 2, 3):  # `train` seeds by itself, so first weights are drawn here
+# for start in (1, 2, 3):
 #     torch.manual_seed(start)
 #     models[f"no mask, start {start}"] = Peeking(toy_config)
 # sentences = torch.randint(3, 13, (2200, 8)).tolist()  # 3 to 12: words of one language
@@ -650,7 +494,7 @@ def train(
 # %% tags=["active-ipynb"]
 # torch.manual_seed(1)
 # peeking = Peeking(small)
-# peeking_log = train(peeking, encoded, quick, validate=held_out_loss)
+# peeking_log = train(peeking, encoded, longer, validate=held_out_loss)
 # curves = {
 #     name: [row["validation_loss"] for row in rows]
 #     for name, rows in {"with the mask": log, "without the mask": peeking_log}.items()
@@ -780,7 +624,7 @@ def train(
 # this was noticed afterwards. Why the encoder collapses where it does, we do not know; nor whether larger models fail so.
 
 # %% [markdown]
-# **What to do**: measure the use at every validation (a high one alone clears no model, as the toy shows), and do not wait for BLEU. If it stays low, put the norms first, lower the learning rate of the encoder (give `train` `optimizer=partial(AdamByParts, shares={"encoder": 0.25})`, from `transformer.experiments.starting`), or take fewer layers there.
+# **What to do**: measure the use at every validation (a high one alone clears no model, as the toy shows), and do not wait for BLEU. If it stays low, put the norms first, lower the learning rate of the encoder (give `train` `optimizer=partial(AdamByParts, shares={"encoder": 0.25})`, from `transformer.fast.training`), or take fewer layers there.
 
 # %% [markdown]
 # ## Exercises

@@ -22,8 +22,7 @@
 from transformer.core.checks import sides_of
 from transformer.core.protocol import about
 from transformer.core.scores import exact_match, score_report
-from transformer.models.search import chosen, translate, translate_all
-from transformer.runs.run import Task, validator
+from transformer.models.search import chosen, translate_all
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
@@ -53,21 +52,20 @@ from transformer.runs.run import Task, validator
 # )
 # from transformer.models.maps import attention_maps
 # from transformer.models.pretrained import load
-# from transformer.models.search import translate_n_best
+# from transformer.models.search import translate, translate_n_best
 # from transformer.optimizer import peak_rate
-# from transformer.runs.planning import trial
-# from transformer.runs.recipes import RECIPES, SESSIONS, session
-# from transformer.runs.run.run import (
-#     Experiment,
+# from transformer.runs.experiment import Experiment, languages, stream_pairs
+# from transformer.runs.folder import (
 #     average_last,
 #     hardware_in_words,
-#     languages,
 #     load_run,
 #     read_log,
-#     run_experiment,
 #     runs_folder,
-#     stream_pairs,
 # )
+# from transformer.runs.own_files import Timer
+# from transformer.runs.planning import trial
+# from transformer.runs.recipes import RECIPES, SESSIONS, session
+# from transformer.runs.run import Task, run_experiment, validator
 # from transformer.views import families, heads, plotting, running
 #
 # torch.set_num_threads(1)  # the models below are too small to share between cores
@@ -164,11 +162,12 @@ from transformer.runs.run import Task, validator
 #
 # How long will it take? [Notebook 11](11_hardware.ipynb) counts FLOPs and supposes that a third of the machine's rate
 # reaches the model. A small model on a GPU gets far less, a CPU may get more. So we time twenty updates, and take
-# the median (`transformer/runs/planning.py`).
+# the median (`transformer/runs/own_files.py`).
 
 # %% tags=["active-ipynb"]
-# tried, t = trial(e.model, e.training, pairs, device), e.training
-# each = tried.seconds(t.batch_tokens, minutes=5)  # or of what is done by then
+# t = e.training
+# tried = trial(e.model, t, pairs)
+# each = Timer(device)(tried, t.batch_tokens, minutes=5)  # or of what is done by then
 # updates = min(t.updates, 60 * t.minutes / each)
 # rate = matmul_rate(device, choose_precision(device))
 # by_flops = estimate_seconds(e.model, 1, t.batch_tokens, rate)
@@ -216,21 +215,20 @@ GERMAN = {
 }
 
 
-# %%
-def with_translations(sentences: list[str]) -> Task:
-    """A task that adds greedy translations of the sentences to each validation."""
-
-    def new_validator(e, tokenizer, count):
-        figures = validator(e, tokenizer, count)
-
-        def validate(model):
-            outputs = translate(model, tokenizer, sentences, beam=1)
-            return {**figures(model), "translations": outputs}
-
-        return validate
-
-    return Task(validator=new_validator)
-
+# %% tags=["active-ipynb"]
+# def with_translations(ours):
+#     """A task that adds greedy translations of the sentences to each validation."""
+#
+#     def new_validator(e, tokenizer, sentences, count):
+#         figures = validator(e, tokenizer, sentences, count)
+#
+#         def validate(model):
+#             outputs = translate(model, tokenizer, ours, beam=1)
+#             return {**figures(model), "translations": outputs}
+#
+#         return validate
+#
+#     return Task(validator=new_validator)
 
 # %% tags=["active-ipynb"]
 # scratch = tempfile.TemporaryDirectory()
@@ -242,11 +240,11 @@ def with_translations(sentences: list[str]) -> Task:
 # %% tags=["active-ipynb"]
 # if (e.folder / "checkpoint.safetensors").is_file():
 #     e = replace(load_run(e.folder), training=e.training)
-# watch = running.live(ours)
+# live = running.Live(ours)
 # count = 50 if device.type == "cpu" else 200
-# run_experiment(e, "notebook 16", count, watch, with_translations(ours))
+# run_experiment(e, "notebook 16", count, [live], with_translations(ours))
 # log = read_log(e.folder)
-# watch(log)
+# live.draw(log)
 # print(
 #     f"{log[-1]['seconds']:.0f} s, {log[-1]['tokens']:,} target tokens;",
 #     f"validation loss {log[0]['validation_loss']:.2f}, "

@@ -33,9 +33,10 @@ from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.stacks import Residual
 from transformer.models.kinds import parameters_of
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import RECIPES
-from transformer.runs.run import Experiment, new_model
-from transformer.training import TrainingConfig
+from transformer.runs.run import new_model
+from transformer.runs.training import TrainingConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.

@@ -42,7 +42,7 @@ from transformer.data import SPECIALS, WORD
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, collate, encode_pairs
 # from transformer.models.search import translate
-# from transformer.training import TrainingConfig, train, validation_loss
+# from transformer.runs.training import TrainingConfig, train, validation_loss
 # from transformer.views import plotting
 #
 # torch.set_num_threads(1)  # the models below are too small to share between cores

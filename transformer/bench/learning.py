@@ -6,7 +6,6 @@ import statistics
 
 import torch
 
-from transformer import training
 from transformer.bench.settings import QUICK
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
@@ -16,6 +15,7 @@ from transformer.fast.training import fast_training
 from transformer.hardware import matmul_precision
 from transformer.models.kinds import build_fast
 from transformer.models.pretrained import bundled_folder
+from transformer.runs import training
 
 # precisions; all but plain by the fast parts
 WAYS = {"plain": "fp32", "fast": "fp32", "fast, medium": "medium", "fast, bf16": "bf16"}

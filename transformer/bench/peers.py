@@ -19,7 +19,7 @@ from torch import nn
 
 from transformer.attention import causal_mask
 from transformer.fast import FAST
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import compile_stacks
 from transformer.fast.positions import SinusoidalPositions
@@ -28,9 +28,8 @@ from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
-from transformer.regularization import SmoothedLoss
+from transformer.runs.training import Objective, update_weights
 from transformer.speed import SEED, real_tokens
-from transformer.training import Objective, update_weights
 
 EPSILON = 0.1  # of label smoothing
 RATE = 1e-4
@@ -208,7 +207,7 @@ class Tuned(Torch):
 
 def marian_config(c: TransformerConfig):
     """The sizes of a `TransformerConfig` as Marian's."""
-    from transformers import MarianConfig
+    from transformer.imported import MarianConfig
 
     both = {
         f"{side}_{name}": value

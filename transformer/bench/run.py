@@ -19,7 +19,7 @@ from transformer.core.files import git_commit, prepare_folder
 from transformer.core.records import write_rows
 from transformer.fast.model import TransformerConfig
 from transformer.hardware import allow_tf32, choose_device
-from transformer.runs.run import hardware_in_words
+from transformer.runs.folder import hardware_in_words
 from transformer.speed import SEED
 
 # {part: function of (the settings, the part, the device) -> rows}

@@ -1,9 +1,10 @@
 """Some minutes of training on the bundled corpus, then translations, scores, pictures."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformer.cli.options import words
 from transformer.core.files import prepare_folder, write_json
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled
@@ -12,8 +13,10 @@ from transformer.fast.model import Positions
 from transformer.models.maps import AttentionMaps, attention_maps
 from transformer.models.pretrained import load
 from transformer.models.search import translate_all
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import read_log, read_settings
 from transformer.runs.recipes import RECIPES
-from transformer.runs.run import Experiment, read_log, read_settings, run_experiment
+from transformer.runs.run import run_experiment
 from transformer.visualization import score_attention
 
 
@@ -97,3 +100,34 @@ def run_demo(
     report["seconds"] = time.monotonic() - started
     write_json(folder / "demo.json", report)
     return report, outputs[:: max(1, len(outputs) // 6)], maps
+
+
+@dataclass
+class Demo:
+    """Train on the bundled corpus for a few minutes, then translate, score and draw."""
+
+    folder: Path = Path("runs/demo")  # where everything is saved
+    minutes: float = (
+        3.6  # training stops after so many minutes, should the machine be slow
+    )
+    positions: Positions = (
+        "sinusoidal"  # rotary: better at somewhat longer sentences (07)
+    )
+    record: Path | None = (
+        None  # write what demo.json holds into this file, too, for data/runs
+    )
+
+    def run(self) -> None:
+        from transformer.views import demo, heads
+
+        if self.record is not None:
+            prepare_folder(self.record.parent, "--record")
+        report, samples, maps = run_demo(
+            self.folder, self.minutes, words(), self.positions
+        )
+        heads.save_all(maps, self.folder)
+        print(demo.page(report, samples, self.folder))
+        if self.record is not None:
+            from transformer.core.records import flatten, write_rows
+
+            write_rows(self.record, [flatten({"corpus": "bundled", **report})])

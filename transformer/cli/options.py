@@ -1,78 +1,69 @@
-"""Configurations as options of the command line: what is not given stays as it is."""
+"""Recipes as defaults of the command line: their settings are options, and what is given is known."""
 
-import inspect
 import re
-from dataclasses import fields, make_dataclass, replace
-from typing import Annotated, Any, get_type_hints
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
 
 import tyro
 
 OF_THE_TOKENIZER = ("pad_id", "bos_id", "eos_id")
-SAID = re.compile(
-    r"^    (\w+): .*?  # (.*)$", re.MULTILINE
-)  # a field, and the comment beside it
 
 
-def meanings(config: type) -> dict[str, str]:
-    """What a dataclass's source says about its fields; nothing where there is no source."""
-    found = {}
-    for base in reversed(config.__mro__[:-1]):
-        try:
-            source = inspect.getsource(base)
-        except (OSError, TypeError):
-            continue
-        found |= dict(SAID.findall(source))
-    return found
+def words() -> str:
+    """The command as it was typed."""
+    return "transformer " + shlex.join(sys.argv[1:])
 
 
-def options_of(name: str, *configs: type) -> type:
-    """A dataclass with the fields of configurations, None where not given.
-
-    A field that is True or False becomes two options, --field and --no-field.
-    """
-    found = {}
-    for config in configs:
-        hints, says = get_type_hints(config), meanings(config)
-        for f in fields(config):
-            if f.name in OF_THE_TOKENIZER or f.name in found:
-                continue
-            meaning = tyro.conf.arg(help=says.get(f.name, ""))
-            if hints[f.name] is bool:
-                found[f.name] = Annotated[bool, meaning], False
-                found[f"no_{f.name}"] = (
-                    Annotated[bool, tyro.conf.arg(help="not so")],
-                    False,
-                )
-            else:
-                found[f.name] = Annotated[hints[f.name] | None, meaning], None
-    return make_dataclass(name, [(key, *value) for key, value in found.items()])
+def in_words(name: str) -> str:
+    """A setting as an option: "d_model" is --d-model."""
+    return f"--{name.replace('_', '-')}"
 
 
-def given(options: Any) -> dict[str, Any]:
-    """The settings that options give."""
-    found = {}
-    for name, value in vars(options).items():
-        if (
-            value is True
-            and name.removeprefix("no_") in vars(options)
-            and name.startswith("no_")
-        ):
-            found[name.removeprefix("no_")] = False
-        elif value is not None and value is not False:
-            found[name] = value
-    return found
+def given(arguments: Iterable[str]) -> set[str]:
+    """The names of the settings that arguments give: --d-model 8 and --no-falling give two."""
+    words = [argument.partition("=")[0] for argument in arguments]
+    names = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+    return names | {re.sub("^no_", "", name) for name in names}
 
 
-def changed(config: Any, options: Any, what: str) -> Any:
-    """A configuration with the settings that options give.
-
-    ValueError for a setting that it does not have, and for one that it refuses.
-    """
+def check_known(names: Iterable[str], config: Any, others: Iterable, what: str) -> None:
+    """ValueError for a setting of other configurations that this one does not have."""
     own = {f.name for f in fields(config)} - set(OF_THE_TOKENIZER)
-    for name in given(options):
-        if name not in own:
-            known = ", ".join(f"--{key.replace('_', '-')}" for key in sorted(own))
-            raise ValueError(
-                f"--{name.replace('_', '-')} is no option of {what}: it has {known}"
-            )
-    return replace(config, **given(options))
+    elsewhere = {f.name for other in others for f in fields(other)} - own
+    for name in sorted(elsewhere - set(OF_THE_TOKENIZER)):
+        if name in names:
+            known = ", ".join(in_words(other) for other in sorted(own))
+            raise ValueError(f"{in_words(name)} is no option of {what}: it has {known}")
+
+
+def settings_given(config: partial, names: set[str]) -> dict[str, Any]:
+    """Of a configuration that was parsed (`Settings`), those settings that are given."""
+    return {name: v for name, v in config.keywords.items() if name in names}
+
+
+class Settings(tyro.constructors.ConstructorRegistry):
+    """Inside the block tyro parses these configurations into functions that make them.
+
+    So a setting that a configuration refuses is told like every other mistake. What the tokenizer
+    decides is no option.
+    """
+
+    def __init__(self, *configs: type) -> None:
+        super().__init__()
+        self.struct_rule(self.rule)
+        self.waiting = set(configs)
+
+    def rule(self, info: Any) -> Any:
+        """The rule of tyro's own, with another end."""
+        if info.type not in self.waiting:
+            return None
+        self.waiting.remove(info.type)  # so that the next line finds tyro's rule
+        spec = self.get_struct_spec(info)
+        self.waiting.add(info.type)
+        later: Callable = partial(partial, replace, info.default)
+        options = [f for f in spec.fields if f.name not in OF_THE_TOKENIZER]
+        return replace(spec, instantiate=later, fields=tuple(options))

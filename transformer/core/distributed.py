@@ -10,18 +10,18 @@ import torch
 from torch import distributed, nn
 
 
-def process_number() -> int:
+def rank() -> int:
     """This process's number among those that train together, from 0; 0 where there is one."""
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
-def process_count() -> int:
+def world_size() -> int:
     """How many processes train together."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 @contextmanager
-def processes(device: torch.device) -> Iterator[torch.device]:
+def process_group(device: torch.device) -> Iterator[torch.device]:
     """Inside this block torchrun's processes know each other; yields this one's device.
 
     Without torchrun the block is any other.
@@ -51,7 +51,7 @@ def processes(device: torch.device) -> Iterator[torch.device]:
 
 def sum_over_processes(number: float, device: torch.device) -> float:
     """A number added up over all processes that train together; each gets the sum."""
-    if process_count() == 1:
+    if world_size() == 1:
         return number
     kind = torch.float32 if device.type == "mps" else torch.float64
     total = torch.tensor(float(number), dtype=kind, device=device)
@@ -64,7 +64,7 @@ def copies_in_step(module: nn.Module) -> nn.Module:
 
     Alone, the module itself.
     """
-    if process_count() == 1:
+    if world_size() == 1:
         return module
     # The only buffer, the table of sines, is the same everywhere
     return nn.parallel.DistributedDataParallel(
@@ -74,19 +74,43 @@ def copies_in_step(module: nn.Module) -> nn.Module:
 
 def without_exchange(module: nn.Module, more: bool) -> AbstractContextManager:
     """Inside this block a backward pass keeps its gradients to itself where more are to come."""
-    return module.no_sync() if more and process_count() > 1 else nullcontext()
+    return module.no_sync() if more and world_size() > 1 else nullcontext()
 
 
 def own_share(items: Sequence) -> list[tuple[int, object]]:
     """[(number, item), ...] of those items that this process works on."""
-    return list(enumerate(items))[process_number() :: process_count()]
+    return list(enumerate(items))[rank() :: world_size()]
 
 
 def check_share(accumulate: int) -> None:
     """ValueError where an update has no batch for one of the processes."""
-    count = process_count()
+    count = world_size()
     if accumulate % count:
         raise ValueError(
             f"accumulate is {accumulate}: {count} processes need a multiple of "
             f"{count}, so that each has as many batches in every update"
         )
+
+
+@contextmanager
+def rank_zero_first() -> Iterator[None]:
+    """The other processes enter this block when the first has left it, and find what it made.
+
+    ValueError in each of them where the first could not finish, with its reason: whichever process
+    ends first, and has the others stopped before they can speak, has said it.
+    """
+    reason: list[str | None] = [None]
+    if rank() > 0:
+        distributed.broadcast_object_list(reason)
+        if reason[0] is not None:
+            raise ValueError(
+                f"the first process stopped, so this one does: {reason[0]}"
+            )
+    try:
+        yield
+    except BaseException as error:
+        reason = [str(error) or type(error).__name__]
+        raise
+    finally:
+        if rank() == 0 and world_size() > 1:
+            distributed.broadcast_object_list(reason)

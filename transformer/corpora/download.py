@@ -3,16 +3,18 @@
 import gzip
 import hashlib
 import html
+import json
 import os
 import re
 import sys
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from transformer.core.files import data_folder, write_file
+from transformer.core.files import data_folder, write_file, write_json
 from transformer.corpora import registry
 from transformer.corpora.lines import byte_lines
 from transformer.corpora.treebanks import craft_texts, pack_texts
@@ -67,6 +69,28 @@ def damage(path: Path, entry: registry.File) -> str | None:
     )
 
 
+def checked(path: Path, entry: registry.File) -> str | None:
+    """`damage` of a file, looked for where it is new or has changed since it was found whole.
+
+    Of whole files size, time and registered checksum stand in checked.json beside the downloads.
+    """
+    stat = path.stat()
+    stamp = [stat.st_size, stat.st_mtime_ns, entry.sha256 or entry.lines]
+    book = download_folder() / "checked.json"
+    try:
+        known = dict(json.loads(book.read_text(encoding="utf8")))
+    except (OSError, TypeError, ValueError):
+        known = {}
+    name = str(path.absolute())
+    if known.get(name) == stamp:
+        return None
+    wrong = damage(path, entry)
+    if wrong is None:
+        with suppress(OSError):  # a folder that cannot be written to
+            write_json(book, {**known, name: stamp})
+    return wrong
+
+
 def corpus_file(name: str, file: str | Path) -> Path:
     """The path of one file of a corpus: yours, in $TRANSFORMER_MIRROR, from earlier, or downloaded.
 
@@ -88,7 +112,7 @@ def corpus_file(name: str, file: str | Path) -> Path:
         with FileLock(path.parent.with_name(f".{path.parent.name}.lock")):
             if not path.is_file():
                 download(name, path, entry)
-    wrong = damage(path, entry)
+    wrong = checked(path, entry)
     if wrong:
         raise ValueError(
             f"{path} is damaged ({wrong}): delete it and run the command again"

@@ -19,7 +19,8 @@ from transformer.corpora import languages_of
 from transformer.experiments.runner import Job, devices_for, run_command, run_jobs
 from transformer.models.pretrained import load
 from transformer.models.search import translate_n_best
-from transformer.runs.run import load_run, stream_pairs
+from transformer.runs.experiment import stream_pairs
+from transformer.runs.folder import load_run
 
 SEARCHES = [
     (1, 0.0),

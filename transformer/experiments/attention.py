@@ -23,7 +23,8 @@ from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models.maps import KINDS, all_maps, as_thousandths
 from transformer.models.pretrained import load
 from transformer.models.search import translate
-from transformer.runs.run import load_run, stream_pairs
+from transformer.runs.experiment import stream_pairs
+from transformer.runs.folder import load_run
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 

@@ -36,8 +36,9 @@ from transformer.language import (
 )
 from transformer.optimizer import peak_rate
 from transformer.regularization import label_smoothing_loss
-from transformer.runs.run import Experiment, average_last
-from transformer.training import TrainingConfig, train
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import average_last
+from transformer.runs.training import TrainingConfig, train
 
 CORPUS, MARKS, BYTES = "treebank_craft", 3, 256
 WINDOW = 256  # bytes read at once, and at most this many known before each

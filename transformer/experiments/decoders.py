@@ -27,8 +27,8 @@ from transformer.language import LanguageConfig
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.runs.run import Experiment
-from transformer.training import TrainingConfig
+from transformer.runs.experiment import Experiment
+from transformer.runs.training import TrainingConfig
 
 COMMAND = "python -m transformer.experiments.decoders"
 SIZES = dict(vocab_size=1000, d_model=96, d_ff=384, h=4, P_drop=0.0, max_positions=160)

@@ -31,8 +31,8 @@ from transformer.fast.model import Parts
 from transformer.fast.training import fast_training
 from transformer.language import LanguageModel
 from transformer.optimizer import peak_rate
+from transformer.runs.training import train
 from transformer.sparse import Pattern, evolve, sparse_attention
-from transformer.training import train
 
 RADII, HEADS, WIDTHS = (2, 4, 8, 16, 32, 64, 128), (1, 2, 4, 8), (32, 64, 128, 256, 512)
 SIZES = replace(MODEL, d_model=64, N=2)

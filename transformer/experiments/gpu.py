@@ -36,9 +36,9 @@ from transformer.core.records import read_rows
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast.training import fast_training
 from transformer.models.kinds import build_fast, parameters_of
+from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment
-from transformer.training import train
+from transformer.runs.training import train
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
 BENCH = {

@@ -37,7 +37,7 @@ from transformer.images import (
 )
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.optimizer import peak_rate
-from transformer.training import TrainingConfig, train, validation_loss
+from transformer.runs.training import TrainingConfig, train, validation_loss
 
 COMMAND = "python -m transformer.experiments.images"
 SIZES = (32, 128, 512, 1029)

@@ -32,10 +32,11 @@ from transformer.fast.model import Parts
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import LanguageModel
 from transformer.optimizer import peak_rate
-from transformer.runs.run import Experiment, average_last
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import average_last
+from transformer.runs.training import train
 from transformer.sparse import PricedModel, SpanAttention, clamping, crop, spans_of
 from transformer.teaching.measuring import turns
-from transformer.training import train
 
 WINDOW, RAMP, RATE, UPDATES = 512, 32, 0.003, 800
 SIZES = replace(MODEL, d_model=96, d_ff=384, N=3, max_positions=WINDOW)

@@ -28,8 +28,10 @@ from transformer.experiments.runner import (
 from transformer.experiments.table3 import loss_validator
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate
+from transformer.runs.experiment import Experiment, files_of
+from transformer.runs.folder import average_last
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment, Task, average_last, files_of
+from transformer.runs.run import Task
 from transformer.variations import Trial, with_changes
 
 COMMAND = "python -m transformer.experiments.multi30k"

@@ -50,15 +50,11 @@ from transformer.models.tree_model import (
 )
 from transformer.models.tree_search import OnlyTrees
 from transformer.parsing import gold_tree, linearize, read_back
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import average_last, hardware_in_words
 from transformer.runs.parsers import score_outputs
 from transformer.runs.recipes import RECIPES
-from transformer.runs.run import (
-    Experiment,
-    average_last,
-    hardware_in_words,
-    held_out_loss,
-)
-from transformer.training import train
+from transformer.runs.training import held_out_loss, train
 
 CPU = torch.device("cpu")  # of the baselines, wherever the others run
 CORPUS, ALPHA, EXTRA, CHUNK = "treebank_craft", 0.3, 300, 1000

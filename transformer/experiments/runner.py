@@ -26,20 +26,16 @@ from threading import Thread
 import torch
 import tyro
 
+from transformer.core.checks import Diverged
 from transformer.core.files import git_commit, prepare_folder, write_json
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import flatten, read_rows, write_rows
 from transformer.data import Tokenizer
 from transformer.experiments.rows import public, row_of
 from transformer.hardware import choose_device
-from transformer.runs.progress import Diverged
-from transformer.runs.run import (
-    Experiment,
-    Task,
-    adopt,
-    hardware_in_words,
-    run_experiment,
-)
+from transformer.runs.experiment import Experiment, fitted
+from transformer.runs.folder import hardware_in_words
+from transformer.runs.run import Task, run_experiment
 
 
 @dataclass(frozen=True)
@@ -90,11 +86,11 @@ def train_and_score(
     began, checkpoint = time.process_time(), folder / "checkpoint.safetensors"
     e = replace(e, folder=folder, device=device, resume=checkpoint.is_file())
     if e.resume:
-        adopt(e, Tokenizer.load(folder / "tokenizer.json"))
+        e = fitted(e, Tokenizer.load(folder / "tokenizer.json"))
     elif not (folder / "model.safetensors").is_file():
         remove_weights(folder)  # of a run that was killed before its first checkpoint
     with redirect_stdout(None):
-        run_experiment(e, command, task=task)
+        e = run_experiment(e, command, task=task)
     trained = time.monotonic()
     row = row_of(folder, score(e, choose_device(device)))
     row["minutes"] = round(row["minutes"] + (time.monotonic() - trained) / 60, 2)

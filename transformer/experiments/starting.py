@@ -25,16 +25,16 @@ from transformer.core.records import flatten, read_rows, write_rows
 from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
-from transformer.fast.loss import ChunkedLoss
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import TransformerConfig
 from transformer.fast.stacks import Residual, Stack
+from transformer.fast.training import AdamByParts, part_of
 from transformer.models.kinds import build_fast
 from transformer.models.recording import record_attention
-from transformer.optimizer import ADAM, peak_rate
-from transformer.regularization import SmoothedLoss
-from transformer.runs.run import Experiment, held_out_loss
+from transformer.optimizer import peak_rate
+from transformer.runs.experiment import Experiment
+from transformer.runs.training import TrainingConfig, held_out_loss, train
 from transformer.stacks import LayerNorm
-from transformer.training import TrainingConfig, train
 
 CORPUS, VOCAB_SIZE, HELD_OUT = "bundled", 1000, 100
 SIZES = dict(d_model=64, d_ff=256, h=4, max_positions=256)
@@ -102,27 +102,6 @@ def put_norms_first(stack: Stack, d_model: int) -> None:
         if isinstance(module, Residual):
             module.norm_first = True
     stack.final_norm = LayerNorm(d_model)
-
-
-def part_of(name: str) -> str:
-    """ "encoder", "cross" or "decoder", or "embedding": the part that a parameter belongs to."""
-    return "cross" if "cross_attention" in name else name.partition(".")[0]
-
-
-class AdamByParts(torch.optim.Adam):
-    """Adam as in Section 5.3; each part of a model has its own share of the learning rate."""
-
-    def __init__(self, model: nn.Module, shares: dict[str, float]):
-        groups = [
-            {"params": [p], "share": shares.get(part_of(name), 1.0)}
-            for name, p in model.named_parameters()
-        ]
-        super().__init__(groups, **ADAM)
-
-    def step(self, closure=None):
-        for group in self.param_groups:
-            group["lr"] *= group["share"]  # the loop has set it to the whole
-        return super().step(closure)
 
 
 # What is measured

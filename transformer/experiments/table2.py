@@ -47,9 +47,11 @@ from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
+from transformer.runs.experiment import Experiment, stream_pairs
+from transformer.runs.folder import read_log
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Experiment, Task, read_log, stream_pairs, validator
-from transformer.training import TrainingConfig
+from transformer.runs.run import Task, validator
+from transformer.runs.training import TrainingConfig
 
 STRETCHES = 20  # validations in a run
 COMMAND = "python -m transformer.experiments.table2"
@@ -185,11 +187,11 @@ def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]
 # One run
 
 
-def timed_validator(of: Callable, e, tokenizer, count):
-    """validate(model) for `train`: what of(e, tokenizer, count) finds, and the seconds of training
+def timed_validator(of: Callable, *given):
+    """validate(model) for `train`: what of(*given) finds, and the seconds of training
     since the last call ended.
     """
-    figures = of(e, tokenizer, count)
+    figures = of(*given)
     before = [time.monotonic(), time.process_time()]
 
     def validate(model):

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from transformer import variations
+from transformer.core.checks import Diverged
 from transformer.core.files import write_file
 from transformer.core.scores import bleu, ngram_counts
 from transformer.core.weights import load_parameters, load_weights
@@ -23,9 +24,10 @@ from transformer.experiments.questions import QUESTIONS
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score
 from transformer.experiments.starting import source_use
 from transformer.models.search import translate
-from transformer.runs.progress import Diverged
+from transformer.runs.experiment import files_of, stream_pairs
 from transformer.runs.recipes import search_of
-from transformer.runs.run import Task, files_of, held_out_loss, stream_pairs
+from transformer.runs.run import Task
+from transformer.runs.training import held_out_loss
 from transformer.variations import TABLE_3, Row, Trial, model_of, scaled, with_changes
 
 HELD_OUT = 300  # pairs that a run is validated on, on its way
@@ -116,13 +118,12 @@ def write_drawn(count: int, path: Path) -> None:
                     file.write(f"{pair.source}\t{pair.target}\n")
 
 
-def loss_validator(e, tokenizer, count):
+def loss_validator(e, tokenizer, sentences, count):
     """validate(model) for `train`: the cross-entropy of the first `HELD_OUT` validation pairs,
     however many are asked for, and what the source is worth, which is quick.
     """
-    encoded = encode_pairs(
-        tokenizer, list(islice(stream_pairs(e, "validation"), HELD_OUT))
-    )
+    pairs = list(islice(sentences("validation"), HELD_OUT))
+    encoded = encode_pairs(tokenizer, pairs)
     return partial(source_use, encoded)
 
 

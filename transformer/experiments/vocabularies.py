@@ -27,9 +27,9 @@ from transformer.experiments.runner import (
 from transformer.fast.model import TransformerConfig
 from transformer.models.pretrained import load
 from transformer.models.search import translate
+from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.planning import schedule
-from transformer.runs.run import Experiment, held_out_loss, stream_pairs
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig, held_out_loss
 
 COMMAND = "python -m transformer.experiments.vocabularies"
 SIZES, BASE = (4000, 1000, 16_000, 2000, 8000), "4000"

@@ -7,11 +7,14 @@ some rows of x at a time get their logits, loss and gradient at once; dloss/dx a
 dloss/dE are kept, and the logits forgotten.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
+
+from transformer.regularization import label_smoothing_loss
 
 
 def autocast_off(device):
@@ -22,8 +25,24 @@ def autocast_off(device):
 
 
 @dataclass(frozen=True)
+class SmoothedLoss:
+    """`label_smoothing_loss` of notebook 13, summed over the real tokens, in nats.
+
+    A model hands its loss what it needs of it: output maps states (B, T, d_model) to logits
+    (B, T, V); x: the states; gold: (B, T) ids. So another loss can take its place.
+    """
+
+    epsilon: float = 0.1
+    pad_id: int = 0
+
+    def __call__(self, output: Callable, x: torch.Tensor, gold: torch.Tensor):
+        logits = output(x).to(x.dtype)  # a product in bf16, the loss in fp32
+        return label_smoothing_loss(logits, gold, self.epsilon, self.pad_id, "sum")
+
+
+@dataclass(frozen=True)
 class ChunkedLoss:
-    """`SmoothedLoss` of notebook 13, some rows of logits at a time."""
+    """`SmoothedLoss`, some rows of logits at a time."""
 
     epsilon: float = 0.1
     pad_id: int = 0

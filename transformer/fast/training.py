@@ -1,4 +1,4 @@
-"""What training takes of fast parts: the loss in chunks, Adam in one kernel."""
+"""Parts that training takes: the loss in chunks, Adam in one kernel, Adam by parts of a model."""
 
 import torch
 from torch import nn
@@ -25,6 +25,35 @@ def fused_adam(model: nn.Module) -> torch.optim.Optimizer:
                 "exp_avg_sq": torch.zeros_like(p),
             }
     return optimizer
+
+
+def part_of(name: str) -> str:
+    """ "encoder", "cross" or "decoder", or "embedding": the part that a parameter belongs to."""
+    return "cross" if "cross_attention" in name else name.partition(".")[0]
+
+
+class AdamByParts(torch.optim.Adam):
+    """Adam as in Section 5.3; each part of a model has its own share of the learning rate.
+
+    A group's "lr" is the whole rate, as every optimizer's, and stays so from step to step.
+    """
+
+    def __init__(self, model: nn.Module, shares: dict[str, float]):
+        groups = [
+            {"params": [p], "share": shares.get(part_of(name), 1.0)}
+            for name, p in model.named_parameters()
+        ]
+        super().__init__(groups, **ADAM)
+
+    def step(self, closure=None):
+        rates = [group["lr"] for group in self.param_groups]
+        for group in self.param_groups:
+            group["lr"] *= group["share"]
+        try:
+            return super().step(closure)
+        finally:
+            for group, rate in zip(self.param_groups, rates):
+                group["lr"] = rate
 
 
 def fast_training(training, config) -> dict:

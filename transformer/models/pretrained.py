@@ -97,15 +97,18 @@ def save(
 ) -> None:
     """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json.
 
-    config.json comes last: a folder that has one is complete.
+    Without one, the tokenizer.json that is in the folder goes with the model. config.json comes
+    last: a folder that has one is complete.
     """
     model = plain(model)
     folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
+    path = folder / "tokenizer.json"
     if tokenizer is not None:
-        write_file(folder / "tokenizer.json", tokenizer.save)
-        said["tokenizer"] = content_hash(folder / "tokenizer.json")
+        write_file(path, tokenizer.save)
+    if path.is_file():
+        said["tokenizer"] = content_hash(path)
     save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
     write_json(
         folder / "config.json",
@@ -211,19 +214,16 @@ def load_model(folder: Path, **parts) -> nn.Module:
         )
     path = folder / "model.safetensors"
     tensors, said = load_weights(path)
-    with torch.device(
-        "meta"
-    ):  # sizes are believed only where the weights have them, too
-        check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
-    saved, now = (
-        json.loads(said.get("config", "{}")),
-        json.loads(json.dumps(asdict(config))),
-    )
+    now = json.loads(json.dumps(asdict(config)))
+    saved = json.loads(said.get("config", "{}"))
     if any(now.get(name) != value for name, value in saved.items()):
         raise ValueError(
             f"{folder / 'config.json'} is not the configuration that {path} was saved "
             "with: copy both again from the trained model"
         )
+    if not saved:  # sizes are believed only where the weights have them, too
+        with torch.device("meta"):
+            check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
     model = build(config, **parts)
     if parts and (part := handed_in(folder)) and not handed_part(model):
         raise ValueError(

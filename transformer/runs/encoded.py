@@ -72,9 +72,10 @@ class EncodedPairs:
     one asked for.
     """
 
-    def __init__(self, folder: str | Path, key: str | None = None):
+    def __init__(self, folder: str | Path, key: str | None = None, new: bool = False):
+        """new: written just now, so that its checksums need not be computed again."""
         self.folder = Path(folder)
-        about = read_about(self.folder, key)
+        about = read_about(self.folder, key, new)
         self.left_out = about["left_out"]
         self.dtype = about["dtype"]
         self.release()
@@ -106,13 +107,16 @@ class EncodedPairs:
         return middle - start, end - middle
 
 
-def read_about(folder: Path, key: str | None) -> dict:
+def sums_in(folder: Path) -> dict[str, str]:
+    """The checksums of a folder's files of ids."""
+    return {name: sha256_of(folder / name) for name in ENCODED_FILES}
+
+
+def read_about(folder: Path, key: str | None, new: bool = False) -> dict:
     """What folder/about.json says; ValueError where the folder is damaged or not the one meant."""
     try:
         about = json.loads((folder / "about.json").read_text(encoding="utf8"))
-        whole = about["sha256"] == {
-            name: sha256_of(folder / name) for name in ENCODED_FILES
-        }
+        whole = new or about["sha256"] == sums_in(folder)
         whole = whole and {"key", "left_out", "dtype"} <= set(about)
     except (OSError, KeyError, TypeError, ValueError):
         whole = False
@@ -139,24 +143,26 @@ def encode_to_folder(
     of one. Raises ValueError where the folder holds something else or is damaged.
     """
     folder = Path(folder)
-    if not folder.exists():
+    new = not folder.exists()
+    if new:
         temporary = folder.with_name(
             f".{folder.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
         )
         temporary.mkdir(parents=True, exist_ok=True)
         try:
             about = write_encoded(tokenizer, pairs, temporary, longest)
-            sums = {name: sha256_of(temporary / name) for name in ENCODED_FILES}
-            text = json.dumps({**about, "key": key, "sha256": sums}, indent=1)
+            about |= {"key": key, "sha256": sums_in(temporary)}
+            text = json.dumps(about, indent=1)
             (temporary / "about.json").write_text(text, encoding="utf8")
             os.rename(temporary, folder)
         except OSError as error:
             if not folder.exists():  # otherwise another process was quicker
                 error.filename = error.filename or str(folder)
                 raise
+            new = False
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    return EncodedPairs(folder, key)
+    return EncodedPairs(folder, key, new)
 
 
 def prepare(

@@ -19,7 +19,8 @@ from transformer.parsing import (
     write_trees,
 )
 from transformer.runs.encoded import check_pairs
-from transformer.runs.run import Task, held_out_loss
+from transformer.runs.run import Task
+from transformer.runs.training import held_out_loss
 
 LENGTHS = {
     "1-10": 10,
@@ -136,7 +137,7 @@ def tree_pairs(e, split):
     )
 
 
-def tree_validator(e, tokenizer, count):
+def tree_validator(e, tokenizer, sentences, count):
     """validate(model) for `train`: cross-entropy, F1 and valid trees on validation sentences.
 
     The `count` sentences come from all over the split, because neighbours are of one article.

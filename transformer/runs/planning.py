@@ -1,4 +1,4 @@
-"""A recipe for own files, from the number of pairs, their lengths, and twenty timed updates.
+"""A recipe for own files: a function of their number, a sample, the options, and timed updates.
 
 The sizes and the rounds through the pairs follow the corpora of `transformer.runs.recipes`; data/runs
 holds what these came to. Norms come first: with the paper's order a short warm-up can fail.
@@ -6,38 +6,26 @@ holds what these came to. Norms come first: with the paper's order a short warm-
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from transformer.core.distributed import process_number, sum_over_processes
-from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.fast.model import TransformerConfig
-from transformer.fast.training import fast_training
-from transformer.models.kinds import build_fast, parameters_of
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import check_memory
-from transformer.runs.run import (
-    TIMED,
-    Experiment,
-    check_unused,
-    clock,
-    first_goes_ahead,
-    stream_pairs,
-)
-from transformer.training import TrainingConfig, train
+from transformer.runs.monitor import clock
+from transformer.runs.training import TrainingConfig
 
 TOO_FEW = 500  # pairs
-SAMPLE = 4000  # pairs that lengths and times are taken from
 DAY = 24 * 60  # minutes that a plan takes at most where none are given, if it can
-SHARE = 0.85  # of the minutes is for updates, the rest for validating and for other programs
+SHARE = (
+    0.85  # of the minutes is for updates, the rest for validating and other programs
+)
 LEAST_UPDATES = 3000  # rather than large batches
 LEAST_EPOCHS = 5
-TOKENS_A_WEIGHT = (
-    2  # at 0.2 of Multi30k two layers were ahead of four, at 1 behind them
-)
+TOKENS_A_WEIGHT = 2  # at 0.2 of Multi30k two layers beat four, at 1 they did not
 # millions of tokens: greedy BLEU there, of multi30k-en-de-1 and tatoeba-en-de in data/runs
 OURS = {1: 2, 3: 22, 7: 31, 15: 38}
 PEAK = 0.5  # over d_model: the highest learning rate
@@ -55,7 +43,11 @@ class Size:
 
 def size(pairs: int, epochs: int, batch_tokens: int, *sizes: int) -> Size:
     """A `Size`; sizes: vocab_size, d_model, d_ff, N, h."""
-    return Size(pairs, epochs, batch_tokens, TransformerConfig(*sizes, norm_first=True))
+    vocab_size, d_model, d_ff, N, h = sizes
+    config = TransformerConfig(
+        vocab_size, d_model=d_model, d_ff=d_ff, N=N, h=h, norm_first=True
+    )
+    return Size(pairs, epochs, batch_tokens, config)
 
 
 SIZES = [
@@ -70,11 +62,29 @@ SIZES = [
 def dropout(epochs: float) -> float:
     """The more often a pair is seen, the more of it: 0 was best at 2 epochs of Multi30k, 0.2
     serves 62 there, 0.1 the 13 of Tatoeba."""
-    return next(
-        p
-        for most, p in ((3, 0.0), (30, 0.1), (80, 0.2), (math.inf, 0.3))
-        if epochs < most
-    )
+    steps = ((3, 0.0), (30, 0.1), (80, 0.2), (math.inf, 0.3))
+    return next(p for most, p in steps if epochs < most)
+
+
+def as_it_is(model: Any, training: TrainingConfig) -> tuple[Any, TrainingConfig]:
+    """Options that change nothing."""
+    return model, training
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the options and the machine leave to a plan.
+
+    settle(model, training): both with what the options give; given: the settings of training
+    among these; fixed: whether they name the model's size. probe and least: tokens of the batches
+    that are timed, and of the smallest ones; a size's own where they are None.
+    """
+
+    settle: Callable = as_it_is
+    given: dict = field(default_factory=dict)
+    fixed: bool = False
+    probe: int | None = None
+    least: int | None = None
 
 
 @dataclass
@@ -84,88 +94,59 @@ class Trial:
     model: Any
     training: TrainingConfig
     encoded: list
-    device: Any
 
     def tokens_a_pair(self) -> float:
         """Mean of the longer sides."""
-        return float(
-            np.maximum(*lengths_of(self.encoded, range(len(self.encoded)))).mean()
-        )
-
-    def seconds(self, batch_tokens: int, minutes: float) -> float:
-        """Median seconds of twenty updates, or of as many as there is time for."""
-        brief = replace(
-            self.training,
-            updates=TIMED + 1,
-            minutes=minutes,
-            save_every=1,
-            batch_tokens=batch_tokens,
-        )
-        stopped = Interrupted(
-            "stopped while updates were timed: nothing has begun, give the "
-            "command again"
-        )
-        with catch_interrupt() as notes:
-            try:
-                log = train(
-                    build_fast(self.model).to(self.device),
-                    self.encoded,
-                    brief,
-                    **fast_training(brief, self.model),
-                )
-            except Interrupted:
-                raise stopped from None
-        if notes:  # in the last of these updates
-            raise stopped
-        ends = [
-            row["seconds"] for row in log
-        ]  # of several processes the first alone has a log
-        each = float(np.median(np.diff(ends))) if len(ends) > 1 else sum(ends)
-        return sum_over_processes(each, self.device)
+        rows = range(len(self.encoded))
+        return float(np.maximum(*lengths_of(self.encoded, rows)).mean())
 
 
-def trial(model, training: TrainingConfig, sample: list, device) -> Trial:
+# seconds of an update, of (trial, tokens of a batch, minutes that timing may take)
+Timing = Callable[[Trial, int, float], float]
+
+
+def trial(model: Any, training: TrainingConfig, sample: list) -> Trial:
     """ValueError for a model too large for the machine, and where all pairs of the sample are
     longer than its positions."""
     check_memory(model)
-    tokenizer = Tokenizer.train(
-        (text for pair in sample for text in pair), model.vocab_size
-    )
+    texts = (text for pair in sample for text in pair)
+    tokenizer = Tokenizer.train(texts, model.vocab_size)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     encoded = [
-        pair
-        for pair in encode_pairs(tokenizer, sample)
-        if max(len(pair[0]), len(pair[1]) - 1) <= model.max_positions
+        (source, target)
+        for source, target in encode_pairs(tokenizer, sample)
+        if max(len(source), len(target) - 1) <= model.max_positions
     ]
     if not encoded:
         raise ValueError(
             f"all sentence pairs are longer than the model's {model.max_positions} "
             "positions: split them, or give more with --max-positions"
         )
-    return Trial(model, training, encoded, device)
+    return Trial(model, training, encoded)
+
+
+def brief_minutes(minutes: float) -> float:
+    """Minutes that timing may take, of those that the run has."""
+    return min(1, minutes / 60)
 
 
 def fitting(
-    trials: Callable, sizes: list[Size], minutes: float, probe: int | None
-) -> tuple:
+    trials: Callable, sizes: list[Size], minutes: float, probe: int | None, time: Timing
+) -> tuple[Size, float]:
     """The largest of the sizes that sees `TOKENS_A_WEIGHT` tokens for each of its parameters in so
     many minutes, or the smallest; (size, tokens that it sees in them).
 
     probe: tokens of the batches that are timed; its own where it is None.
     """
-    for found in reversed(sizes):
-        tried, batch = trials(found), probe or found.batch_tokens
+    for chosen in reversed(sizes):
+        tried = trials(chosen)
+        batch = probe or chosen.batch_tokens
         an_update = batch * tried.training.accumulate
-        seen = (
-            60
-            * SHARE
-            * minutes
-            * an_update
-            / tried.seconds(batch, min(1, minutes / 60))
-        )
+        each = time(tried, batch, brief_minutes(minutes))
+        seen = 60 * SHARE * minutes * an_update / each
         if seen >= TOKENS_A_WEIGHT * parameters_of(tried.model):
             break
-    return found, seen
+    return chosen, seen
 
 
 def batch_of(tokens: float, least: int, most: int) -> int:
@@ -193,6 +174,50 @@ def schedule(
     )
 
 
+def updates_in(
+    tried: Trial, batch: int, wanted: float, least: float, time: Timing
+) -> tuple[int, float]:
+    """(updates, seconds of one): those of `wanted` tokens, or what fits into the minutes; where
+    none are given, into a day, if that does not make fewer than `least` tokens."""
+    training = tried.training
+    minutes = training.minutes or DAY
+    a_batch = batch * training.accumulate
+    each = time(tried, batch, brief_minutes(minutes))
+    updates = min(wanted / a_batch, 60 * SHARE * minutes / each)
+    if training.minutes is None:
+        updates = max(updates, least / a_batch)
+    return max(1, int(updates)), each
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The model and the training that suit some files."""
+
+    model: Any
+    training: TrainingConfig
+    pairs: int
+    tokens: float  # of an epoch, a side
+    each: float | None = None  # seconds of an update, where they were timed
+
+    def lines(self) -> list[str]:
+        """The plan in words."""
+        c, t = self.model, self.training
+        seen = t.updates * t.accumulate * t.batch_tokens
+        names = ("N", "d_model", "P_drop", "vocab_size")
+        sizes = ", ".join(f"{n} {getattr(c, n)}" for n in names if hasattr(c, n))
+        timed = ""
+        if self.each:
+            total = clock(t.updates * self.each / SHARE)
+            timed = f"; about {total}, {self.each:.3f} s an update"
+        return [
+            f"{self.pairs:,} pairs of about {self.tokens / self.pairs:.0f} tokens: "
+            f"{sizes}, batches of {t.batch_tokens:,} tokens",
+            f"{t.updates:,} updates, {seen / self.tokens:.1f} epochs, "
+            f"warm-up {t.warmup:,}{timed}",
+            outlook(self.pairs, seen),
+        ]
+
+
 def outlook(pairs: int, tokens: float) -> str:
     """What to expect of so many pairs, and of a run that reads so many tokens a side."""
     if pairs < TOO_FEW:
@@ -213,84 +238,34 @@ def outlook(pairs: int, tokens: float) -> str:
     )
 
 
-def updates_in(
-    tried: Trial, batch: int, wanted: float, least: float
-) -> tuple[int, float]:
-    """(updates, seconds of one): those of `wanted` tokens, or what fits into the minutes; where
-    none are given, into a day, if that does not make fewer than `least` tokens."""
-    training = tried.training
-    minutes, a_batch = training.minutes or DAY, batch * training.accumulate
-    each = tried.seconds(batch, min(1, minutes / 60))
-    updates = min(wanted / a_batch, 60 * SHARE * minutes / each)
-    if training.minutes is None:
-        updates = max(updates, least / a_batch)
-    return max(1, int(updates)), each
+def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
+    """The model and the training for so many pairs, of which `sample` is a part.
 
-
-def say(pairs: int, tokens: float, e: Experiment, each: float | None) -> None:
-    """Print a plan."""
-    c, t = e.model, e.training
-    seen = t.updates * t.accumulate * t.batch_tokens
-    names = [
-        name for name in ("N", "d_model", "P_drop", "vocab_size") if hasattr(c, name)
-    ]
-    sizes = ", ".join(f"{name} {getattr(c, name)}" for name in names)
-    print(
-        f"{pairs:,} pairs of about {tokens / pairs:.0f} tokens: {sizes}, batches of "
-        f"{t.batch_tokens:,} tokens"
-    )
-    timed = (
-        f"; about {clock(t.updates * each / SHARE)}, {each:.3f} s an update"
-        if each
-        else ""
-    )
-    print(
-        f"{t.updates:,} updates, {seen / tokens:.1f} epochs, warm-up {t.warmup:,}{timed}"
-    )
-    print(outlook(pairs, seen), flush=True)
-
-
-def plan_files(
-    settle: Callable, given: dict, fixed: bool, e: Experiment, device
-) -> None:
-    """Set the model and the training of an experiment on own files, and print the plan.
-
-    settle(model, training): both with what the options give; given: the settings of training
-    among these; fixed: whether they name the model's size. ValueError or OSError for files or a
-    folder that cannot be used.
+    time(trial, tokens of a batch, minutes) -> seconds of an update. ValueError where no pair of
+    the sample fits the model, or the model the machine.
     """
-    with first_goes_ahead():
-        if process_number() == 0:
-            check_unused(e.folder)
-    pairs = sum(1 for _ in stream_pairs(e, "train"))
-    sample = list(islice(stream_pairs(e, "train"), 0, None, math.ceil(pairs / SAMPLE)))
-    sizes = [found for found in SIZES if found.pairs <= pairs]
-    brief, cpu = settle(sizes[0].model, TrainingConfig())[1], device.type == "cpu"
+    sizes = [known for known in SIZES if known.pairs <= pairs]
+    brief = limits.settle(sizes[0].model, TrainingConfig())[1]
 
-    def trials(found: Size) -> Trial:
-        return trial(settle(found.model, brief)[0], brief, sample, device)
+    def trials(known: Size) -> Trial:
+        return trial(limits.settle(known.model, brief)[0], brief, sample)
 
-    found, seen, each = sizes[-1], math.inf, None
-    if "updates" not in given:
-        found, seen = fitting(
-            trials,
-            sizes[-1:] if fixed else sizes,
-            brief.minutes or DAY,
-            1024 if cpu else None,
-        )
-    tried = trials(found)
+    chosen, seen, each = sizes[-1], math.inf, None
+    if "updates" not in limits.given:
+        candidates = sizes[-1:] if limits.fixed else sizes
+        minutes = brief.minutes or DAY
+        chosen, seen = fitting(trials, candidates, minutes, limits.probe, time)
+    tried = trials(chosen)
     tokens = pairs * tried.tokens_a_pair()
     wanted = sizes[-1].epochs * tokens
-    batch = batch_of(
-        min(wanted, seen) / brief.accumulate,
-        512 if cpu else found.batch_tokens,
-        found.batch_tokens,
-    )
-    batch, updates = given.get("batch_tokens", batch), given.get("updates")
+    least = limits.least or chosen.batch_tokens
+    batch = batch_of(min(wanted, seen) / brief.accumulate, least, chosen.batch_tokens)
+    batch = limits.given.get("batch_tokens", batch)
+    updates = limits.given.get("updates")
     if updates is None:
-        updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens)
+        updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens, time)
     epochs = updates * brief.accumulate * batch / tokens
     training = schedule(brief, updates, batch, getattr(tried.model, "d_model", 512))
-    e.model, e.training = settle(replace(found.model, P_drop=dropout(epochs)), training)
-    if process_number() == 0:
-        say(pairs, tokens, e, each)
+    model = replace(chosen.model, P_drop=dropout(epochs))
+    model, training = limits.settle(model, training)
+    return Plan(model, training, pairs, tokens, each)

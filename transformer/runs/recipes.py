@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 
 from transformer.fast.model import TransformerConfig
 from transformer.models.kinds import kind_named
-from transformer.training import TrainingConfig
+from transformer.runs.training import TrainingConfig
 
 RECIPES = {
     "bundled": dict(

@@ -12,13 +12,8 @@ from transformer.core.protocol import about
 from transformer.corpora import languages_of, read_corpus, read_parallel
 from transformer.models.pretrained import folder_named, load
 from transformer.models.search import chosen
-from transformer.runs.run import (
-    Experiment,
-    files_of,
-    kept_apart,
-    load_run,
-    take_average,
-)
+from transformer.runs.experiment import Experiment, files_of
+from transformer.runs.folder import held_out_pairs, load_run, take_average
 from transformer.translation import evaluate
 
 
@@ -135,7 +130,7 @@ def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> l
     if s.source_file is not None or s.target_file is not None:
         return read_parallel(*files_of(s, s.split))
     if corpus is None:
-        return kept_apart(replace(run, reverse=s.reverse))
+        return held_out_pairs(replace(run, reverse=s.reverse))
     own = about(model)
     reverse = s.reverse or languages_of(corpus) == (own.target, own.source)
     return read_corpus(corpus, s.split, reverse)

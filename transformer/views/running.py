@@ -1,7 +1,5 @@
 """A run of training: its curves, and what becomes of some sentences, also while it goes on."""
 
-from collections.abc import Callable
-
 from transformer.views import plotting
 
 
@@ -36,18 +34,25 @@ def growth(log, sentences, most=8, width=76) -> str:
     return "\n".join(lines)
 
 
-def live(sentences) -> Callable:
-    """watch(log) for a run: draws `curves` and `growth` in a notebook, each time in their place."""
-    import matplotlib.pyplot as plt
-    from IPython.display import display
+class Live:
+    """A callback of a run: draws `curves` and `growth` in a notebook, each time in their place."""
 
-    waiting = {"text/plain": "the curves come with the first validation"}
-    places = [display(waiting, raw=True, display_id=True) for _ in range(2)]
+    def __init__(self, sentences):
+        from IPython.display import display
 
-    def watch(log) -> None:
+        waiting = {"text/plain": "the curves come with the first validation"}
+        self.sentences = sentences
+        self.places = [display(waiting, raw=True, display_id=True) for _ in range(2)]
+
+    def __call__(self, progress) -> None:
+        if progress.logged():
+            self.draw(progress.log)
+
+    def draw(self, log) -> None:
+        """Both, of the rows of a log."""
+        import matplotlib.pyplot as plt
+
         figure = curves(log)
-        places[0].update(figure)
+        self.places[0].update(figure)
         plt.close(figure)
-        places[1].update({"text/plain": growth(log, sentences)}, raw=True)
-
-    return watch
+        self.places[1].update({"text/plain": growth(log, self.sentences)}, raw=True)

@@ -1,0 +1,91 @@
+"""From the command to a translation each thing is done once: parses, hashes, writes, builds."""
+
+import collections
+import json
+
+import pytest
+from test_cli import SIZES, SPEED, call
+
+from transformer.corpora import bundled, download, lines
+from transformer.corpora.registry import File
+from transformer.data import Tokenizer
+from transformer.models import pretrained
+from transformer.runs import experiment
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """count(place, name): let calls be counted by name in the counter that is returned."""
+    calls = collections.Counter()
+
+    def count(place, name):
+        function = getattr(place, name)
+
+        def counting(*arguments, **named):
+            calls[name] += 1
+            return function(*arguments, **named)
+
+        monkeypatch.setattr(place, name, counting)
+        return calls
+
+    return count
+
+
+def test_a_corpus_is_parsed_once_and_the_tokenizer_saved_once(counted, tmp_path):
+    read = counted(bundled, "read_bundled")
+    saved = counted(Tokenizer, "save")
+    loaded = counted(Tokenizer, "load")
+    folder = tmp_path / "run"
+    sizes = [*SIZES, "--folder", folder]
+    done = call("train", "--corpus", "bundled", *sizes, *SPEED)
+    assert done.status == 0, done.err
+    assert read["read_bundled"] == 2  # one for each of two splits
+    assert saved["save"] == 1
+    assert loaded["load"] == 0
+
+
+def test_own_files_are_parsed_once(counted, own_files, tmp_path):
+    """For the plan, the vocabulary, training and validation together."""
+    parsed = counted(experiment, "stream_parallel")
+    files = ["--source-file", own_files[0], "--target-file", own_files[1]]
+    folder = tmp_path / "run"
+    done = call("train", *files, "--folder", folder, *SIZES, *SPEED)
+    assert done.status == 0, done.err
+    assert parsed["stream_parallel"] == 1
+
+
+def test_a_model_is_built_once_when_it_loads(counted, tmp_path):
+    sizes = [*SIZES, "--folder", tmp_path / "run"]
+    assert call("train", "--corpus", "bundled", *sizes, *SPEED).status == 0
+    built = counted(pretrained, "build")
+    pretrained.load(tmp_path / "run")
+    assert built["build"] == 1
+
+
+def test_a_registered_file_is_hashed_when_it_is_new_or_changed(
+    counted, monkeypatch, tmp_path
+):
+    mirror = tmp_path / "mirror"
+    file = mirror / "some" / "text.txt"
+    file.parent.mkdir(parents=True)
+    file.write_text("one\ntwo\n")
+    entry = File("", sha256=download.sha256_of(file))
+    monkeypatch.setitem(download.registry.FILES, "some/text.txt", entry)
+    monkeypatch.setenv("TRANSFORMER_MIRROR", str(mirror))
+    monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
+    hashed = counted(download, "sha256_of")
+    for _ in range(3):
+        assert download.corpus_file("some", "some/text.txt") == file
+    assert hashed["sha256_of"] == 1
+    file.write_text("one\nTwo, changed\n")
+    with pytest.raises(ValueError, match="is damaged"):
+        download.corpus_file("some", "some/text.txt")
+    assert hashed["sha256_of"] == 2
+    book = tmp_path / "downloads" / "checked.json"
+    assert len(json.loads(book.read_text())) == 1
+    book.write_text("no JSON")
+    file.write_text("one\ntwo\n")
+    assert list(lines.byte_lines(download.corpus_file("some", "some/text.txt")))
+    assert hashed["sha256_of"] == 3

@@ -1,0 +1,161 @@
+"""transformer train: a recipe, with what the options change in it."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from transformer.cli.options import Settings, check_known, given, settings_given, words
+from transformer.corpora import TREEBANKS
+from transformer.models.kinds import KINDS, kind_named, kind_of
+from transformer.runs.experiment import Experiment
+from transformer.runs.folder import load_run
+from transformer.runs.own_files import plan_files
+from transformer.runs.planning import Limits
+from transformer.runs.recipes import recipe, sized
+from transformer.runs.run import Task, run_experiment
+from transformer.runs.training import TrainingConfig
+
+
+@dataclass
+class Choice:
+    """What a recipe is chosen by."""
+
+    # bundled (comes with the package), multi30k, tatoeba, europarl, wmt14, wmt14_eighth (one pair
+    # in eight), treebank_craft, treebank_nltk (downloaded)
+    corpus: str = "bundled"
+    # translate the other way round
+    reverse: bool = False
+    # your own sentences, one a line, UTF-8, instead of a corpus
+    source_file: Path | None = None
+    # their translations, line by line
+    target_file: Path | None = None
+    # where the run is kept (runs/<corpus> where not given)
+    folder: Path | None = None
+    # go on with the run in the folder, with its own settings
+    resume: bool = False
+    # transformer, recurrence, convolution, language
+    family: str = "transformer"
+    # model size: tiny, small, base or big
+    preset: str | None = None
+
+
+@dataclass
+class Train(Choice):
+    """Train a model on sentence pairs and save it in a folder.
+
+    Without further options the recipe that suits the corpus is used, for files of your own one that
+    suits their size, this machine and --minutes; every option shown here replaces one setting of
+    it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
+    transformer train ...
+    """
+
+    # code of your sentences' language
+    source_language: str = "en"
+    # code of their translations' language
+    target_language: str = "de"
+    # cpu, cuda or mps; auto takes the fastest there is
+    device: str = "auto"
+    # let torch.compile write kernels first (a minute; pays on GPUs)
+    compile: bool = False
+    # its kind and sizes
+    model: tyro.conf.OmitArgPrefixes[Any] = None
+    # how it is trained
+    training: tyro.conf.OmitArgPrefixes[Any] = None
+    # the names of the options that were given
+    names: tyro.conf.Suppress[tuple[str, ...]] = ()
+
+    def run(self) -> None:
+        e = experiment_of(self)
+        task = Task()
+        if e.corpus in TREEBANKS and e.source_file is None:
+            from transformer.runs.parsers import PARSING as task
+        if e.source_file is not None and not e.resume:
+            task = Task(plan=partial(plan_files, limits_of(self)))
+        if run_experiment(e, words(), task=task):
+            split = " --split validation" if e.source_file else ""
+            print(
+                f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
+                f"{shlex.quote(str(e.folder))}{split}"
+            )
+
+
+def resumed(choice: Choice, names: set[str]) -> Experiment:
+    """The run in the folder, with another kind or size of model where one is given."""
+    files = {"source_file": choice.source_file, "target_file": choice.target_file}
+    e = load_run(Experiment(choice.corpus, **files, folder=choice.folder).folder)
+    if "corpus" in names and e.source_file:
+        raise ValueError(
+            f"the run in {e.folder} is of your own files: resume it without --corpus"
+        )
+    family = choice.family if "family" in names else kind_of(e.model)
+    if choice.preset or family != kind_of(e.model):
+        e = replace(e, model=sized(e.model, family, choice.preset))
+    return e
+
+
+def begun(choice: Choice, names: set[str]) -> Experiment:
+    """The recipe of a corpus, or of files."""
+    own = choice.source_file or choice.target_file
+    if own and "corpus" in names:
+        raise ValueError(
+            "--corpus and your own files exclude each other: name one of them"
+        )
+    settings = recipe("files" if own else choice.corpus, choice.preset, choice.family)
+    return Experiment("bundled" if own else choice.corpus, **settings)
+
+
+def recipe_for(arguments: Sequence[str]) -> Train:
+    """The defaults of the command: a recipe, or the settings of the run that goes on."""
+    choice, _ = tyro.cli(
+        Choice, args=arguments, return_unknown_args=True, add_help=False
+    )
+    names = given(arguments)
+    e = (resumed if choice.resume else begun)(choice, names)
+    family = kind_of(e.model)
+    others = [kind_named(kind).config for kind in KINDS]
+    check_known(names, e.model, others, f"--family {family}")
+    settings = {f.name: getattr(e, f.name) for f in fields(Train) if hasattr(e, f.name)}
+    settings |= {"family": family, "preset": choice.preset}
+    settings["folder"] = e.folder if choice.resume else None
+    settings["names"] = tuple(sorted(names))
+    return Train(**settings)
+
+
+def parse_train(arguments: Sequence[str]) -> Train:
+    """The command with its options, whose defaults are those of a recipe."""
+    default = recipe_for(arguments)
+    with Settings(type(default.model), TrainingConfig):
+        return tyro.cli(
+            Train, prog="transformer train", args=arguments, default=default
+        )
+
+
+def experiment_of(t: Train) -> Experiment:
+    """The experiment: a corpus's recipe, or the resumed run, with what the options give."""
+    settings = {f.name: getattr(t, f.name) for f in fields(Experiment)}
+    settings |= {"model": t.model(), "training": t.training()}
+    return Experiment(**settings)
+
+
+def limits_of(t: Train) -> Limits:
+    """What the options leave to the plan of a run on own files."""
+    names = set(t.names)
+    sizes = settings_given(t.model, names)
+    settings = settings_given(t.training, names)
+
+    def settle(model: Any, training: TrainingConfig) -> tuple:
+        own = sized(model, t.family, t.preset)
+        kept = {
+            name: getattr(model, name)
+            for name in ("norm_first", "P_drop")
+            if hasattr(own, name)
+        }
+        return replace(own, **kept | sizes), replace(training, **settings)
+
+    fixed = t.preset is not None or "d_model" in sizes
+    return Limits(settle, settings, fixed)

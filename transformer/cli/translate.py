@@ -1,0 +1,104 @@
+"""transformer translate: a sentence, or standard input line by line."""
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import tyro
+
+from transformer.cli.stream import answers, standard_input
+from transformer.core.checks import check_search
+from transformer.core.protocol import longest_source
+from transformer.models.pretrained import (
+    COME_ALONG,
+    bundled_folder,
+    folder_named,
+    load,
+)
+from transformer.models.search import chosen, translate, translate_n_best
+
+TRANSLATORS = {"bundled", "tatoeba"}  # of `COME_ALONG`
+
+
+@dataclass
+class Translate:
+    """Translate a sentence given as an argument, or standard input line by line. Two models come
+    along: one of this project's grammar, and "--folder tatoeba" of everyday sentences.
+
+    A line that cannot be taken is named on standard error; the others are translated, and the exit
+    status is 2 in the end.
+    """
+
+    # the sentence, in quotes; without it, lines are read from standard input
+    sentence: tyro.conf.Positional[str | None] = None
+    folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
+    beam: int | None = (
+        None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    )
+    alpha: float | None = None  # length penalty (the model's own where not given)
+    n_best: int = (
+        1  # so many translations of each sentence, as lines of number, score, text
+    )
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+
+    def run(self) -> None:
+        model, tokenizer = load(self.folder, self.device)
+        # refused before anything is read
+        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
+        if self.sentence is not None:
+            lines = self.sentence.replace("\r\n", "\n").removesuffix("\n").split("\n")
+            found = self.answer(model, tokenizer, lines)
+            self.tell_model()
+            for number, one in enumerate(found, 1):
+                self.say(number, one)
+            return
+        self.tell_model()
+        refused = False
+        for number, found, wrong in answers(
+            standard_input(),
+            tokenizer,
+            longest_source(model),
+            partial(self.answer, model, tokenizer),
+        ):
+            self.say(number, found)
+            if wrong:
+                print(
+                    f"transformer: standard input, line {number}, {wrong}",
+                    file=sys.stderr,
+                )
+                refused = True
+        if refused:
+            sys.exit(2)
+
+    def tell_model(self) -> None:
+        """On standard error, which of the translators that come along this is, and the other."""
+        name = str(self.folder or "bundled")
+        if name in TRANSLATORS and folder_named(name) == bundled_folder(name):
+            (other,) = TRANSLATORS - {name}
+            print(
+                f"model: {name} ({COME_ALONG[name]}); the other: --folder {other} "
+                f"({COME_ALONG[other]})",
+                file=sys.stderr,
+            )
+
+    def answer(self, model, tokenizer, sentences: list[str]) -> list:
+        """For each sentence its translation, or a list of them."""
+
+        if self.n_best > 1:
+            return translate_n_best(
+                model, tokenizer, sentences, self.n_best, self.beam, self.alpha
+            )
+        return translate(model, tokenizer, sentences, self.beam, self.alpha)
+
+    def say(self, number: int, found) -> None:
+        """Print the answer to a line as one line, or as one for each entry; a bad model may write
+        line ends. A line that could not be taken keeps its place in the output, empty."""
+        if self.n_best > 1:
+            for entry in found or []:
+                print(
+                    f"{number}\t{entry.score:.4f}\t{' '.join(entry.text.split())}",
+                    flush=True,
+                )
+        else:
+            print(" ".join((found or "").splitlines()), flush=True)

@@ -1,0 +1,172 @@
+"""An experiment: what it learns from, which model, how it is trained, and where it is kept."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformer.core.files import existing
+from transformer.corpora import (
+    corpus_paths,
+    languages_of,
+    stream_corpus,
+    stream_parallel,
+)
+from transformer.data import Tokenizer, encode_pairs
+from transformer.runs.encoded import check_pairs, prepare
+from transformer.runs.recipes import RECIPES
+from transformer.runs.training import TrainingConfig
+
+
+@dataclass
+class Experiment:
+    """A run: what to learn from, which model, how to train it, and where to keep it."""
+
+    corpus: str = "bundled"
+    reverse: bool = False  # translate the other way round
+    source_file: Path | None = None  # your own sentences, one a line, UTF-8
+    target_file: Path | None = None  # their translations, line by line
+    source_language: str = "en"  # codes of the languages of your files
+    target_language: str = "de"
+    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
+    resume: bool = False  # go on with the run in the folder, with its own settings
+    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
+    compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
+    model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])
+    training: TrainingConfig = field(
+        default_factory=lambda: RECIPES["bundled"]["training"]
+    )
+
+    def __post_init__(self):
+        own = self.source_file or self.target_file
+        name = "files" if own else self.corpus or "bundled"
+        self.folder = Path(self.folder or Path("runs", name))
+        self.source_file = self.source_file and Path(self.source_file)
+        self.target_file = self.target_file and Path(self.target_file)
+
+
+def fitted(e: Experiment, tokenizer: Tokenizer) -> Experiment:
+    """An experiment whose model has the sizes and marks of a tokenizer."""
+    marks = {
+        name: getattr(tokenizer, name)
+        for name in ("vocab_size", "pad_id", "bos_id", "eos_id")
+    }
+    return replace(e, model=replace(e.model, **marks))
+
+
+# Its sentence pairs
+
+
+def files_of(e, split: str) -> list[Path]:
+    """The files of one split of an experiment's corpus, or its own, source first.
+
+    ValueError for settings that do not fit.
+    """
+    if (e.source_file is None) != (e.target_file is None):
+        raise ValueError(
+            "--source-file and --target-file go together: give both, or a --corpus"
+        )
+    if e.source_file is None:
+        named = e.source_language, e.target_language
+        if named not in (("en", "de"), languages_of(e.corpus, e.reverse)):
+            raise ValueError(
+                "--source-language and --target-language are those of your own files: "
+                "a corpus has its own, and --reverse turns it round"
+            )
+        return corpus_paths(e.corpus, split)
+    if e.reverse:
+        raise ValueError(
+            "--reverse turns a corpus round: with your own files swap --source-file "
+            "and --target-file"
+        )
+    return [e.source_file, e.target_file]
+
+
+def languages(e: Experiment) -> tuple[str, str]:
+    """The codes of the languages that an experiment translates from and into."""
+    if e.source_file is None:
+        return languages_of(e.corpus, e.reverse)
+    return e.source_language, e.target_language
+
+
+def border_of(count: int, file: Path) -> int:
+    """How many of the pairs of own files are trained on.
+
+    The last hundredth, at most 1,000 pairs, is kept for validation.
+    """
+    if count < 2:
+        raise ValueError(
+            f"{file} has {count} line: training needs at least 2, one of them to "
+            "validate on"
+        )
+    return count - max(1, min(1000, count // 100))
+
+
+def stream_pairs(e: Experiment, split: str) -> Iterator[tuple[str, str]]:
+    """Yield the (source, target) pairs of an experiment's train or validation split."""
+    files = files_of(e, split)
+    if e.source_file is None:
+        return stream_corpus(e.corpus, split, e.reverse)
+    count = sum(1 for _ in stream_parallel(*files))
+    border = border_of(count, files[0])
+    pairs = stream_parallel(*files)
+    return islice(pairs, border) if split == "train" else islice(pairs, border, None)
+
+
+ON_DISK = ("wmt14", "wmt14_eighth", "europarl")
+LARGE = 100 * 2**20  # own files: from so many bytes on
+
+
+def on_disk(e: Experiment) -> bool:
+    """True where an experiment's training pairs go through a folder on disk."""
+    if e.source_file is None:
+        return e.corpus in ON_DISK
+    what = "check the name, or give the full path"
+    files = [existing(path, what) for path in files_of(e, "train")]
+    return sum(path.stat().st_size for path in files) > LARGE
+
+
+class Sentences:
+    """An experiment's pairs by split: sentences("train").
+
+    What fits into memory is parsed once; of a large corpus each call is a stream.
+    """
+
+    def __init__(self, e: Experiment, read: Callable = stream_pairs):
+        self.e = e
+        self.read = read
+        self.kept: dict[str, list] = {}
+
+    def __call__(self, split: str) -> Iterable[tuple[str, str]]:
+        if split not in self.kept:
+            files = self.e.source_file and files_of(self.e, split)
+            if split == "train" and on_disk(self.e):
+                return self.read(self.e, split)
+            if files and self.read is stream_pairs and not on_disk(self.e):
+                self.keep_both(files)
+            else:
+                self.kept[split] = list(self.read(self.e, split))
+        return self.kept[split]
+
+    def keep_both(self, files: list[Path]) -> None:
+        """Parse own files, which hold both splits."""
+        pairs = list(stream_parallel(*files))
+        border = border_of(len(pairs), files[0])
+        self.kept = {"train": pairs[:border], "validation": pairs[border:]}
+
+
+def encoded_training(e: Experiment, tokenizer: Tokenizer, sentences: Sentences):
+    """The encoded training pairs: a list, or `EncodedPairs`.
+
+    The latter leave out what is longer than the model's positions; a list raises ValueError.
+    """
+    pairs = sentences("train")
+    if on_disk(e):
+        name = e.corpus if e.source_file is None else Path(e.source_file).stem
+        longest = e.model.max_positions
+        files = files_of(e, "train")
+        return prepare(tokenizer, pairs, files, name, "train", e.reverse, longest)
+    encoded = encode_pairs(tokenizer, list(pairs))
+    check_pairs(encoded, e.model, "training ")
+    return encoded

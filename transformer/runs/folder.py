@@ -1,0 +1,298 @@
+"""The folder of a run: its settings, its lock, its log, the weights that it kept."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import torch
+
+from transformer.core.distributed import rank, world_size
+from transformer.core.files import (
+    data_folder,
+    git_commit,
+    locked,
+    prepare_folder,
+    processor,
+    read_json,
+    write_json,
+)
+from transformer.core.weights import load_parameters
+from transformer.corpora.download import sha256_of
+from transformer.hardware import choose_precision
+from transformer.models.checkpoint import average_checkpoints, progress_in
+from transformer.models.kinds import kind_named, kind_of
+from transformer.runs.experiment import (
+    Experiment,
+    Sentences,
+    files_of,
+    languages,
+)
+from transformer.runs.progress import is_row, validation_score
+from transformer.runs.training import TrainingConfig
+
+# Its settings
+
+
+def read_settings(folder: Path) -> dict:
+    """What is in a folder's run.json; FileNotFoundError or ValueError where it is damaged."""
+    path = folder / "run.json"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no run in {folder}: name the folder of a training with --folder"
+        )
+    try:
+        saved = read_json(path)
+        experiment_in(saved)
+        return saved
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} does not hold the settings of a run ({error}): copy it again, "
+            "or train anew in another --folder"
+        ) from None
+
+
+TYPES = {
+    "corpus": str | None,
+    "source_file": str | None,
+    "target_file": str | None,
+    "source_language": str,
+    "target_language": str,
+    "reverse": bool,
+    "resumed": list,
+}
+
+
+def experiment_in(saved: dict) -> Experiment:
+    """The experiment of a run.json; AttributeError, KeyError, TypeError, ValueError for none."""
+    for name, kind in TYPES.items():
+        if name in saved and not isinstance(saved[name], kind):
+            raise TypeError(f"{name} is {saved[name]!r}")
+    files = {
+        name: saved[name] and Path(saved[name])
+        for name in ("source_file", "target_file")
+    }
+    names = ("reverse", "source_language", "target_language")
+    more = {name: saved[name] for name in names if name in saved}
+    config = kind_named(saved.get("kind", "transformer")).config
+    return Experiment(
+        saved["corpus"],
+        **files,
+        **more,
+        model=config(**saved["model"]),
+        training=TrainingConfig(**saved["training"]),
+    )
+
+
+def load_run(folder: Path) -> Experiment:
+    """The experiment in a folder, ready to resume; OSError or ValueError where there is none."""
+    saved = read_settings(Path(folder))
+    return replace(experiment_in(saved), folder=folder, resume=True)
+
+
+def hardware_in_words(device: torch.device, precision: str = "auto") -> str:
+    """What a run works on, such as "2 x NVIDIA L4, torch 2.6.0, bf16"."""
+    if device.type == "cuda":
+        what = f"{world_size()} x {torch.cuda.get_device_name(device)}"
+    elif device.type == "mps":
+        what = f"the GPU of {processor()}"
+    else:
+        threads = torch.get_num_threads() * world_size()
+        what = f"{threads} thread{'s' * (threads > 1)} of {processor()}"
+    version = torch.__version__.partition("+")[0]
+    return f"{what}, torch {version}, {choose_precision(device, precision)}"
+
+
+def sums_of(e: Experiment) -> list[str] | None:
+    """The checksums of an experiment's own files, source first."""
+    if e.source_file is None:
+        return None
+    return [sha256_of(path) for path in files_of(e, "train")]
+
+
+def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
+    """What run.json keeps of an experiment."""
+    source, target = languages(e)
+    return {
+        "command": command,
+        "commit": git_commit(),
+        "hardware": hardware_in_words(device, e.training.precision),
+        "corpus": e.corpus,
+        "reverse": e.reverse,
+        "source_file": e.source_file and str(e.source_file.absolute()),
+        "target_file": e.target_file and str(e.target_file.absolute()),
+        "source_language": source,
+        "target_language": target,
+        "kind": kind_of(e.model, own=True),
+        "model": asdict(e.model),
+        "training": asdict(e.training),
+    }
+
+
+def family_and_settings(e: Experiment) -> dict:
+    """An experiment's settings by name, those of training among them."""
+    return {"family": kind_of(e.model), **vars(e), **vars(e.training)}
+
+
+def check_same_data(e: Experiment) -> None:
+    """ValueError where an experiment resumes a run of other data, batches or kind of model. Own
+    files may lie elsewhere by now; what is in them must be the same."""
+    saved = read_settings(e.folder)
+    sums = saved.get("sha256")
+    there = family_and_settings(experiment_in(saved))
+    here = family_and_settings(e)
+    files = () if sums else ("source_file", "target_file")
+    for name in ("corpus", "reverse", *files, "seed", "batch_tokens", "family"):
+        old, new = there[name], here[name]
+        if name in files and Path(old or "").absolute() == Path(new or "").absolute():
+            continue
+        if old != new:
+            raise ValueError(
+                f"the run in {e.folder} has {name.replace('_', ' ')} {old}, not "
+                f"{new}: resume it without that option, or name another --folder"
+            )
+    if sums is not None and sums != sums_of(e):
+        raise ValueError(
+            f"your files are not what the run in {e.folder} began with: name those "
+            "with --source-file and --target-file, or another --folder"
+        )
+
+
+def held_out_pairs(e: Experiment) -> list[tuple[str, str]]:
+    """The pairs that the run in an experiment's folder validates on; ValueError where its files
+    have changed."""
+    files_of(e, "validation")
+    check_same_data(e)
+    return list(Sentences(e)("validation"))
+
+
+def note_resumed(e: Experiment, command: str, device: torch.device) -> None:
+    """Write into run.json how a resumed run went on: by which command, code and hardware."""
+    if not e.resume or rank() > 0:
+        return
+    saved = read_settings(e.folder)
+    now = settings_of(e, command, device)
+    again = {name: now[name] for name in ("command", "commit", "hardware")}
+    names = (
+        "training",
+        "source_file",
+        "target_file",
+        "source_language",
+        "target_language",
+    )
+    saved |= {name: now[name] for name in names}
+    saved |= {"resumed": [*saved.get("resumed", []), again]}
+    write_json(e.folder / "run.json", saved)
+
+
+# Whose it is
+
+DRIVE = Path("/content/drive/MyDrive")
+
+
+def runs_folder() -> Path:
+    """Where runs are kept: `runs` in Google Drive where Colab has mounted it.
+
+    Else in the project's folder, or, without a clone, in this one.
+    """
+    if DRIVE.is_dir():
+        return DRIVE / "runs"
+    return (data_folder().parent if data_folder().name == "data" else Path()) / "runs"
+
+
+def check_unused(folder: Path) -> None:
+    """ValueError for a folder that holds a run, a model or weights other than those of a run that
+    was killed before its first checkpoint was whole."""
+    if list(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{folder} already holds a run or a model: go on with the run (--resume), "
+            "or name another --folder"
+        )
+    weights = kept_weights(folder)
+    first = len(weights) == 1 and (folder / "run.json").is_file()
+    if weights and not first:
+        raise ValueError(
+            f"{folder} holds weights, but no checkpoint to go on from: delete its "
+            "folder weights, or name another --folder"
+        )
+
+
+@contextmanager
+def reserved(e: Experiment) -> Iterator[None]:
+    """Inside the block no other process trains in an experiment's folder; it is made if need be,
+    and taken away again if it stays empty."""
+    if e.resume and not e.folder.is_dir():
+        read_settings(e.folder)  # says that there is no run
+    prepare_folder(e.folder)
+    try:
+        with locked(e.folder):
+            yield
+    finally:
+        with suppress(OSError):
+            e.folder.rmdir()
+
+
+# What training left there
+
+
+def read_log(folder: Path) -> list[dict]:
+    """The rows of a run's log, one dict a validation; none before the first."""
+    path = Path(folder) / "log.jsonl"
+    if not path.is_file():
+        return []
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+        rows = [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        rows = [None]
+    if not all(map(is_row, rows)):
+        raise ValueError(f"{path} is not the log of a run: copy it again")
+    return rows
+
+
+def done_in(e: Experiment) -> dict:
+    """The "update" and the "seconds" that a run goes on from; 0 of one that begins."""
+    path = e.folder / "checkpoint.safetensors"
+    done = progress_in(path) if e.resume and path.is_file() else {}
+    return {"update": 0, "seconds": 0.0} | done
+
+
+def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
+    """The weights that the run in folder kept, oldest first, up to those of update `until`."""
+    return [
+        path
+        for path in sorted(folder.glob("weights/*.safetensors"))
+        if until is None or path.stem.isdecimal() and int(path.stem) <= until
+    ]
+
+
+def average_last(model, folder: Path, count: int, until: int | None = None) -> None:
+    """Give a model the average of the last `count` weights that the run in folder kept.
+
+    Those after update `until` are left out.
+    """
+    average = average_checkpoints(kept_weights(folder, until)[-count:])
+    load_parameters(model, average, folder)
+
+
+def last_update(e: Experiment) -> int | None:
+    """The update whose weights count as a run's last; None: simply the last.
+
+    That of the best validation where the run stops early (`patience`).
+    """
+    if not e.training.patience:
+        return None
+    rows = read_log(e.folder)
+    return max(rows, key=validation_score)["update"] if rows else None
+
+
+def take_average(model, folder: Path, count: int) -> None:
+    """Give a model the average of a run's last `count` weights; ValueError where it kept fewer."""
+    last = last_update(load_run(folder))
+    kept = len(kept_weights(folder, last))
+    if not 1 <= count <= kept:
+        raise ValueError(
+            f"--average {count}: the run in {folder} has kept {kept} weights"
+        )
+    average_last(model, folder, count, last)

@@ -1,0 +1,344 @@
+"""The loop of notebook 14 as runs of hours need it: resumed, in several processes, in short
+numbers.
+
+Objective, accumulation and rate are those of the plain loop; `tests/test_plain_training.py` holds
+both together.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from transformer import training
+from transformer.core.distributed import (
+    check_share,
+    copies_in_step,
+    own_share,
+    rank,
+    sum_over_processes,
+    without_exchange,
+    world_size,
+)
+from transformer.core.interrupt import Interrupted, catch_interrupt
+from transformer.core.settings import check_counts, check_fractions, check_positive
+from transformer.data import collate, epoch_batches, token_batches
+from transformer.fast.loss import ChunkedLoss, SmoothedLoss
+from transformer.hardware import (
+    Meter,
+    Precision,
+    autocast,
+    choose_precision,
+    loss_scaler,
+    matmul_precision,
+    matmul_rate,
+)
+from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
+from transformer.runs.encoded import check_pairs
+from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
+from transformer.runs.progress import Progress
+from transformer.runs.saving import Saver
+
+
+@dataclass(frozen=True)
+class TrainingConfig(training.TrainingConfig):
+    """How to train: the paper's defaults (5). ValueError for one out of its range."""
+
+    minutes: float | None = None  # stop after so many, validating and saving included
+    falling: bool = False  # after the warm-up it falls in a line, to 0 at the end
+    clip: float | None = None  # largest norm of the gradient; the paper names none
+    save_minutes: float = 10.0  # about what a killed run loses at most
+    keep: int = 5  # weights kept, and averaged at the end
+    patience: int | None = None  # stop after so many validations without a better one
+    precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
+
+    def __post_init__(self):
+        check_counts(self, "updates batch_tokens accumulate warmup keep patience")
+        check_counts(self, "save_every")
+        check_positive(self, "minutes factor clip save_minutes")
+        check_fractions(self, "epsilon_ls")
+        choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
+
+
+def endless_batches(
+    encoded, batch_tokens: int, seed: int, epoch: int = 0, index: int = 0
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield (epoch, index, numbers of the batch's pairs) for ever.
+
+    The seed decides the order; epoch and index are the place in it to begin from.
+    """
+    while True:
+        order = training.epoch_seed(seed, epoch)
+        batches = epoch_batches(encoded, batch_tokens, order, start=index)
+        for i, rows in enumerate(batches, index):
+            yield epoch, i, rows
+        epoch += 1
+        index = 0
+
+
+def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
+    """The learning rate of an update after so many seconds: equation 3, or falling."""
+    rate = learning_rate(update, d_model, config.warmup, config.factor)
+    if not config.falling or update <= config.warmup:
+        return rate
+    left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
+    if config.minutes is not None:
+        left = min(left, max(0.0, 1 - seconds / (60 * config.minutes)))
+    return left * peak_rate(d_model, config.warmup, config.factor)
+
+
+class Objective(nn.Module):
+    """The loss of a model on a `Batch`, summed over real target tokens, in nats.
+
+    As one module, because several processes have a copy of it each, and torch averages the copies'
+    gradients (notebook 11).
+    """
+
+    def __init__(self, model: nn.Module, criterion: Callable, precision: str = "fp32"):
+        super().__init__()
+        self.model = model
+        self.criterion = criterion
+        self.precision = precision
+
+    def forward(self, batch):
+        with autocast(batch.source.device, self.precision):
+            return self.model.loss(batch, self.criterion)
+
+
+def batch_seed(seed: int, update: int, number: int) -> int:
+    """The seed for dropout in one batch (counted within its update) of one update.
+
+    So it is the same whichever process works on it, and after whatever break.
+    """
+    return ((seed * 1_000_003 + update) * 1009 + number) % 2**63
+
+
+def update_weights(
+    objective: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler,
+    batches: list,
+    tokens: int,
+    rate: float,
+    clip: float | None = None,
+) -> tuple[float, float]:
+    """One update from this process's share of batches, [(seed, `Batch`), ...].
+
+    tokens: real target tokens in the batches of all processes. Returns this process's
+    part of the loss per target token (nats), and the norm of the gradient; where that
+    is infinite or not a number, the weights stay as they were.
+    """
+    objective.train()
+    optimizer.zero_grad()
+    parameters = list(objective.parameters())
+    total: Any = 0.0
+    for number, (seed, batch) in enumerate(batches, 1):
+        torch.manual_seed(seed)
+        with without_exchange(objective, more=number < len(batches)):
+            loss = objective(batch.to(parameters[0].device)) / tokens
+            # processes average their gradients: the factor makes it a sum
+            scaler.scale(loss * world_size()).backward()
+        total = total + loss.detach()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(parameters, clip or math.inf)
+    if norm.isfinite():
+        set_learning_rate(optimizer, rate)
+        scaler.step(optimizer)
+    scaler.update()
+    return total.item(), norm.item()
+
+
+@torch.no_grad()
+def validation_loss(
+    model: nn.Module,
+    encoded,
+    batch_tokens: int = 4000,
+    criterion: Callable | None = None,
+) -> dict[str, float]:
+    """{"validation_loss": cross-entropy on held-out pairs, nats a target token}.
+
+    Without dropout, and without smoothing unless the criterion smooths. The mean is
+    over all tokens of a target, also where a loss skips some (notebook 21).
+    """
+    model.eval()
+    pad_id = model.config.pad_id
+    device = next(model.parameters()).device
+    objective = Objective(model, criterion or SmoothedLoss(0.0, pad_id))
+    total = tokens = 0
+    for rows in token_batches(encoded, batch_tokens):
+        pairs = [encoded[i] for i in rows]
+        total += objective(collate(pairs, pad_id).to(device)).item()
+        tokens += sum(len(target) - 1 for _, target in pairs)
+    return {"validation_loss": total / tokens}
+
+
+def held_out_loss(model: nn.Module, encoded) -> dict[str, float]:
+    """`validation_loss`, by the loss in chunks."""
+    criterion = ChunkedLoss(0.0, model.config.pad_id)
+    return validation_loss(model, encoded, criterion=criterion)
+
+
+def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
+    """This process's batches of an update, with their seeds: [(seed, `Batch`), ...]."""
+    batches = []
+    for number, (_, _, rows) in own_share(picked):
+        batch = collate([encoded[i] for i in rows], pad_id)
+        batches.append((batch_seed(seed, update, number), batch))
+    return batches
+
+
+class Trainer:
+    """A training, begun anew or brought back to where its checkpoint found it; `run` goes on.
+
+    optimizer(model): a torch optimizer, see `adam`; criterion: see `SmoothedLoss`. Of several
+    processes the first one validates, logs, saves and calls callback(progress) after each update,
+    and the others wait for it.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        encoded,
+        config: training.TrainingConfig,
+        folder: Path | None = None,
+        validate: Callable | None = None,
+        resume: bool = False,
+        *,
+        criterion: Callable | None = None,
+        optimizer: Callable | None = None,
+        callbacks: Sequence[Callable] = (),
+    ):
+        check_pairs(encoded, model.config)
+        check_share(config.accumulate)
+        if not isinstance(config, TrainingConfig):  # that of the plain loop
+            config = TrainingConfig(**vars(config))
+        self.model = model
+        self.encoded = encoded
+        self.config = config
+        self.validate = validate
+        self.callbacks = callbacks
+        self.device = next(model.parameters()).device
+        precision = choose_precision(self.device, config.precision)
+        self.scaler = loss_scaler(self.device, precision)
+        self.optimizer = (optimizer or adam)(model)
+        self.saver = Saver(folder, model, self.optimizer, config.save_minutes)
+        self.saver.prepare(resume)
+        self.progress = Progress()
+        if resume:
+            self.progress = self.saver.load(config.updates, self.scaler)
+        criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
+        self.objective = copies_in_step(Objective(model, criterion, precision))
+        peak = matmul_rate(self.device, precision) * world_size()
+        self.meter = Meter(model.config, peak)
+        self.clock = Clock(self.progress.seconds)
+
+    def run(self) -> list[dict]:
+        """Do the updates that are left; the log, a dict of figures a validation.
+
+        Ctrl-C waits for the end of an update.
+        """
+        config, done = self.config, self.progress
+        place = done.epoch, done.index
+        stream = endless_batches(self.encoded, config.batch_tokens, config.seed, *place)
+        self.bar = progress_bar(config.updates, done.update)
+        with catch_interrupt() as self.signals, self.bar:
+            with matmul_precision(config.precision):
+                while self.goes_on():
+                    self.update(list(islice(stream, config.accumulate)))
+        return self.close()
+
+    def goes_on(self) -> bool:
+        """False when all is done, or somebody wants to stop: then for all processes alike."""
+        done = rank() == 0 and self.progress.finished(self.config)
+        if done and not self.progress.logged():  # gone on with, only to be wound up
+            self.record()
+        return not sum_over_processes(bool(self.signals) or done, self.device)
+
+    def update(self, picked: list) -> None:
+        """Do an update with batches [(epoch, index, rows), ...], and what is due after it."""
+        config = self.config
+        number = self.progress.update + 1
+        pairs = [self.encoded[i] for _, _, rows in picked for i in rows]
+        tokens = sum(len(target) - 1 for _, target in pairs)
+        c = self.model.config
+        batches = share(self.encoded, picked, config.seed, number, c.pad_id)
+        # a model of one's own may have no such width
+        d_model = getattr(c, "d_model", 512)
+        self.progress.rate = rate_of(config, number, d_model, self.progress.seconds)
+        method = self.objective, self.optimizer, self.scaler
+        rate = self.progress.rate
+        loss, norm = update_weights(*method, batches, tokens, rate, config.clip)
+        self.progress.count(sum_over_processes(loss, self.device), norm)
+        self.progress.epoch, last, _ = picked[-1]
+        self.progress.index = last + 1
+        self.progress.tokens += tokens
+        self.progress.seconds = self.clock.read(self.device)
+        self.progress.scaler = self.scaler.state_dict()
+        self.meter.add(len(pairs), sum(len(source) for source, _ in pairs), tokens)
+        self.bar.update()
+        if rank() == 0:
+            self.record()
+
+    def record(self) -> None:
+        """Log, validate and save every save_every updates and at the end; every save_minutes only
+        save; then the callbacks."""
+        progress = self.progress
+        config = self.config
+        if progress.finished(config) or progress.update % config.save_every == 0:
+            check_weights(self.model.named_parameters())
+            row = progress.row(self.meter.read())
+            row |= self.figures(row)
+            progress.add(row)
+            show(self.bar, row, self.device)
+            # With patience, the weights before that many validations are the best
+            waited = progress.since_best if config.patience else 0
+            self.saver.save(progress, config.keep + waited)
+            self.meter.restart()
+        elif self.saver.due():
+            self.saver.save(progress)
+        for callback in self.callbacks:
+            callback(progress)
+
+    def figures(self, row: dict) -> dict:
+        """What `validate` measures; where it fails all is saved first. See `measure`."""
+        try:
+            return measure(self.validate, self.model, row)
+        except Exception:
+            self.saver.save(self.progress)
+            raise
+
+    def close(self) -> list[dict]:
+        """The log; where the run is not finished all is saved, and Interrupted says so."""
+        done = rank() == 0 and self.progress.finished(self.config)
+        if not sum_over_processes(done, self.device):  # the first alone knows of time
+            if rank() == 0:
+                self.saver.save(self.progress)
+            # Wait: when one process leaves, torchrun stops the others, saving or not
+            sum_over_processes(0, self.device)
+            folder = self.saver.folder
+            place = f", all saved in {folder}" if folder else ""
+            raise Interrupted(f"stopped after update {self.progress.update}{place}")
+        return self.progress.log
+
+
+def train(
+    model: nn.Module,
+    encoded,
+    config: training.TrainingConfig,
+    folder: Path | None = None,
+    validate: Callable | None = None,
+    resume: bool = False,
+    **parts: Any,
+) -> list[dict]:
+    """Train a model on encoded pairs; return the log, a dict of figures a validation.
+
+    parts: criterion, optimizer and callbacks, see `Trainer`. Raises Interrupted after
+    Ctrl-C before the last update, and ValueError for pairs or a folder that do not fit,
+    and where training diverges.
+    """
+    return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
