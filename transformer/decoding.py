@@ -702,13 +702,13 @@ def average_checkpoints(checkpoints: list[dict[str, Tensor]]) -> dict[str, Tenso
 # can_improve = early
 # assert patient == beam_search(model, long, extra=5, n_best=4)
 # print("a search that goes on to the limit finds nothing else")
-# rows = [[*tokenizer.encode(text), tokenizer.eos_id] for text in sources[:20]]
+# rows = [[*tokenizer.encode(text), tokenizer.eos_id] for text in sources[:8]]
 # longest = max(map(len, rows))
 # batch = torch.tensor([row + [0] * (longest - len(row)) for row in rows])  # padding
 # together = greedy_search(model, batch)
 # assert together == [greedy_search(model, torch.tensor([row]))[0] for row in rows]
 # assert together == transformer.greedy_search(model, batch)
-# print("20 sentences together are translated as each alone")
+# print("8 sentences together are translated as each alone")
 # for alpha in (0.0, 0.6):
 #     here = beam_search(model, batch, alpha=alpha)
 #     there = transformer.beam_search(model, batch, alpha=alpha)
