@@ -23,7 +23,7 @@ from transformer.core.scores import (
     tokenized_bleu,
 )
 from transformer.core.state import State
-from transformer.core.weights import save_weights
+from transformer.core.weights import load_parameters, save_weights
 from transformer.data import Tokenizer, pad
 from transformer.decoding import length_penalty
 from transformer.fast import FAST
@@ -732,6 +732,34 @@ def test_average_is_the_mean(tmp_path):
         )
         for name in "ab"
     )
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_average_fits_its_model(tmp_path, tied):
+    """Files have a shared matrix once, `load_state_dict` wants it under each of its names."""
+    models = [model_of(seed=seed, tie_embeddings=tied) for seed in range(3)]
+    for update, model in enumerate(models):
+        keep_weights(tmp_path, model, update, keep=3)
+    average = average_checkpoints(sorted((tmp_path / "weights").iterdir()))
+    loaded = model_of(seed=9, tie_embeddings=tied)
+    loaded.load_state_dict(average)
+    again = model_of(seed=9, tie_embeddings=tied)
+    load_parameters(again, average, tmp_path)
+    by_hand = sum(model.output.weight.detach().double() for model in models) / 3
+    for model in (loaded, again):
+        assert torch.equal(model.output.weight, by_hand.float())
+        assert (model.output.weight is model.target_embedding.weight) == tied
+
+
+def test_an_average_of_state_dicts():
+    states = [model_of(seed=seed).state_dict() for seed in range(3)]
+    average = average_checkpoints(states)
+    model_of().load_state_dict(average)
+    assert torch.allclose(
+        average["output.weight"], sum(s["output.weight"] for s in states) / 3
+    )
+    with pytest.raises(ValueError, match="checkpoint 2 is of another configuration"):
+        average_checkpoints([states[0], model_of(13).state_dict()])
 
 
 @pytest.mark.parametrize(
