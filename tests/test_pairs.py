@@ -17,8 +17,9 @@ ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
 PACKAGE_FILES = ("transformer/__init__.pyi", "pyproject.toml")
 
-each_notebook = pytest.mark.parametrize(
-    "notebook", NOTEBOOKS, ids=lambda path: path.stem
+each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=pairs.name_of)
+each_page = pytest.mark.parametrize(
+    "notebook", [*NOTEBOOKS, *pairs.evidence()], ids=pairs.name_of
 )
 
 
@@ -278,10 +279,32 @@ def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
     assert len(set(hashes)) == 3 and hashes[2] == hashes[3]
 
 
+def test_evidence_is_executed_and_has_no_module(tmp_path):
+    root = copied(tmp_path, NOTEBOOKS[:1])
+    page = root / "notebooks" / "evidence" / NOTEBOOKS[0].name
+    page.parent.mkdir()
+    cells = [nbformat.v4.new_code_cell(f"value = {n}\nvalue") for n in (1, 2)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), page)
+    assert pairs.evidence(root) == [page] and page not in pairs.notebooks(root)
+    number = page.stem[:2]
+    assert pairs.choose([number], root) == pairs.notebooks(root)
+    assert pairs.choose([f"evidence/{number}"], root) == [page]
+    before = page.read_bytes()
+    pairs.sync(root)
+    pairs.sync(root, [f"evidence/{number}"])
+    assert page.read_bytes() == before and pairs.is_stale(page)
+    pairs.execute(page)
+    book = read(page)
+    assert [cell.execution_count for cell in book.cells] == [1, 2]
+    assert book.cells[1].outputs[0].data["text/plain"] == "2"
+    assert "jupytext" not in book.metadata and not pairs.is_stale(page)
+    assert {path.parent.name for path in root.rglob("*.py")} == {"transformer"}
+
+
 # The address
 
 
-@each_notebook
+@each_page
 def test_badge_and_install_cell(notebook):
     url, cells = stamp.address(), read(notebook).cells
     assert stamp.badge(url, notebook) in cells[0].source.splitlines(), "make stamp"
@@ -378,7 +401,7 @@ def test_stamp_refuses_what_is_no_address(copy, wrong):
         stamp.main(copy[0], wrong)
 
 
-@each_notebook
+@each_page
 def test_a_notebook_has_the_form_that_editors_check(notebook):
     """nbformat's schema, unconverted, as VS Code and Jupyter read it; every cell has its own id."""
     book = nbformat.read(notebook, as_version=nbformat.NO_CONVERT)

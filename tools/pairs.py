@@ -64,6 +64,11 @@ def is_evidence(notebook):
     return notebook.parent.name == "evidence"
 
 
+def name_of(notebook):
+    """04_attention; of a page of evidence evidence/04_attention"""
+    return f"{'evidence/' * is_evidence(notebook)}{notebook.stem}"
+
+
 def root_of(notebook):
     """The folder of the project that a notebook belongs to."""
     return notebook.parents[2 if is_evidence(notebook) else 1]
