@@ -15,6 +15,7 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+import grimp
 import pairs
 import pytest
 from hatchling.builders.sdist import SdistBuilder
@@ -29,6 +30,11 @@ NAMES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(PACKAGE.rglob("*.py"))
 ]
+
+
+EXPERIMENT = re.compile(
+    r"^ *(?:from|import) transformer\.experiments(?:\.| import )(\w+)", re.MULTILINE
+)
 
 
 def python(code, *arguments):
@@ -89,6 +95,19 @@ def test_help_takes_little_longer_than_torch():
     assert cpu_seconds(show) < 1.5 * cpu_seconds("import torch")
 
 
+def needed_experiments():
+    """Files of experiments that notebooks and commands import, by whatever way."""
+    graph = grimp.build_graph("transformer", cache_dir=None)
+    needed = graph.find_upstream_modules("transformer.cli", as_package=True)
+    for notebook in (*pairs.notebooks(), *pairs.evidence()):
+        cells = "\n".join(source for _, source, _ in pairs.cells(notebook))
+        for name in EXPERIMENT.findall(cells):
+            name = f"transformer.experiments.{name}"
+            needed |= {name} | graph.find_upstream_modules(name)
+    names = {name for name in needed if name.startswith("transformer.experiments.")}
+    return {Path(*name.split(".")).with_suffix(".py") for name in names}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
@@ -100,7 +119,11 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     modules = {path.relative_to(site) for path in (site / "transformer").rglob("*.py")}
-    assert modules == {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
+    experiments = Path("transformer/experiments")
+    everything = {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
+    expected = {path for path in everything if path.parent != experiments}
+    expected |= {experiments / "__init__.py", *needed_experiments()}
+    assert modules == expected
     others = {path.relative_to(ROOT) for path in (PACKAGE / "views" / "live").iterdir()}
     assert all((site / path).is_file() for path in others) and len(others) > 8
     assert (site / "transformer/py.typed").is_file()
