@@ -27,10 +27,10 @@ from transformer.experiments.charts import (
 )
 from transformer.experiments.parser import (
     Setting,
-    difference,
     right_branching,
     share_of_rate,
 )
+from transformer.experiments.parser_differences import difference
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
 from transformer.model import TransformerConfig
 from transformer.models.tree_model import (

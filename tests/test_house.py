@@ -18,6 +18,7 @@ from pathlib import Path
 import nbformat
 import pairs
 import pytest
+from live_cells import does_something
 
 ROOT = pairs.ROOT
 PACKAGE = ROOT / "transformer"
@@ -328,40 +329,10 @@ def switch():
                 yield name, f"line {node.lineno}: {node.attr}"
 
 
-def at_import(body):
-    """Statements that do something when a module is imported, besides importing and defining."""
-    defines = (
-        ast.Import,
-        ast.ImportFrom,
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-        ast.ClassDef,
-        ast.Assign,
-        ast.AnnAssign,
-        ast.Pass,
-        ast.Raise,
-    )
-    for node in body:
-        if isinstance(node, ast.If | ast.Try):
-            handlers = [
-                line
-                for handler in getattr(node, "handlers", [])
-                for line in handler.body
-            ]
-            yield from at_import(
-                [*node.body, *node.orelse, *handlers, *getattr(node, "finalbody", [])]
-            )
-        elif not isinstance(node, defines):
-            if not (
-                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            ):
-                yield node
-
-
 def top_level():
     """At the top level of a notebook's module stand imports, definitions and constants."""
     for name in NUMBER:
-        for node in at_import(parsed(MODULES[name]).body):
+        for node in does_something(parsed(MODULES[name]).body):
             yield name, f"line {node.lineno}: {ast.unparse(node)[:60]}"
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import jupytext
+import live_cells
 import nbformat
 import pairs
 import pytest
@@ -194,12 +195,12 @@ def test_sync_leaves_what_ruff_leaves(kept):
 )
 def test_a_cell_is_live_where_it_only_defines(source, live):
     known = {"math", "nn", "partial"}
-    assert pairs.only_defines(source, known) == live
+    assert live_cells.only_defines(source, known) == live
 
 
 @each_notebook
 def test_every_live_cell_only_defines(notebook):
-    assert pairs.tag_cells(jupytext.read(notebook)) == []
+    assert live_cells.tag_cells(jupytext.read(notebook)) == []
 
 
 @pytest.mark.parametrize("target, paired", [("lab", False), ("edit", True)])

@@ -26,6 +26,21 @@ def check_switches(config: Any) -> None:
             raise ValueError(f"{field.name} must be True or False, not {value!r}")
 
 
+def check_ids(config: Any) -> None:
+    """ValueError where the marks' ids lie outside the vocabulary, or two are the same."""
+    ids = [config.pad_id, config.bos_id, config.eos_id]
+    if not all(0 <= token < config.vocab_size for token in ids):
+        raise ValueError(
+            "pad_id, bos_id and eos_id must lie inside the vocabulary of "
+            f"{config.vocab_size} types"
+        )
+    if len(set(ids)) < 3:
+        raise ValueError(
+            "pad_id, bos_id and eos_id must be three different ids, not "
+            f"{ids[0]}, {ids[1]} and {ids[2]}"
+        )
+
+
 def check_sizes(config: Any) -> None:
     """ValueError where the fields of a model's configuration are not of their types, sizes are not
     at least 1, or ids are no types of the vocabulary."""
@@ -53,17 +68,7 @@ def check_sizes(config: Any) -> None:
                 f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
             )
     check_fractions(config, "P_drop")
-    ids = [config.pad_id, config.bos_id, config.eos_id]
-    if not all(0 <= token < config.vocab_size for token in ids):
-        raise ValueError(
-            "pad_id, bos_id and eos_id must lie inside the vocabulary of "
-            f"{config.vocab_size} types"
-        )
-    if len(set(ids)) < 3:
-        raise ValueError(
-            "pad_id, bos_id and eos_id must be three different ids, not "
-            f"{ids[0]}, {ids[1]} and {ids[2]}"
-        )
+    check_ids(config)
 
 
 def values_of(config: Any, names: str) -> dict:
