@@ -25,7 +25,7 @@ from transformer.corpora.treebanks import craft_texts, trees_in
 from transformer.corpora.trees import Tree, is_leaf, leaves_of
 from transformer.data import Tokenizer, encode_pairs
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
-from transformer.experiments.parser_differences import differences
+from transformer.experiments.parser_differences import COMMAND, differences
 from transformer.experiments.rows import thin
 from transformer.experiments.runner import (
     Job,
