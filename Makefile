@@ -1,7 +1,7 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here, and each adds to it what it
 # needs. The stamps .venv/.demo, .venv/.notebooks and so on say what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test types lab sync notebooks site bundled chat everyday stamp gpu results bench faults mutants test-oldest torchtext clean
+.PHONY: help demo test types lab edit sync notebooks site bundled chat everyday stamp gpu results bench faults mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -50,13 +50,16 @@ test: .venv/.notebooks .venv/.bench .venv/.site .venv/.test  ## the house's rule
 types: .venv/.notebooks .venv/.test  ## check the types of the package, a minute or two
 	.venv/bin/python -m mypy
 
-lab: sync  ## JupyterLab; saving either side of a pair updates the other
-	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)"
+lab: .venv/.notebooks  ## JupyterLab for readers: no cell of yours reaches the package
+	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --ServerApp.jpserver_extensions="{'jupyterlab_jupytext': False}"
 
-sync: .venv/.notebooks  ## both sides of each pair equal; the newer one wins
+edit: sync  ## JupyterLab for authors: saving either side of a pair updates the other
+	.venv/bin/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --config=tools/edit_config.py
+
+sync: .venv/.notebooks .venv/.test  ## both sides of each pair equal; the one that changed wins
 	.venv/bin/python tools/pairs.py sync
 
-notebooks: .venv/.notebooks .venv/.bench  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
+notebooks: .venv/.notebooks .venv/.bench .venv/.test  ## execute the notebooks whose code changed (NAMES="04 05" or NAMES=--all for others)
 	.venv/bin/python tools/pairs.py execute $(NAMES)
 
 site: .venv/.notebooks .venv/.site  ## the book as a web site, from the notebooks as they are: site/html/index.html
@@ -74,7 +77,7 @@ chat: .venv/.demo  ## train the chat bot that comes with the package again (data
 everyday: .venv/.demo  ## train the model of everyday sentences again (data/models/tatoeba), three hours of a core
 	.venv/bin/python tools/everyday.py
 
-stamp: .venv/.notebooks  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
+stamp: .venv/.notebooks .venv/.test  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
 	.venv/bin/python tools/stamp.py $(REPOSITORY)
 
 gpu: .venv/.demo  ## on a GPU: the speed of training and decoding, stage by stage, kept in data/runs

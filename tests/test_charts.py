@@ -26,10 +26,10 @@ from transformer.experiments.charts import (
 )
 from transformer.experiments.parser import (
     Setting,
-    difference,
     right_branching,
     share_of_rate,
 )
+from transformer.experiments.parser_differences import difference
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
 from transformer.fast.model import TransformerConfig
 from transformer.fast.search import KeyValueCache, beam_search, greedy_search

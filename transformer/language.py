@@ -1040,6 +1040,8 @@ class MaskedModel(OneStack):
 #     within, beyond = right[positions][5:20].mean(), right[positions][20:].mean()
 #     print(f"{positions:11} right up to 20: {within:4.0%}, from 21 to 40: {beyond:4.0%}")
 # assert all(found[5:20].mean() > 0.9 for found in right.values())
+
+# %% tags=["active-ipynb"]
 # curves = {name: found[5:].tolist() for name, found in right.items()}
 # ax = plotting.lines(
 #     range(6, 41),

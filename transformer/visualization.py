@@ -437,6 +437,8 @@ def linear_probe(x, labels, unseen):
 #         gold.relabelled(seen, table, mine),
 #         gold.relabelled(new, table, theirs),
 #     )
+
+# %% tags=["active-ipynb"]
 # names = sorted(found, key=lambda name: (name.startswith("its"), name.startswith("the")))
 # columns = ["most common", "embedding", "layer 1", "layer 2", "shuffled"]
 # plotting.heatmap(

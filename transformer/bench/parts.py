@@ -47,6 +47,24 @@ def measure_training(b: Bench, part: str, device: torch.device) -> list[dict]:
     return [{**shared, **row} for row in compare(works, b.rounds, device, b.seconds)]
 
 
+def decoding_works(systems: dict, source, beam: int, device: torch.device) -> dict:
+    """{(system, precision): what decodes the source with it}."""
+
+    def work(system):
+        def decode(number):
+            with autocast(device, choose_precision(device)):
+                return sum(map(len, system.search(source, beam)))
+
+        return decode
+
+    return {
+        (name, precision): work(system)
+        for name, system in systems.items()
+        for precision in precisions(device)
+        if not (name.startswith("ctranslate2") and precision == "medium")
+    }
+
+
 def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     """Tokens a second of every system in decoding 64 sentences of 30 tokens to 50 tokens each.
 
@@ -61,22 +79,9 @@ def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     source = torch.randint(3, c.vocab_size, (sentences, length), generator=chance).to(
         device
     )
-
-    def work(system):
-        def decode(number):
-            with autocast(device, choose_precision(device)):
-                return sum(map(len, system.search(source, beam)))
-
-        return decode
-
     systems = make_systems(c, searching(beam, device), device)
     systems["fast"].model = packed(systems["fast"].model)
-    works = {
-        (name, precision): work(system)
-        for name, system in systems.items()
-        for precision in precisions(device)
-        if not (name.startswith("ctranslate2") and precision == "medium")
-    }
+    works = decoding_works(systems, source, beam, device)
     shared = flatten(
         {
             "model": sizes,

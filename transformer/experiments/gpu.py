@@ -170,6 +170,16 @@ def job_of(stage: str, small: bool) -> Job:
     return Job(stage, partial(bench, stage, small), {}, command)
 
 
+def finished(name: str, small: bool, folder: Path, device: str, record) -> bool:
+    """Measure a stage; whether there is a result, the reason printed where not."""
+    try:
+        run_jobs([job_of(name, small)], folder, [device], record)
+    except (Interrupted, ValueError, OSError) as problem:
+        print(f"{name}: {problem}", flush=True)
+        return False
+    return True
+
+
 def main(
     stages: Positional[tuple[str, ...]] = (),
     list: bool = False,
@@ -201,15 +211,14 @@ def main(
                 print(f"{'to do' if name in waiting else 'done':6} {name}")
             return
         waiting = [*stages] or waiting
-        device, left = "cpu" if small else a_gpu(), []
-        for name in waiting:
-            try:
-                run_jobs([job_of(name, small)], folder / name, [device], records[name])
-            except (Interrupted, ValueError, OSError) as problem:
-                print(f"{name}: {problem}", flush=True)
-                left.append(name)
-        done, missing = len(waiting) - len(left), ", ".join(left) or "nothing"
-        print(f"{done} of {len(waiting)} stages done; to do: {missing}")
+        device = "cpu" if small else a_gpu()
+
+        def fails(name):
+            return not finished(name, small, folder / name, device, records[name])
+
+        left = [name for name in waiting if fails(name)]
+        done = f"{len(waiting) - len(left)} of {len(waiting)}"
+        print(f"{done} stages done; to do: {', '.join(left) or 'nothing'}")
         sys.exit(bool(left))
 
 

@@ -215,6 +215,20 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     return Experiment(CORPUS, model=c, training=training)
 
 
+HIDDEN = ("epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "skipped")
+
+
+def curves_of(log: list[dict]) -> dict:
+    """A log as columns, four digits each."""
+    curves = {
+        name: [float(f"{row[name]:.4g}") for row in log]
+        for name in log[0]
+        if name not in HIDDEN
+    }
+    curves["update"] = [row["update"] for row in log]
+    return curves
+
+
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     """Train a setting with a seed, or go on with it; its curves as columns, four digits each."""
     tokenizer, encoded, held_out = corpus(folder.parent)
@@ -231,20 +245,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
         optimizer=partial(AdamByParts, shares=shares),
     )
     last = log[-2:]  # one validation is noisy
-    hidden = (
-        "epoch",
-        "tokens",
-        "seconds",
-        "tokens_per_second",
-        "utilisation",
-        "skipped",
-    )
-    curves = {
-        name: [float(f"{row[name]:.4g}") for row in log]
-        for name in log[0]
-        if name not in hidden
-    }
-    curves["update"] = [row["update"] for row in log]
+    curves = curves_of(log)
     return {
         "use": round(sum(row["use"] for row in last) / len(last), 4),
         "log": curves,
@@ -379,6 +380,11 @@ def around(runs: list[dict], centre: str) -> list[dict]:
     return [run for run in runs if run["centre"] == centre] + depth
 
 
+def digits(figures, what: str) -> dict:
+    """Figures of a row with three digits, their names after what they are of."""
+    return {f"{what}.{name}": float(f"{value:.3g}") for name, value in figures.items()}
+
+
 def differences(runs: list[dict], centre: str) -> list[dict]:
     """Every row around a centre minus the centre itself: use, use at equal loss, verdict."""
     import pandas
@@ -403,18 +409,12 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
                 "row": row,
                 "seeds": seeds,
                 "started": int(started[row]),
-                **{
-                    f"use.{name}": float(f"{value:.3g}")
-                    for name, value in found.items()
-                },
+                **digits(found, "use"),
                 "verdict": verdict(found, started[row], started["centre"], seeds),
             }
         )
         if equal is not None and row in equal.index:
-            rows[-1] |= {
-                f"use_at_loss.{name}": float(f"{value:.3g}")
-                for name, value in equal.loc[row].items()
-            }
+            rows[-1] |= digits(equal.loc[row], "use_at_loss")
     return rows
 
 

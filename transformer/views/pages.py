@@ -192,6 +192,12 @@ class View:
         return FRAME.format(page=html.escape(self.page), height=self.height)
 
 
+def settings_of(model) -> dict:
+    """Languages, beam and length penalty, as the page has them."""
+    own = about(model)
+    return {name: getattr(own, name) for name in ("source", "target", "beam", "alpha")}
+
+
 def view(model, tokenizer, sentences) -> View:
     """`View` of a sentence, a (source, target) pair, an `Example`, or a list of them.
 
@@ -215,16 +221,9 @@ def view(model, tokenizer, sentences) -> View:
         if text
     ]
     check_sentences(encoded, longest_source(model))
-    own, still = about(model), why_still(model)
-    data = {
-        "source": own.source,
-        "target": own.target,
-        "beam": own.beam,
-        "alpha": own.alpha,
-        "still": still,
-        "sentences": entries,
-        "names": names_of(model),
-    }
+    still = why_still(model)
+    data = {"still": still, "sentences": entries, "names": names_of(model)}
+    data |= settings_of(model)
     height = 900 + 28 * max(map(len, encoded))
     if still:
         return View(
