@@ -8,7 +8,6 @@ import torch
 
 WIDEST = 1000  # most hypotheses of a beam
 LARGEST = 10**7  # most types of a vocabulary
-LONGEST_WORD = 10_000  # characters without a space, in texts to learn a vocabulary from
 
 
 class Diverged(ValueError):
@@ -186,20 +185,11 @@ def check_vocabulary(vocab_size: int, least: int) -> None:
 
 
 def learnable(texts: Iterable[str]) -> Iterator[str]:
-    """The texts that a vocabulary is learned from; ValueError for one that is no text, or that
-    holds a word for which merging would take hours."""
+    """The texts that a vocabulary is learned from; ValueError for one that is no text."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         check_texts(texts)
     for number, text in enumerate(texts, 1):
         check_texts([text], f"sentence {number}")
-        if (
-            len(text) > LONGEST_WORD
-            and max(map(len, text.split()), default=0) > LONGEST_WORD
-        ):
-            raise ValueError(
-                f"sentence {number} holds a word of more than {LONGEST_WORD} "
-                "characters: a vocabulary is learned from sentences"
-            )
         yield text
 
 
