@@ -15,12 +15,12 @@ from transformer.attention import (
     dot_product,
     masked_softmax,
     padding_mask,
-    record_attention,
     scaled_dot_product,
     scaled_dot_product_attention,
 )
 from transformer.decoding import KeyValueCache
 from transformer.fast.attention import kernel_attention
+from transformer.models.recording import record_attention
 from transformer.positions import RotaryPositions
 from transformer.recurrence import AdditiveScore
 

@@ -16,7 +16,6 @@ from transformer.attention import (
     MultiHeadAttention,
     causal_mask,
     padding_mask,
-    record_attention,
     scaled_dot_product_attention,
 )
 from transformer.complexity import local_attention
@@ -29,6 +28,7 @@ from transformer.language import (
     MaskedModel,
 )
 from transformer.model import Parts
+from transformer.models.recording import record_attention
 from transformer.regularization import SmoothedLoss
 from transformer.sparse import (
     LongformerAttention,

@@ -11,13 +11,13 @@ from typing import Any
 
 __version__ = "0.1.0"
 HOMES = {
-    "attention": ["record_attention"],
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
     "decoding": ["beam_search", "greedy_search"],
     "model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
     "models.pretrained": ["load", "save"],
+    "models.recording": ["record_attention"],
     "core.protocol": ["register"],
     "core.scores": ["bleu"],
     "models.search": ["translate", "translate_n_best"],

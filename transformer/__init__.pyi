@@ -1,6 +1,5 @@
 """The front door as editors and type checkers see it."""
 
-from transformer.attention import record_attention as record_attention
 from transformer.core.protocol import register as register
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
@@ -12,6 +11,7 @@ from transformer.model import Transformer as Transformer
 from transformer.model import TransformerConfig as TransformerConfig
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
+from transformer.models.recording import record_attention as record_attention
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
 from transformer.training import TrainingConfig as TrainingConfig

@@ -37,7 +37,7 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from statistics import mean, median, stdev
 # from string import ascii_letters
 #
-# from transformer.attention import record_attention
+# from transformer.models.recording import record_attention
 # from transformer.complexity import longest_chain
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters

@@ -113,6 +113,18 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
         raise ValueError(f"{name} must be at most {most}, not {value}")
 
 
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """ValueError, naming the choices, for another value."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def check_place(name: str, value: Any, count: int) -> None:
+    """ValueError where a layer, a head or the like, counted from 0, is none of so many."""
+    check_whole(name, value, 0, count - 1)
+
+
 def check_search(beam: int, alpha: float, n_best: int) -> None:
     """ValueError, naming the setting, for a search that makes no sense."""
     check_whole("beam", beam, 1, WIDEST)

@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import record_attention
 from transformer.core.analysis import beside
 from transformer.core.files import write_file
 from transformer.core.records import flatten, read_rows, write_rows
@@ -29,6 +28,7 @@ from transformer.experiments.runner import Job, run_command, run_jobs, settings_
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.model import TransformerConfig
+from transformer.models.recording import record_attention
 from transformer.optimizer import ADAM, peak_rate
 from transformer.regularization import SmoothedLoss
 from transformer.runs.run import Experiment, held_out_loss
