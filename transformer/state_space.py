@@ -37,7 +37,6 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from statistics import mean, median, stdev
 # from string import ascii_letters
 #
-# from transformer.models.recording import record_attention
 # from transformer.complexity import longest_chain
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters
@@ -46,6 +45,7 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from transformer.fast import FAST
 # from transformer.language import LanguageConfig, LanguageModel
 # from transformer.model import Parts
+# from transformer.models.recording import record_attention
 # from transformer.teaching.measuring import turns
 # from transformer.teaching.memory_tasks import NOISE, copying, learn, recall, share_right
 # from transformer.views import plotting

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from transformer.core.checks import check_texts
+from transformer.core.white_space import is_blank, warn_of_blanks
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,26 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
             f"{len(hypotheses)} translations and {len(references)} references: "
             "each translation needs one reference"
         )
+
+
+def check_scored(references: Sequence[str]) -> None:
+    """ValueError where there is no sentence to score."""
+    if not references:
+        raise ValueError("there is nothing to score: no reference that is not blank")
+
+
+def without_blank_references(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Translations and references, without those of which the reference is blank.
+
+    A warning counts these; ValueError where there are no others.
+    """
+    check_lines(hypotheses, references)
+    kept = [i for i, reference in enumerate(references) if not is_blank(reference)]
+    warn_of_blanks(len(references) - len(kept), len(references), "pairs to score")
+    check_scored(kept)
+    return [hypotheses[i] for i in kept], [references[i] for i in kept]
 
 
 def score_with(
@@ -173,8 +194,11 @@ def chrf(
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The part of translations that equal their reference, character by character."""
-    check_lines(hypotheses, references)
+    """The part of translations that equal their reference, character by character.
+
+    Blank references are left out, and a warning counts them.
+    """
+    hypotheses, references = without_blank_references(hypotheses, references)
     return sum(h == r for h, r in zip(hypotheses, references)) / len(references)
 
 
@@ -321,8 +345,9 @@ def score_report(
     """{name: {"score", "margin", "signature"}} of translations, to be kept.
 
     The margin is 95%'s; None where there are fewer than a hundred. Compounds are split, as in Table
-    2, for the corpora of the WMT only.
+    2, for the corpora of the WMT only. Blank references are left out, and a warning counts them.
     """
+    outputs, references = without_blank_references(outputs, references)
     resamples = 1000 if len(outputs) >= 100 else 0
     found = scores(outputs, references, language, resamples)
     if corpus not in NEWS:

@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from transformer.core.files import existing
+from transformer.core.white_space import without_blanks
 
 
 def byte_lines(path: str | Path) -> Iterator[bytes]:
@@ -68,5 +69,9 @@ def parallel_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
 
 
 def read_parallel(source_file: str | Path, target_file: str | Path) -> list[tuple]:
-    """[(source sentence, target sentence), ...] from two files whose lines correspond."""
-    return list(stream_parallel(source_file, target_file))
+    """[(source sentence, target sentence), ...] from two files whose lines correspond.
+
+    Pairs with a blank side are left out, and a warning counts them.
+    """
+    pairs = stream_parallel(source_file, target_file)
+    return list(without_blanks(pairs, f"pairs of {source_file} and {target_file}"))
