@@ -4,9 +4,9 @@ import warnings
 
 import pytest
 
-from transformer import evaluate, load
+from transformer import evaluate, load, translate, translate_n_best, view
 from transformer.core.scores import exact_match, score_report
-from transformer.core.white_space import is_blank
+from transformer.core.white_space import is_blank, normalised
 from transformer.corpora import (
     CORPORA,
     read_corpus,
@@ -109,3 +109,43 @@ def test_an_evaluation_of_nothing_is_refused():
     model, tokenizer = load()
     with pytest.raises(ValueError, match="nothing to score"):
         evaluate(model, tokenizer, [])
+
+
+# Inputs
+
+SENTENCE = "The old cat sleeps."
+VARIANTS = [
+    " The old cat sleeps.",
+    "The old cat sleeps. ",
+    "The  old cat sleeps.",
+    "The old\tcat sleeps.\r\n",
+    "The\u00a0old\u2003cat\u3000sleeps.",
+    "\u2028The old\x85cat\x1fsleeps.",
+]
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return load()
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=ascii)
+def test_white_space_of_an_input_changes_no_translation(bundled, variant):
+    assert normalised(variant) == SENTENCE
+    assert translate(*bundled, [variant], 1) == translate(*bundled, [SENTENCE], 1)
+
+
+def test_white_space_of_an_input_changes_no_n_best_list(bundled):
+    lists = translate_n_best(*bundled, [SENTENCE, *VARIANTS], 2, 2)
+    texts = [[entry.text for entry in each] for each in lists]
+    assert texts == [texts[0]] * len(texts)
+
+
+@pytest.mark.parametrize("text", BLANK, ids=ascii)
+def test_what_is_blank_is_translated_by_nothing(bundled, text):
+    assert translate(*bundled, [text], 1) == [""]
+
+
+def test_white_space_of_an_input_changes_no_page(bundled):
+    pages = [view(*bundled, [text])._repr_html_() for text in (SENTENCE, *VARIANTS)]
+    assert pages == [pages[0]] * len(pages)

@@ -1,4 +1,4 @@
-"""Sentence pairs of which a side is blank: left out, and counted in one sentence."""
+"""White space of texts: what is normalised, and pairs with a blank side, left out and counted."""
 
 import unicodedata
 import warnings
@@ -13,6 +13,15 @@ def is_blank(text: str) -> bool:
     if not rest or rest[0].isalnum():
         return not rest
     return all(unicodedata.category(character) in INVISIBLE for character in rest)
+
+
+def normalised(text: str) -> str:
+    """A text as models read it: one blank for each run of Unicode's white space, none at the ends.
+
+    `translate`, `translate_n_best`, `view` and chats do so with what they are given, as corpora
+    hold sentences; `Tokenizer.encode` and training do not.
+    """
+    return " ".join(text.split())
 
 
 def warn_of_blanks(blank: int, count: int, what: str) -> None:
