@@ -80,13 +80,49 @@ def check_values(k: torch.Tensor, v: torch.Tensor) -> None:
         )
 
 
-def check_mask(mask: torch.Tensor | None) -> None:
-    """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
-    if mask is not None and mask.dim() == 3:
+def check_mask(mask: torch.Tensor | None, query: torch.Tensor | None = None) -> None:
+    """ValueError for a mask that would be taken for something else.
+
+    One (B, T, S) would be broadcast as (h, T, S), one (B, S) as (T, S). query: (B, T, d_model);
+    without it the second cannot be seen.
+    """
+    if mask is None:
+        return
+    if mask.dim() == 3 or mask.dim() < 2:
         raise ValueError(
             "a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; "
             f"not {tuple(mask.shape)}"
         )
+    if query is None or mask.dim() > 2:
+        return
+    B, T = query.shape[:2]
+    if mask.shape[0] not in (1, T):
+        raise ValueError(
+            f"a mask (T, S) has a row for each of {T} positions, not {mask.shape[0]}: "
+            "one (B, S) goes in as mask[:, None, None]"
+        )
+    if mask.shape[0] == B > 1 and not of_positions(mask):
+        raise ValueError(
+            f"a mask {tuple(mask.shape)} for {B} sentences of {T} positions may be (B, S) "
+            "or (T, S): write mask[:, None, None] for the first, mask[None, None] for "
+            "the second"
+        )
+
+
+def of_positions(mask: torch.Tensor) -> bool:
+    """Whether a mask is (T, S) by its looks, which padding (B, S) cannot have.
+
+    All rows are the same, or each position sees itself, and either nothing later or whom it
+    sees sees it. A compiled model is not asked.
+    """
+    if torch.compiler.is_compiling() or mask.is_meta or mask.dtype != torch.bool:
+        return True
+    T, S = mask.shape
+    if bool((mask == mask[:1]).all()):
+        return True
+    sees_itself = S >= T and bool(mask.diagonal(S - T).all())
+    causal = not bool(mask.triu(S - T + 1).any())
+    return sees_itself and (causal or (S == T and bool((mask == mask.T).all())))
 
 
 def check_ids(tokens: torch.Tensor) -> torch.Tensor:
