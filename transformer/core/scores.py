@@ -15,8 +15,10 @@ from transformer.core.white_space import is_blank, warn_of_blanks
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(float):
     """A corpus score in per cent, the signature that says how it was counted, and its margin.
+
+    It is a number itself, so that it can be compared, rounded and written into a log.
 
     margin: half the width of the 95% interval that bootstrap resampling gives, if asked for.
     """
@@ -24,6 +26,13 @@ class Score:
     score: float
     signature: str
     margin: float | None = None
+
+    def __new__(cls, score: float, *_: object, **__: object) -> "Score":
+        return super().__new__(cls, score)
+
+    def item(self) -> float:
+        """The plain number, as tensors and numpy's numbers give it."""
+        return float(self)
 
 
 def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
