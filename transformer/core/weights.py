@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -147,11 +147,14 @@ def check_fit(own: Mapping[str, torch.Tensor], tensors: dict, where: object) -> 
 
 
 def load_parameters(
-    model: nn.Module, tensors: dict[str, torch.Tensor], where: Path
+    model: nn.Module,
+    tensors: dict[str, torch.Tensor],
+    where: Path,
+    name_of: Callable[[str], str] = str,
 ) -> None:
     """Copy named tensors into a model's parameters; ValueError where names or shapes differ, or
-    something is no number."""
-    own = dict(model.named_parameters())
+    something is no number. name_of: what the file calls a parameter."""
+    own = {name_of(name): p for name, p in model.named_parameters()}
     check_fit(own, tensors, where)
     check_numbers(tensors.items(), where)
     with torch.no_grad():

@@ -11,6 +11,7 @@ from transformer.core.white_space import is_blank, normalised
 from transformer.data import pad
 from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
+from transformer.models.checkpoint import check_plain
 
 
 def check_sentences(encoded, max_positions):
@@ -25,6 +26,7 @@ def check_sentences(encoded, max_positions):
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
+    check_plain(model)
     own = about(model)
     beam, alpha = (
         own.beam if beam is None else beam,
@@ -80,6 +82,7 @@ def together(model, lengths: list[int], extra: int) -> int:
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
+    check_plain(model)
     if model.start is None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
     c, device = model.eval().config, next(model.parameters()).device
