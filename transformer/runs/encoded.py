@@ -28,9 +28,7 @@ FORM = 1  # of the folder
 READING = 2
 
 
-def write_encoded(
-    tokenizer, pairs: Iterable, folder: Path, longest: int | None = None
-) -> dict:
+def write_encoded(tokenizer, pairs: Iterable, folder: Path, longest: int | None = None) -> dict:
     """Encode pairs part by part into folder/tokens.bin and offsets.bin.
 
     Returns what about.json says of them. longest: leave out pairs for which a model would need more
@@ -47,10 +45,8 @@ def write_encoded(
         offsets.write(np.zeros(1, np.int64).tobytes())
         while part := list(islice(pairs, PART)):
             encoded = [
-                (source, target)
-                for source, target in encode_pairs(tokenizer, part)
-                if longest is None or max(len(source), len(target) - 1) <= longest
-            ]
+                (source, target) for source, target in encode_pairs(tokenizer, part)
+                if longest is None or max(len(source), len(target) - 1) <= longest]
             sides = list(chain.from_iterable(encoded))
             ends = end + np.array([len(side) for side in sides], np.int64).cumsum()
             offsets.write(ends.tobytes())
@@ -91,10 +87,8 @@ class EncodedPairs:
     def __getitem__(self, i):
         if isinstance(i, slice):
             return [self[n] for n in range(*i.indices(len(self)))]
-        i = range(len(self))[
-            i
-        ]  # negative ones count from the end; IndexError as a list's
-        start, middle, end = self.offsets[2 * i : 2 * i + 3].tolist()
+        i = range(len(self))[i]  # negative ones count from the end; IndexError as a list's
+        start, middle, end = self.offsets[2 * i:2 * i + 3].tolist()
         return self.tokens[start:middle].tolist(), self.tokens[middle:end].tolist()
 
     def lengths(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,28 +105,23 @@ def read_about(folder: Path, key: str | None) -> dict:
     """What folder/about.json says; ValueError where the folder is damaged or not the one meant."""
     try:
         about = json.loads((folder / "about.json").read_text(encoding="utf8"))
-        whole = about["sha256"] == {
-            name: sha256_of(folder / name) for name in ENCODED_FILES
-        }
+        whole = about["sha256"] == {name: sha256_of(folder / name) for name in ENCODED_FILES}
         whole = whole and {"key", "left_out", "dtype"} <= set(about)
     except (OSError, KeyError, TypeError, ValueError):
         whole = False
     if not whole:
         raise ValueError(
             f"{folder} is not a folder of encoded pairs, or damaged: "
-            "delete it and run the command again"
-        )
+            "delete it and run the command again")
     if key is not None and about["key"] != key:
         raise ValueError(
             f"{folder} holds other text, or was made with another tokenizer: name another folder, "
-            "or delete it and run the command again"
-        )
+            "or delete it and run the command again")
     return about
 
 
-def encode_to_folder(
-    tokenizer, pairs: Iterable, folder: str | Path, key: str, longest: int | None = None
-) -> EncodedPairs:
+def encode_to_folder(tokenizer, pairs: Iterable, folder: str | Path, key: str,
+                     longest: int | None = None) -> EncodedPairs:
     """`EncodedPairs` in folder, encoded from pairs if it is not there yet.
 
     key names what the ids depend on; longest leaves out pairs for which a model would need more
@@ -141,9 +130,7 @@ def encode_to_folder(
     """
     folder = Path(folder)
     if not folder.exists():
-        temporary = folder.with_name(
-            f".{folder.name}.{os.getpid()}.{os.urandom(4).hex()}.part"
-        )
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
         temporary.mkdir(parents=True, exist_ok=True)
         try:
             about = write_encoded(tokenizer, pairs, temporary, longest)
@@ -160,32 +147,15 @@ def encode_to_folder(
     return EncodedPairs(folder, key)
 
 
-def prepare(
-    tokenizer,
-    pairs: Iterable,
-    files: list,
-    name: str,
-    split: str,
-    reverse: bool,
-    longest: int | None,
-) -> EncodedPairs:
+def prepare(tokenizer, pairs: Iterable, files: list, name: str, split: str, reverse: bool,
+            longest: int | None) -> EncodedPairs:
     """`EncodedPairs` of pairs read from files, in a subfolder of downloads named by their key.
 
     name, split, reverse: what else the ids depend on; longest: see `encode_to_folder`. All of
     encoded/ may be deleted at any time; it is made again.
     """
-    text = json.dumps(
-        [
-            FORM,
-            READING,
-            tokenizer.bpe.to_str(),
-            *map(sha256_of, files),
-            name,
-            split,
-            reverse,
-            longest,
-        ]
-    )
+    text = json.dumps([FORM, READING, tokenizer.bpe.to_str(), *map(sha256_of, files), name, split,
+                       reverse, longest])
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = download_folder() / "encoded" / f"{name}-{split}-{key[:16]}"
     encoded = encode_to_folder(tokenizer, pairs, folder, key, longest)
@@ -194,9 +164,8 @@ def prepare(
     return encoded
 
 
-def prepare_corpus(
-    tokenizer, name: str, split: str, reverse: bool = False, longest: int | None = None
-) -> EncodedPairs:
+def prepare_corpus(tokenizer, name: str, split: str, reverse: bool = False,
+                   longest: int | None = None) -> EncodedPairs:
     """`EncodedPairs` of a split of a corpus; encoded once, then found again."""
     pairs, files = stream_corpus(name, split, reverse), corpus_paths(name, split)
     return prepare(tokenizer, pairs, files, name, split, reverse, longest)
@@ -241,9 +210,7 @@ def check_pairs(encoded, config, part: str = "") -> None:
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
     if isinstance(encoded, list) and any(isinstance(side, str) for side in encoded[0]):
-        raise ValueError(
-            f"{part}sentence pairs are texts: turn them into ids with encode_pairs"
-        )
+        raise ValueError(f"{part}sentence pairs are texts: turn them into ids with encode_pairs")
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
@@ -252,14 +219,10 @@ def check_pairs(encoded, config, part: str = "") -> None:
         longest = source + target - 1 if together else np.maximum(source, target - 1)
         if (target < 2).any():
             number = start + int((target < 2).argmax()) + 1
-            raise ValueError(
-                f"{part}sentence pair {number} has no token to learn: a target ends "
-                "with the end mark, after the begin mark"
-            )
+            raise ValueError(f"{part}sentence pair {number} has no token to learn: a target ends "
+                             "with the end mark, after the begin mark")
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:
-            raise ValueError(
-                f"{part}sentence pair {start + number + 1} has {longest[number]} "
-                f"tokens, more than the model's {config.max_positions} positions: "
-                "shorten or remove it, or train with a larger max_positions"
-            )
+            raise ValueError(f"{part}sentence pair {start + number + 1} has {longest[number]} "
+                             f"tokens, more than the model's {config.max_positions} positions: "
+                             "shorten or remove it, or train with a larger max_positions")

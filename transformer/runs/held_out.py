@@ -74,10 +74,13 @@ def bare(text: str) -> str:
     return re.sub(r"[\W\d_]+", "", text.casefold()) or text
 
 
-def numbers_of(pairs: Iterable[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray]:
-    """(source, target, bare source and target) of each pair that is not blank, (3, n); its index."""
+def numbers_of(
+    pairs: Iterable[tuple[str, str]],
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(source, target, bare source and target) of each pair that is not blank, (3, n); the index of
+    each; how many pairs there are."""
     columns: list[list[int]] = [[], [], []]
-    places = []
+    places, place = [], -1
     for place, (source, target) in enumerate(pairs):
         if is_blank(source) or is_blank(target):
             continue
@@ -86,7 +89,8 @@ def numbers_of(pairs: Iterable[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray
         columns[1].append(number_of(target))
         columns[2].append(number_of(f"{bare(source)}\t{bare(target)}"))
         places.append(place)
-    return np.array(columns, dtype=np.uint64), np.array(places, dtype=np.int64)
+    numbers = np.array(columns, dtype=np.uint64)
+    return numbers, np.array(places, dtype=np.int64), place + 1
 
 
 def groups_of(source: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -132,16 +136,7 @@ def hold_out(pairs: Iterable[tuple[str, str]]) -> Split:
     Of equal pairs that are held out the first stands for all. The same pairs in another order are
     held out alike. ValueError where there are not two different pairs.
     """
-    pairs = iter(pairs)
-    count = 0
-
-    def counted() -> Iterator[tuple[str, str]]:
-        nonlocal count
-        for pair in pairs:
-            count += 1
-            yield pair
-
-    (source, target, near), places = numbers_of(counted())
+    (source, target, near), places, count = numbers_of(pairs)
     both = source * np.uint64(3) ^ target  # of equal pairs the same
     different, first = np.unique(both, return_index=True)
     if len(different) < 2:

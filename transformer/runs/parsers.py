@@ -5,7 +5,7 @@ import math
 from tqdm import tqdm
 
 from transformer.corpora import read_corpus, stream_corpus
-from transformer.corpora.trees import leaves_of
+from transformer.runs.encoded import check_pairs
 from transformer.data import WORD, encode_pairs
 from transformer.models.evalb import score_trees, summary
 from transformer.parsing import (
@@ -18,16 +18,10 @@ from transformer.parsing import (
     untagged,
     write_trees,
 )
-from transformer.runs.encoded import check_pairs
 from transformer.runs.run import Task, held_out_loss
+from transformer.corpora.trees import leaves_of
 
-LENGTHS = {
-    "1-10": 10,
-    "11-20": 20,
-    "21-30": 30,
-    "31-40": 40,
-    "41 or more": math.inf,
-}  # words
+LENGTHS = {"1-10": 10, "11-20": 20, "21-30": 30, "31-40": 40, "41 or more": math.inf}  # words
 
 
 def spaced(text: str) -> str:
@@ -51,11 +45,9 @@ def by_length(rows, counted):
     figures = {}
     for name, some in groups.items():
         if some:
-            figures[name] = {
-                "sentences": len(some),
-                "f1": round(summary([row for row, _ in some])["f1"], 2),
-                "right_count": per_cent([right for _, right in some]),
-            }
+            figures[name] = {"sentences": len(some),
+                             "f1": round(summary([row for row, _ in some])["f1"], 2),
+                             "right_count": per_cent([right for _, right in some])}
     return figures
 
 
@@ -79,19 +71,14 @@ def score_outputs(outputs, golds) -> dict:
         repairs.append(mended)
         counted.append(sum(map(is_tag, output.split(" "))) == len(leaves))
         own, _ = read_back(output, [(word, UNKNOWN) for word, _ in leaves])
-        tags += [
-            found == right for (_, found), (_, right) in zip(leaves_of(own), leaves)
-        ]
+        tags += [found == right for (_, found), (_, right) in zip(leaves_of(own), leaves)]
     found = summary(rows)
     names = ("f1", "precision", "recall", "complete", "average_crossing")
-    return {
-        **{name: round(found[name], 2) for name in names},
-        "tags": per_cent(tags),
-        "valid_trees": per_cent([mended == 0 for mended in repairs]),
-        "right_count": per_cent(counted),
-        "repairs_a_sentence": round(sum(repairs) / len(repairs), 3),
-        "by_length": by_length(rows, counted),
-    }
+    return {**{name: round(found[name], 2) for name in names}, "tags": per_cent(tags),
+            "valid_trees": per_cent([mended == 0 for mended in repairs]),
+            "right_count": per_cent(counted),
+            "repairs_a_sentence": round(sum(repairs) / len(repairs), 3),
+            "by_length": by_length(rows, counted)}
 
 
 def evaluate_parser(model, tokenizer, pairs, beam=21, alpha=0.3, what="test") -> dict:
@@ -102,38 +89,22 @@ def evaluate_parser(model, tokenizer, pairs, beam=21, alpha=0.3, what="test") ->
     """
     sentences = [sentence for sentence, _ in pairs]
     golds = [gold_tree(tree) for _, tree in pairs]
-    with tqdm(
-        total=len(pairs),
-        desc=what,
-        unit="sentence",
-        mininterval=1.0,
-        disable=what is None,
-    ) as bar:
+    with tqdm(total=len(pairs), desc=what, unit="sentence", mininterval=1.0,
+              disable=what is None) as bar:
         written = write_trees(model, tokenizer, sentences, beam, alpha, bar.update)
-    chosen = [
-        choose(outputs, untagged(sentence))
-        for outputs, sentence in zip(written, sentences)
-    ]
+    chosen = [choose(outputs, untagged(sentence)) for outputs, sentence in zip(written, sentences)]
     likeliest = [outputs[0] for outputs in written]
-    return {
-        "sentences": len(pairs),
-        "beam": beam,
-        "alpha": alpha,
-        **score_outputs(chosen, golds),
-        "likeliest": score_outputs(likeliest, golds),
-    }
+    return {"sentences": len(pairs), "beam": beam, "alpha": alpha, **score_outputs(chosen, golds),
+            "likeliest": score_outputs(likeliest, golds)}
 
 
 def tree_pairs(e, split):
     """Yield (sentence, linearised tree) of a split of an experiment's treebank."""
     if e.reverse:
-        raise ValueError(
-            "a treebank has one direction, from sentences to trees: leave out --reverse"
-        )
-    return (
-        (sentence, linearize(gold_tree(tree)))
-        for sentence, tree in stream_corpus(e.corpus, split)
-    )
+        raise ValueError("a treebank has one direction, from sentences to trees: "
+                         "leave out --reverse")
+    return ((sentence, linearize(gold_tree(tree)))
+            for sentence, tree in stream_corpus(e.corpus, split))
 
 
 def tree_validator(e, tokenizer, count):
@@ -142,7 +113,7 @@ def tree_validator(e, tokenizer, count):
     The `count` sentences come from all over the split, because neighbours are of one article.
     """
     pairs = read_corpus(e.corpus, "validation")
-    pairs = pairs[:: max(1, len(pairs) // count)][:count]
+    pairs = pairs[::max(1, len(pairs) // count)][:count]
     texts = [(sentence, linearize(gold_tree(tree))) for sentence, tree in pairs]
     encoded = encode_pairs(tokenizer, texts)
     check_pairs(encoded, e.model, "validation ")

@@ -14,35 +14,15 @@ from typing import Any
 
 from tqdm import tqdm
 
+from transformer.models.checkpoint import check_buffers, check_folder, damaged, load_checkpoint, plain, save_state
 from transformer.core.checks import Diverged
-from transformer.core.distributed import (
-    check_share,
-    process_count,
-    process_number,
-    sum_over_processes,
-)
+from transformer.core.distributed import check_share, process_count, process_number, sum_over_processes
 from transformer.core.files import prepare_folder
+from transformer.hardware import Meter, choose_precision, loss_scaler, matmul_rate, peak_memory
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.weights import check_numbers
-from transformer.hardware import (
-    Meter,
-    choose_precision,
-    loss_scaler,
-    matmul_rate,
-    peak_memory,
-)
-from transformer.models.checkpoint import (
-    check_buffers,
-    check_folder,
-    damaged,
-    load_checkpoint,
-    plain,
-    save_state,
-)
 
-MOST_SKIPPED = (
-    20  # updates in a row without a finite gradient; fp16 skips some at first
-)
+MOST_SKIPPED = 20  # updates in a row without a finite gradient; fp16 skips some at first
 
 
 def merit(row: dict) -> float:
@@ -69,9 +49,7 @@ class Progress:
     rate: float = 0.0  # of the last update
     skipped: int = 0  # updates whose gradient was not a number
     skipped_in_a_row: int = 0
-    scaler: dict = field(
-        default_factory=dict
-    )  # the state of the scale for losses in fp16
+    scaler: dict = field(default_factory=dict)  # the state of the scale for losses in fp16
     losses: list = field(default_factory=list)  # since the last row of the log
     norms: list = field(default_factory=list)
     best: float | None = None  # the highest `merit` so far
@@ -95,25 +73,15 @@ class Progress:
         self.skipped += 1
         self.skipped_in_a_row += 1
         if self.skipped_in_a_row >= MOST_SKIPPED:
-            raise Diverged(
-                f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th "
-                "update in a row: training has diverged. What was saved is from before; "
-                "start again with a smaller factor, a longer warmup, or a clip of 1"
-            )
+            raise Diverged(f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th "
+                           "update in a row: training has diverged. What was saved is from before; "
+                           "start again with a smaller factor, a longer warmup, or a clip of 1")
 
     def row(self, speed: dict) -> dict:
         """A row for the log: loss (nats a target token) and norm are means since the last one."""
-        return {
-            "update": self.update,
-            "epoch": self.epoch,
-            "tokens": self.tokens,
-            "rate": self.rate,
-            "seconds": round(self.seconds, 3),
-            **speed,
-            "skipped": self.skipped,
-            "loss": mean(self.losses),
-            "norm": mean(self.norms),
-        }
+        return {"update": self.update, "epoch": self.epoch, "tokens": self.tokens,
+                "rate": self.rate, "seconds": round(self.seconds, 3), **speed,
+                "skipped": self.skipped, "loss": mean(self.losses), "norm": mean(self.norms)}
 
     def logged(self) -> bool:
         """Whether the last update is that of the last row."""
@@ -137,11 +105,8 @@ def is_number(value: object) -> bool:
 def is_row(row: object) -> bool:
     """True for a row of the log: figures by name, at least an update and its loss."""
     figures = "update", "loss", "seconds", "tokens", "validation_loss", "bleu"
-    return (
-        isinstance(row, dict)
-        and {"update", "loss"} <= row.keys()
-        and all(is_number(row[name]) for name in figures if name in row)
-    )
+    return isinstance(row, dict) and {"update", "loss"} <= row.keys() and all(
+        is_number(row[name]) for name in figures if name in row)
 
 
 def fits(name: str, kind: Any, value: object) -> bool:
@@ -149,11 +114,7 @@ def fits(name: str, kind: Any, value: object) -> bool:
     if name == "best":
         return value is None or is_number(value)
     if kind in (int, float):
-        return (
-            is_number(value)
-            and 0 <= value < 2**53
-            and (kind is float or value == int(value))
-        )
+        return is_number(value) and 0 <= value < 2**53 and (kind is float or value == int(value))
     if name in ("losses", "norms"):
         return isinstance(value, list) and all(map(is_number, value))
     if name == "log":
@@ -179,9 +140,7 @@ class Run:
     validate has a `watch`, watch(log) is called when a row of the log is complete and saved.
     """
 
-    def __init__(
-        self, model, optimizer, config, folder=None, validate=None, resume=False
-    ):
+    def __init__(self, model, optimizer, config, folder=None, validate=None, resume=False):
         check_share(config.accumulate)
         check_folder(folder, resume)
         check_buffers(model)
@@ -196,14 +155,10 @@ class Run:
         self.progress = Progress()
         if resume:
             path = Path(folder) / "checkpoint.safetensors"
-            self.progress = progress_of(
-                load_checkpoint(path, plain(model), optimizer), path
-            )
+            self.progress = progress_of(load_checkpoint(path, plain(model), optimizer), path)
             if self.progress.update > config.updates:
-                raise ValueError(
-                    f"the run in {folder} has done {self.progress.update} updates: go "
-                    f"on with at least as many, not {config.updates}"
-                )
+                raise ValueError(f"the run in {folder} has done {self.progress.update} updates: go "
+                                 f"on with at least as many, not {config.updates}")
         if self.progress.scaler and self.scaler.is_enabled():  # both runs are in fp16
             if self.progress.scaler.keys() != self.scaler.state_dict().keys():
                 raise damaged(path, "its scale is none")
@@ -224,12 +179,8 @@ class Run:
         a bar, unless TQDM_DISABLE is set, as it is where the book's outputs are made."""
         watched = sys.stderr.isatty() or "ipykernel" in sys.modules
         alone = self.first and parent_process() is None
-        bar = tqdm(
-            total=self.config.updates,
-            initial=self.progress.update,
-            unit="update",
-            disable=not (watched and alone) or "TQDM_DISABLE" in os.environ,
-        )
+        bar = tqdm(total=self.config.updates, initial=self.progress.update, unit="update",
+                   disable=not (watched and alone) or "TQDM_DISABLE" in os.environ)
         with catch_interrupt() as self.notes, bar as self.bar:
             yield
 
@@ -240,9 +191,7 @@ class Run:
             self.record()
         return not sum_over_processes(bool(self.notes) or done, self.device)
 
-    def note(
-        self, place: tuple, pairs: list, loss: float, norm: float, rate: float
-    ) -> None:
+    def note(self, place: tuple, pairs: list, loss: float, norm: float, rate: float) -> None:
         """Note an update, and log, validate and save if it is time to.
 
         place: of its last batch (epoch, index, ...); pairs: those of all processes; loss: this
@@ -295,15 +244,11 @@ class Run:
             found = {} if found is None else found
             if not isinstance(found, dict):
                 raise TypeError(f"validate gives {found!r}: numbers by name are wanted")
-            found = {
-                name: figure.item() if hasattr(figure, "item") else figure
-                for name, figure in found.items()
-            }
+            found = {name: figure.item() if hasattr(figure, "item") else figure
+                     for name, figure in found.items()}
             if taken := found.keys() & row.keys():
-                raise ValueError(
-                    f"validate names a figure {taken.pop()!r}, which the log has "
-                    "already: call it something else"
-                )
+                raise ValueError(f"validate names a figure {taken.pop()!r}, which the log has "
+                                 "already: call it something else")
             json.dumps(found)  # TypeError for what the log's file cannot hold
             if not is_row({**row, **found}):
                 raise TypeError(f"validate gives {found}: numbers by name are wanted")
@@ -314,21 +259,12 @@ class Run:
 
     def save(self, keep: int = 0) -> None:
         """See `save_state`."""
-        save_state(
-            self.folder, plain(self.model), self.optimizer, asdict(self.progress), keep
-        )
+        save_state(self.folder, plain(self.model), self.optimizer, asdict(self.progress), keep)
         self.saved = time.monotonic()
 
     def show(self, row: dict) -> None:
         """A row's figures beside the bar."""
-        names = (
-            "loss",
-            "validation_loss",
-            "bleu",
-            "tokens_per_second",
-            "utilisation",
-            "skipped",
-        )
+        names = "loss", "validation_loss", "bleu", "tokens_per_second", "utilisation", "skipped"
         shown = {name: row[name] for name in names if row.get(name)}
         self.bar.set_postfix({**shown, "GiB": round(peak_memory(self.device), 1)})
 
@@ -338,17 +274,13 @@ class Run:
         try:
             check_numbers(self.model.named_parameters(), "after the last update")
         except ValueError as error:
-            raise Diverged(
-                f"{error}; start again with a smaller factor, a longer warmup, or a "
-                "clip of 1"
-            ) from None
+            raise Diverged(f"{error}; start again with a smaller factor, a longer warmup, or a "
+                           "clip of 1") from None
 
     def close(self) -> list[dict]:
         """The log; where the run is not finished all is saved, and Interrupted says so."""
         done = self.first and self.progress.finished(self.config)
-        if not sum_over_processes(
-            done, self.device
-        ):  # the first alone knows of patience and time
+        if not sum_over_processes(done, self.device):  # the first alone knows of patience and time
             if self.first:
                 self.save()
             # Wait: when one process leaves, torchrun stops the others, saving or not

@@ -8,130 +8,63 @@ registers under a name of its own.
 
 from dataclasses import fields, replace
 
-from transformer.core.protocol import kind_named
 from transformer.model import TransformerConfig
+from transformer.core.protocol import kind_named
 from transformer.training import TrainingConfig
 
 RECIPES = {
     "bundled": dict(
         model=TransformerConfig.preset("tiny", vocab_size=3500, P_drop=0.0),
-        training=TrainingConfig(
-            updates=5900,
-            batch_tokens=400,
-            warmup=300,
-            factor=0.5,
-            save_every=200,
-            keep=6,
-        ),
-    ),
+        training=TrainingConfig(updates=5900, batch_tokens=400, warmup=300, factor=0.5,
+                                save_every=200, keep=6)),
     "multi30k": dict(
-        model=TransformerConfig(
-            vocab_size=6000, N=4, d_model=128, d_ff=256, h=4, P_drop=0.2
-        ),
-        training=TrainingConfig(
-            updates=8000,
-            batch_tokens=4096,
-            warmup=2000,
-            factor=2.5,
-            save_every=200,
-            keep=10,
-        ),
-    ),
+        model=TransformerConfig(vocab_size=6000, N=4, d_model=128, d_ff=256, h=4, P_drop=0.2),
+        training=TrainingConfig(updates=8000, batch_tokens=4096, warmup=2000, factor=2.5,
+                                save_every=200, keep=10)),
     "tatoeba": dict(
-        model=TransformerConfig(
-            vocab_size=8000, N=3, d_model=256, d_ff=512, h=4, P_drop=0.1
-        ),
-        training=TrainingConfig(
-            updates=6000, batch_tokens=4096, warmup=1000, save_every=300
-        ),
-    ),
+        model=TransformerConfig(vocab_size=8000, N=3, d_model=256, d_ff=512, h=4, P_drop=0.1),
+        training=TrainingConfig(updates=6000, batch_tokens=4096, warmup=1000, save_every=300)),
     "europarl": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
-        training=TrainingConfig(
-            updates=3000, batch_tokens=4096, warmup=1000, save_every=250
-        ),
-    ),
+        training=TrainingConfig(updates=3000, batch_tokens=4096, warmup=1000, save_every=250)),
     "treebank_nltk": dict(
-        model=TransformerConfig(
-            vocab_size=3000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.2
-        ),
-        training=TrainingConfig(
-            updates=5000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=250
-        ),
-    ),
+        model=TransformerConfig(vocab_size=3000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.2),
+        training=TrainingConfig(updates=5000, batch_tokens=2048, warmup=1000, factor=0.7,
+                                save_every=250)),
     "treebank_craft": dict(
-        model=TransformerConfig(
-            vocab_size=8000,
-            N=4,
-            d_model=128,
-            d_ff=512,
-            h=4,
-            norm_first=True,
-            max_positions=1536,
-        ),
-        training=TrainingConfig(
-            updates=30_000, batch_tokens=1024, warmup=1000, save_every=1000
-        ),
-    ),
+        model=TransformerConfig(vocab_size=8000, N=4, d_model=128, d_ff=512, h=4, norm_first=True,
+                                max_positions=1536),
+        training=TrainingConfig(updates=30_000, batch_tokens=1024, warmup=1000, save_every=1000)),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
-        training=TrainingConfig(
-            updates=20_000, batch_tokens=4096, warmup=2000, save_every=500
-        ),
-    ),
+        training=TrainingConfig(updates=20_000, batch_tokens=4096, warmup=2000, save_every=500)),
     "wmt14": dict(
         model=TransformerConfig.preset("base", vocab_size=37_000),
-        training=TrainingConfig(
-            updates=100_000, batch_tokens=25_000, warmup=4000, save_every=1500, keep=5
-        ),
-    ),
+        training=TrainingConfig(updates=100_000, batch_tokens=25_000, warmup=4000,
+                                save_every=1500, keep=5)),
 }
 # The base model kept weights every ten minutes and averaged the last five. At 0.4 seconds an update
 # that is every 1,500 updates. The big model took a second an update, and averaged twenty.
-WMT14_BIG = replace(
-    RECIPES["wmt14"]["training"], updates=300_000, save_every=600, keep=20
-)
+WMT14_BIG = replace(RECIPES["wmt14"]["training"], updates=300_000, save_every=600, keep=20)
 
 # What a session in Colab has time for (notebook 16), and what a CPU learns in half a minute. Those
 # of multi30k and tatoeba are the recipes above, with a limit. Multi30k's has run on an H100
 # (data/runs/multi30k.json), the others on no GPU yet.
 SESSIONS = {
     "bundled": dict(
-        model=TransformerConfig(
-            vocab_size=2500, N=1, d_model=128, d_ff=256, h=4, P_drop=0.0
-        ),
-        training=TrainingConfig(
-            updates=1000,
-            minutes=4,
-            batch_tokens=400,
-            warmup=150,
-            factor=0.7,
-            save_every=100,
-            keep=4,
-        ),
-    ),
+        model=TransformerConfig(vocab_size=2500, N=1, d_model=128, d_ff=256, h=4, P_drop=0.0),
+        training=TrainingConfig(updates=1000, minutes=4, batch_tokens=400, warmup=150, factor=0.7,
+                                save_every=100, keep=4)),
     "multi30k": dict(
         model=RECIPES["multi30k"]["model"],
-        training=replace(RECIPES["multi30k"]["training"], minutes=18),
-    ),
+        training=replace(RECIPES["multi30k"]["training"], minutes=18)),
     "tatoeba": dict(
         model=RECIPES["tatoeba"]["model"],
-        training=replace(
-            RECIPES["tatoeba"]["training"], updates=12_000, minutes=36, keep=10
-        ),
-    ),
+        training=replace(RECIPES["tatoeba"]["training"], updates=12_000, minutes=36, keep=10)),
     "wmt14_eighth": dict(
         model=TransformerConfig(vocab_size=16_000, N=4, norm_first=True),
-        training=TrainingConfig(
-            updates=12_000,
-            minutes=36,
-            batch_tokens=8192,
-            warmup=2000,
-            factor=0.7,
-            save_every=1000,
-            keep=4,
-        ),
-    ),
+        training=TrainingConfig(updates=12_000, minutes=36, batch_tokens=8192, warmup=2000,
+                                factor=0.7, save_every=1000, keep=4)),
 }
 
 # (beam, alpha): Multi30k's alpha was chosen on its validation split, the rest is the paper's
@@ -144,9 +77,7 @@ def session(corpus: str, minutes: float | None = None) -> dict:
     ValueError for a corpus that none is prepared for.
     """
     if corpus not in SESSIONS:
-        raise ValueError(
-            f"no session is prepared for {corpus!r}: choose {', '.join(SESSIONS)}"
-        )
+        raise ValueError(f"no session is prepared for {corpus!r}: choose {', '.join(SESSIONS)}")
     found = SESSIONS[corpus]
     training = replace(found["training"], minutes=minutes or found["training"].minutes)
     return {"model": found["model"], "training": training}
@@ -164,9 +95,7 @@ def sized(model, kind: str, preset: str | None):
         shared = [f.name for f in fields(config) if hasattr(model, f.name)]
         return config(**{name: getattr(model, name) for name in shared})
     if not hasattr(config, "preset"):
-        raise ValueError(
-            f"a model of the kind {kind} has no presets: name its sizes one by one"
-        )
+        raise ValueError(f"a model of the kind {kind} has no presets: name its sizes one by one")
     return config.preset(preset, vocab_size=model.vocab_size)
 
 

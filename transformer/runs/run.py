@@ -17,42 +17,28 @@ import torch
 from torch import distributed
 from tqdm import tqdm
 
-from transformer.core.distributed import process_count, process_number, processes
-from transformer.core.files import (
-    data_folder,
-    git_commit,
-    locked,
-    prepare_folder,
-    processor,
-    read_json,
-    write_file,
-    write_json,
-)
-from transformer.core.interrupt import Interrupted
-from transformer.core.protocol import About, kind_named, kind_of
-from transformer.core.scores import bleu
-from transformer.core.weights import count_parameters, load_parameters
-from transformer.corpora import (
-    corpus_paths,
-    languages_of,
-    stream_corpus,
-    stream_parallel,
-)
+from transformer.models.checkpoint import progress_in
+from transformer.corpora import corpus_paths, languages_of, stream_corpus, stream_parallel
 from transformer.corpora.download import sha256_of
+from transformer.runs.encoded import check_pairs, prepare
 from transformer.data import Tokenizer, encode_pairs, lengths_of
 from transformer.decoding import average_checkpoints
+from transformer.core.distributed import process_count, process_number, processes
 from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
+from transformer.core.files import data_folder, git_commit, locked, prepare_folder, processor, read_json, write_file, write_json
 from transformer.hardware import allow_tf32, choose_device, choose_precision
-from transformer.models.checkpoint import progress_in
+from transformer.core.interrupt import Interrupted
 from transformer.models.pretrained import check_memory, load_tokenizer, save
-from transformer.models.search import translate
-from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.progress import is_row, merit
+from transformer.core.protocol import About, kind_named, kind_of
 from transformer.runs.recipes import RECIPES, search_of
+from transformer.core.scores import bleu
+from transformer.models.search import translate
 from transformer.training import TrainingConfig, train, validation_loss
+from transformer.core.weights import count_parameters, load_parameters
 
 
 @dataclass
@@ -61,31 +47,19 @@ class Experiment:
 
     corpus: str = "bundled"
     reverse: bool = False  # translate the other way round
-    source_file: Path | None = (
-        None  # your own sentences, one a line, UTF-8, instead of a corpus
-    )
+    source_file: Path | None = None  # your own sentences, one a line, UTF-8, instead of a corpus
     target_file: Path | None = None  # their translations, line by line
     source_language: str = "en"  # codes of the languages of your files
     target_language: str = "de"
     folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
     resume: bool = False  # go on with the run in the folder, with its own settings
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
-    compile: bool = (
-        False  # let torch.compile write kernels first (a minute; pays on GPUs)
-    )
-    model: Any = field(
-        default_factory=lambda: RECIPES["bundled"]["model"]
-    )  # its configuration
-    training: TrainingConfig = field(
-        default_factory=lambda: RECIPES["bundled"]["training"]
-    )
+    compile: bool = False  # let torch.compile write kernels first (a minute; pays on GPUs)
+    model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])  # its configuration
+    training: TrainingConfig = field(default_factory=lambda: RECIPES["bundled"]["training"])
 
     def __post_init__(self):
-        name = (
-            "files"
-            if self.source_file or self.target_file
-            else self.corpus or "bundled"
-        )
+        name = "files" if self.source_file or self.target_file else self.corpus or "bundled"
         self.folder = Path(self.folder or Path("runs", name))
         self.source_file = self.source_file and Path(self.source_file)
         self.target_file = self.target_file and Path(self.target_file)
@@ -100,22 +74,16 @@ def files_of(e, split: str) -> list[Path]:
     ValueError for settings that do not fit.
     """
     if (e.source_file is None) != (e.target_file is None):
-        raise ValueError(
-            "--source-file and --target-file go together: give both, or a --corpus"
-        )
+        raise ValueError("--source-file and --target-file go together: give both, or a --corpus")
     if e.source_file is None:
         own = e.source_language, e.target_language
         if own not in (("en", "de"), languages_of(e.corpus, e.reverse)):
-            raise ValueError(
-                "--source-language and --target-language are those of your own files: "
-                "a corpus has its own, and --reverse turns it round"
-            )
+            raise ValueError("--source-language and --target-language are those of your own files: "
+                             "a corpus has its own, and --reverse turns it round")
         return corpus_paths(e.corpus, split)
     if e.reverse:
-        raise ValueError(
-            "--reverse turns a corpus round: with your own files swap --source-file "
-            "and --target-file"
-        )
+        raise ValueError("--reverse turns a corpus round: with your own files swap --source-file "
+                         "and --target-file")
     return [e.source_file, e.target_file]
 
 
@@ -136,10 +104,8 @@ def stream_pairs(e: Experiment, split: str):
         return stream_corpus(e.corpus, split, e.reverse)
     count = sum(1 for _ in stream_parallel(*files))
     if count < 2:
-        raise ValueError(
-            f"{files[0]} has {count} line: training needs at least 2, one of them to "
-            "validate on"
-        )
+        raise ValueError(f"{files[0]} has {count} line: training needs at least 2, one of them to "
+                         "validate on")
     border = count - max(1, min(1000, count // 100))
     pairs = stream_parallel(*files)
     return islice(pairs, border) if split == "train" else islice(pairs, border, None)
@@ -156,9 +122,7 @@ def on_disk(e: Experiment) -> bool:
     return sum(Path(path).stat().st_size for path in files_of(e, "train")) > LARGE
 
 
-def encoded_training(
-    e: Experiment, tokenizer: Tokenizer, pairs: Callable = stream_pairs
-):
+def encoded_training(e: Experiment, tokenizer: Tokenizer, pairs: Callable = stream_pairs):
     """The encoded training pairs: a list, or `EncodedPairs`.
 
     The latter leave out what is longer than the model's positions; a list raises ValueError.
@@ -166,15 +130,8 @@ def encoded_training(
     """
     if on_disk(e):
         name = e.corpus if e.source_file is None else Path(e.source_file).stem
-        return prepare(
-            tokenizer,
-            pairs(e, "train"),
-            files_of(e, "train"),
-            name,
-            "train",
-            e.reverse,
-            e.model.max_positions,
-        )
+        return prepare(tokenizer, pairs(e, "train"), files_of(e, "train"), name, "train",
+                       e.reverse, e.model.max_positions)
     encoded = encode_pairs(tokenizer, list(pairs(e, "train")))
     check_pairs(encoded, e.model, "training ")
     return encoded
@@ -187,51 +144,34 @@ def read_settings(folder: Path) -> dict:
     """What is in a folder's run.json; FileNotFoundError or ValueError where it is damaged."""
     path = folder / "run.json"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"no run in {folder}: name the folder of a training with --folder"
-        )
+        raise FileNotFoundError(f"no run in {folder}: name the folder of a training with --folder")
     try:
         saved = read_json(path)
         experiment_in(saved)
         return saved
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} does not hold the settings of a run ({error}): copy it again, "
-            "or train anew in another --folder"
-        ) from None
+        raise ValueError(f"{path} does not hold the settings of a run ({error}): copy it again, "
+                         "or train anew in another --folder") from None
 
 
 def experiment_in(saved: dict) -> Experiment:
     """The experiment of a run.json; AttributeError, KeyError, TypeError, ValueError for none."""
-    kinds = (
-        dict.fromkeys(("corpus", "source_file", "target_file"), str | None)
-        | dict.fromkeys(("source_language", "target_language"), str)
-        | {"reverse": bool, "resumed": list}
-    )
+    kinds = dict.fromkeys(("corpus", "source_file", "target_file"), str | None) | dict.fromkeys(
+        ("source_language", "target_language"), str) | {"reverse": bool, "resumed": list}
     for name, kind in kinds.items():
         if name in saved and not isinstance(saved[name], kind):
             raise TypeError(f"{name} is {saved[name]!r}")
-    files = {
-        name: saved[name] and Path(saved[name])
-        for name in ("source_file", "target_file")
-    }
+    files = {name: saved[name] and Path(saved[name]) for name in ("source_file", "target_file")}
     names = ("reverse", "source_language", "target_language")
     more = {name: saved[name] for name in names if name in saved}
     config = kind_named(saved.get("kind", "transformer")).config
-    return Experiment(
-        saved["corpus"],
-        **files,
-        **more,
-        model=config(**saved["model"]),
-        training=TrainingConfig(**saved["training"]),
-    )
+    return Experiment(saved["corpus"], **files, **more, model=config(**saved["model"]),
+                      training=TrainingConfig(**saved["training"]))
 
 
 def load_run(folder: Path) -> Experiment:
     """The experiment in a folder, ready to resume; OSError or ValueError where there is none."""
-    return replace(
-        experiment_in(read_settings(Path(folder))), folder=folder, resume=True
-    )
+    return replace(experiment_in(read_settings(Path(folder))), folder=folder, resume=True)
 
 
 def hardware_in_words(device: torch.device, precision: str = "auto") -> str:
@@ -256,17 +196,13 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
     """What run.json keeps of an experiment."""
     source, target = languages(e)
     return {
-        "command": command,
-        "commit": git_commit(),
+        "command": command, "commit": git_commit(),
         "hardware": hardware_in_words(device, e.training.precision),
-        "corpus": e.corpus,
-        "reverse": e.reverse,
+        "corpus": e.corpus, "reverse": e.reverse,
         "source_file": e.source_file and str(e.source_file.absolute()),
         "target_file": e.target_file and str(e.target_file.absolute()),
-        "source_language": source,
-        "target_language": target,
-        "kind": kind_of(e.model, own=True),
-        "model": asdict(e.model),
+        "source_language": source, "target_language": target,
+        "kind": kind_of(e.model, own=True), "model": asdict(e.model),
         "training": asdict(e.training),
     }
 
@@ -288,22 +224,16 @@ def check_unused(folder: Path) -> None:
     """ValueError for a folder that holds a run, a model or weights other than those of a run that
     was killed before its first checkpoint was whole."""
     if list(folder.glob("*.safetensors")):
-        raise ValueError(
-            f"{folder} already holds a run or a model: go on with the run (--resume), "
-            "or name another --folder"
-        )
+        raise ValueError(f"{folder} already holds a run or a model: go on with the run (--resume), "
+                         "or name another --folder")
     weights = list(folder.glob("weights/*.safetensors"))
     first = len(weights) == 1 and (folder / "run.json").is_file()
     if weights and not first:
-        raise ValueError(
-            f"{folder} holds weights, but no checkpoint to go on from: delete its "
-            "folder weights, or name another --folder"
-        )
+        raise ValueError(f"{folder} holds weights, but no checkpoint to go on from: delete its "
+                         "folder weights, or name another --folder")
 
 
-def begin_folder(
-    e: Experiment, command: str, device, pairs: Callable = stream_pairs
-) -> None:
+def begin_folder(e: Experiment, command: str, device, pairs: Callable = stream_pairs) -> None:
     """Learn the vocabulary of a new run, from its training split; save it and the settings."""
     check_unused(e.folder)
     for left in e.folder.glob("weights/*.safetensors"):
@@ -320,39 +250,25 @@ def begin_folder(
 
 def adopt(e: Experiment, tokenizer: Tokenizer) -> None:
     """Set the sizes of an experiment's model by its tokenizer."""
-    e.model = replace(
-        e.model,
-        vocab_size=tokenizer.vocab_size,
-        pad_id=tokenizer.pad_id,
-        bos_id=tokenizer.bos_id,
-        eos_id=tokenizer.eos_id,
-    )
+    e.model = replace(e.model, vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id,
+                      bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
 
 
 def check_same_data(e: Experiment) -> None:
     """ValueError where an experiment resumes a run of other data, batches or kind of model. Own
     files may lie elsewhere by now; what is in them must be the same."""
     saved, sums = load_run(e.folder), read_settings(e.folder).get("sha256")
-    both = [
-        {"family": kind_of(run.model), **vars(run), **vars(run.training)}
-        for run in (saved, e)
-    ]
+    both = [{"family": kind_of(run.model), **vars(run), **vars(run.training)} for run in (saved, e)]
     files = () if sums else ("source_file", "target_file")
     for name in ("corpus", "reverse", *files, "seed", "batch_tokens", "family"):
         there, here = (settings[name] for settings in both)
-        if there != here and (
-            name not in files
-            or Path(there or "").absolute() != Path(here or "").absolute()
-        ):
-            raise ValueError(
-                f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
-                f"{here}: resume it without that option, or name another --folder"
-            )
+        if there != here and (name not in files or Path(there or "").absolute() !=
+                              Path(here or "").absolute()):
+            raise ValueError(f"the run in {e.folder} has {name.replace('_', ' ')} {there}, not "
+                             f"{here}: resume it without that option, or name another --folder")
     if sums is not None and sums != sums_of(e):
-        raise ValueError(
-            f"your files are not what the run in {e.folder} began with: name those "
-            "with --source-file and --target-file, or another --folder"
-        )
+        raise ValueError(f"your files are not what the run in {e.folder} began with: name those "
+                         "with --source-file and --target-file, or another --folder")
 
 
 def kept_apart(e: Experiment) -> list[tuple[str, str]]:
@@ -369,16 +285,8 @@ def note_resumed(e: Experiment, command: str, device) -> None:
         return
     saved, now = read_settings(e.folder), settings_of(e, command, device)
     again = {name: now[name] for name in ("command", "commit", "hardware")}
-    kept = {
-        name: now[name]
-        for name in (
-            "training",
-            "source_file",
-            "target_file",
-            "source_language",
-            "target_language",
-        )
-    }
+    kept = {name: now[name] for name in ("training", "source_file", "target_file",
+                                         "source_language", "target_language")}
     saved |= kept | {"resumed": [*saved.get("resumed", []), again]}
     write_json(e.folder / "run.json", saved)
 
@@ -394,9 +302,7 @@ def first_goes_ahead():
     if process_number() > 0:
         distributed.broadcast_object_list(reason)
         if reason[0] is not None:
-            raise ValueError(
-                f"the first process stopped, so this one does: {reason[0]}"
-            )
+            raise ValueError(f"the first process stopped, so this one does: {reason[0]}")
     try:
         yield
     except BaseException as error:
@@ -422,9 +328,7 @@ def own_folder(e: Experiment):
             e.folder.rmdir()
 
 
-def open_run(
-    e: Experiment, command: str, device, pairs: Callable = stream_pairs
-) -> tuple:
+def open_run(e: Experiment, command: str, device, pairs: Callable = stream_pairs) -> tuple:
     """Begin the folder of a new run, or check a resumed one; (tokenizer, encoded pairs)."""
     with first_goes_ahead():
         if e.resume:
@@ -467,9 +371,7 @@ def tell_time(optimizer, training: TrainingConfig, done: dict) -> None:
         each = float(np.median(np.diff(ends)))
         seconds = 60 * (training.minutes or math.inf) - done["seconds"]
         updates = min(training.updates - done["update"], seconds / each)
-        tqdm.write(
-            f"{TIMED} updates timed: {updates:,.0f} will take about {clock(updates * each)}"
-        )
+        tqdm.write(f"{TIMED} updates timed: {updates:,.0f} will take about {clock(updates * each)}")
 
     hook = optimizer.register_step_post_hook(after_step)
 
@@ -489,9 +391,7 @@ def epochs_of(e: Experiment, encoded) -> float:
 
 def held_out_loss(model, encoded) -> dict:
     """`validation_loss`, by the fast parts."""
-    return validation_loss(
-        model, encoded, criterion=ChunkedLoss(0.0, model.config.pad_id)
-    )
+    return validation_loss(model, encoded, criterion=ChunkedLoss(0.0, model.config.pad_id))
 
 
 def validator(e: Experiment, tokenizer: Tokenizer, count: int) -> Callable:
@@ -499,17 +399,10 @@ def validator(e: Experiment, tokenizer: Tokenizer, count: int) -> Callable:
 
     ValueError where one is too long; of own files any, as `evaluate` scores all that were kept.
     """
-    pairs = list(
-        islice(stream_pairs(e, "validation"), None if e.source_file else count)
-    )
+    pairs = list(islice(stream_pairs(e, "validation"), None if e.source_file else count))
     encoded = encode_pairs(tokenizer, pairs)
-    check_pairs(
-        encoded,
-        e.model,
-        f"of your files' last {len(pairs)} pairs, kept for validation, "
-        if e.source_file
-        else "validation ",
-    )
+    check_pairs(encoded, e.model, f"of your files' last {len(pairs)} pairs, kept for validation, "
+                if e.source_file else "validation ")
     encoded, (sources, references) = encoded[:count], zip(*pairs[:count])
 
     def validate(model):
@@ -551,21 +444,12 @@ def fit(model, e: Experiment, encoded, validate: Callable) -> list[dict]:
         return made
 
     try:
-        return train(
-            model,
-            encoded,
-            e.training,
-            e.folder,
-            validate,
-            e.resume,
-            criterion=parts["criterion"],
-            optimizer=optimizer,
-        )
+        return train(model, encoded, e.training, e.folder, validate, e.resume,
+                     criterion=parts["criterion"], optimizer=optimizer)
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
-        raise Interrupted(
-            f"{stop}; go on with: transformer train --resume --folder {folder}"
-        ) from None
+        raise Interrupted(f"{stop}; go on with: transformer train --resume --folder {folder}"
+                          ) from None
 
 
 def done_in(e: Experiment) -> dict:
@@ -577,11 +461,8 @@ def done_in(e: Experiment) -> dict:
 
 def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
     """The weights that the run in folder kept, oldest first, up to those of update `until`."""
-    return [
-        path
-        for path in sorted(folder.glob("weights/*.safetensors"))
-        if until is None or path.stem.isdecimal() and int(path.stem) <= until
-    ]
+    return [path for path in sorted(folder.glob("weights/*.safetensors"))
+            if until is None or path.stem.isdecimal() and int(path.stem) <= until]
 
 
 def average_last(model, folder: Path, count: int, until: int | None = None) -> None:
@@ -589,9 +470,7 @@ def average_last(model, folder: Path, count: int, until: int | None = None) -> N
 
     Those after update `until` are left out.
     """
-    load_parameters(
-        model, average_checkpoints(kept_weights(folder, until)[-count:]), folder
-    )
+    load_parameters(model, average_checkpoints(kept_weights(folder, until)[-count:]), folder)
 
 
 def last_update(e: Experiment) -> int | None:
@@ -608,9 +487,7 @@ def take_average(model, folder: Path, count: int) -> None:
     last = last_update(load_run(folder))
     kept = len(kept_weights(folder, last))
     if not 1 <= count <= kept:
-        raise ValueError(
-            f"--average {count}: the run in {folder} has kept {kept} weights"
-        )
+        raise ValueError(f"--average {count}: the run in {folder} has kept {kept} weights")
     average_last(model, folder, count, last)
 
 
@@ -625,44 +502,28 @@ class Task:
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
     validator: Callable = validator  # validator(e, tokenizer, count): model -> figures
     new_model: Callable = new_model  # new_model(e, device)
-    plan: Callable = (
-        as_given  # plan(e, device) sets the model and the training of a new run
-    )
+    plan: Callable = as_given  # plan(e, device) sets the model and the training of a new run
 
 
 def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print what is going to be trained, and how long that may take."""
-    print(
-        f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
-        f"{count_parameters(model):,} parameters"
-    )
+    print(f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
+          f"{count_parameters(model):,} parameters")
     minutes = e.training.minutes
     if minutes and done_in(e)["seconds"] >= 60 * minutes:
-        print(
-            f"its {minutes:g} minutes are used up: to train further, give more with --minutes"
-        )
-    print(
-        f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs",
-        flush=True,
-    )
+        print(f"its {minutes:g} minutes are used up: to train further, give more with --minutes")
+    print(f"plan: {e.training.updates:,} updates, {epochs_of(e, encoded):,.1f} epochs", flush=True)
 
 
 def finish(model, e: Experiment, tokenizer: Tokenizer) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
     average_last(model, e.folder, e.training.keep, last_update(e))
-    model.about = About(
-        *languages(e), *search_of("files" if e.source_file else e.corpus)
-    )
+    model.about = About(*languages(e), *search_of("files" if e.source_file else e.corpus))
     save(model, e.folder, tokenizer)
 
 
-def run_experiment(
-    e: Experiment,
-    command: str,
-    count: int = 200,
-    watch: Callable | None = None,
-    task: Task = Task(),
-) -> bool:
+def run_experiment(e: Experiment, command: str, count: int = 200, watch: Callable | None = None,
+                   task: Task = Task()) -> bool:
     """Vocabulary, plan, training (validated on `count` pairs), average: a model in e.folder.
 
     command: the words that started it, for run.json. watch(log) is called after each validation.
@@ -703,9 +564,7 @@ def read_log(folder: Path) -> list[dict]:
     if not path.is_file():
         return []
     try:
-        rows = [
-            json.loads(line) for line in path.read_text(encoding="utf8").splitlines()
-        ]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
     except (ValueError, RecursionError):
         rows = [None]
     if not all(map(is_row, rows)):

@@ -7,18 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transformer.core.files import existing, read_json, write_json
-from transformer.core.protocol import about
 from transformer.corpora import languages_of, read_corpus, read_parallel
+from transformer.core.files import existing, read_json, write_json
 from transformer.models.pretrained import folder_named, load
+from transformer.core.protocol import about
+from transformer.runs.run import Experiment, files_of, kept_apart, load_run, take_average
 from transformer.models.search import chosen
-from transformer.runs.run import (
-    Experiment,
-    files_of,
-    kept_apart,
-    load_run,
-    take_average,
-)
 from transformer.translation import evaluate
 
 
@@ -26,31 +20,19 @@ from transformer.translation import evaluate
 class Scoring:
     """Which model to score, on what, and how it searches."""
 
-    folder: Path | None = (
-        None  # a trained model's folder (the bundled model where not given)
-    )
+    folder: Path | None = None  # a trained model's folder (the bundled model where not given)
     # bundled, multi30k, newstest2014, treebank_craft, ... (the one trained on where not given)
     corpus: str | None = None
     # test, validation (of a run on own files what it kept from training), or others that the
     # corpus has
     split: str = "test"
-    source_file: Path | None = (
-        None  # your own sentences, one a line, instead of a corpus
-    )
+    source_file: Path | None = None  # your own sentences, one a line, instead of a corpus
     target_file: Path | None = None  # their translations, line by line
-    reverse: bool = (
-        False  # turn the corpus round (not needed where the model was trained so)
-    )
-    language: str | None = (
-        None  # translated into, for Moses' rules (the model's where not given)
-    )
-    beam: int | None = (
-        None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
-    )
+    reverse: bool = False  # turn the corpus round (not needed where the model was trained so)
+    language: str | None = None  # translated into, for Moses' rules (the model's where not given)
+    beam: int | None = None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
     alpha: float | None = None  # length penalty (the model's own where not given)
-    average: int | None = (
-        None  # score the average of the last so many weights, not the model
-    )
+    average: int | None = None  # score the average of the last so many weights, not the model
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def __post_init__(self):
@@ -66,25 +48,19 @@ def corpus_of(s: Scoring, run: Experiment | None) -> str | None:
     """
     if s.source_file is not None:
         if s.corpus is not None:
-            raise ValueError(
-                "--corpus and --source-file exclude each other: name one of them"
-            )
+            raise ValueError("--corpus and --source-file exclude each other: name one of them")
         return None
     if s.corpus is None and run is not None and run.source_file:
         if s.split == "validation":
             return None
-        raise ValueError(
-            f"the model in {s.folder} was trained on your own files: name those to "
-            "score it on with --source-file and --target-file, or take --split "
-            "validation, the pairs that it kept from training"
-        )
+        raise ValueError(f"the model in {s.folder} was trained on your own files: name those to "
+                         "score it on with --source-file and --target-file, or take --split "
+                         "validation, the pairs that it kept from training")
     if s.corpus is None and run is None and s.folder is not None:
         card = folder_named(s.folder) / "card.json"  # of the models that come along
         if not card.is_file():
-            raise ValueError(
-                f"nothing in {s.folder} says what its model learned from: name a "
-                "--corpus, or --source-file and --target-file"
-            )
+            raise ValueError(f"nothing in {s.folder} says what its model learned from: name a "
+                             "--corpus, or --source-file and --target-file")
         return read_json(card).get("corpus", "bundled")
     return s.corpus or (run.corpus if run else "bundled")
 
@@ -93,9 +69,7 @@ def run_of(s: Scoring) -> Experiment | None:
     """The run that made the model, where its folder tells; FileNotFoundError for no model."""
     if s.folder is None:
         return None
-    existing(
-        folder_named(s.folder) / "config.json", "name the folder of a trained model"
-    )
+    existing(folder_named(s.folder) / "config.json", "name the folder of a trained model")
     return load_run(s.folder) if (s.folder / "run.json").is_file() else None
 
 
@@ -103,10 +77,8 @@ def moved(s: Scoring, run: Experiment | None) -> tuple[Scoring, Experiment]:
     """The validation pairs of a run whose files lie elsewhere now; ValueError for another split,
     which own files do not have."""
     if run is None or not run.source_file or s.split != "validation":
-        raise ValueError(
-            f"your own files have no split {s.split}: leave out --split, or name the "
-            "--folder of a run that was trained on them for --split validation"
-        )
+        raise ValueError(f"your own files have no split {s.split}: leave out --split, or name the "
+                         "--folder of a run that was trained on them for --split validation")
     there = replace(run, source_file=s.source_file, target_file=s.target_file)
     return replace(s, source_file=None, target_file=None), there
 
@@ -116,9 +88,7 @@ def name_of(s: Scoring, model, corpus: str | None, own_corpus: str) -> str:
     name = s.split
     if s.source_file is not None:
         path = s.source_file.resolve()
-        folder = hashlib.sha256(str(path.parent).encode()).hexdigest()[
-            :6
-        ]  # others share its name
+        folder = hashlib.sha256(str(path.parent).encode()).hexdigest()[:6]  # others share its name
         name = f"files.{path.parent.name[:40]}-{folder}.{path.stem[:80]}"
     if corpus not in (None, own_corpus):
         name = f"{corpus}.{name}"
@@ -141,9 +111,8 @@ def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> l
     return read_corpus(corpus, s.split, reverse)
 
 
-def score(
-    s: Scoring, evaluators: dict[str, Callable] | None = None, most: int | None = None
-) -> dict:
+def score(s: Scoring, evaluators: dict[str, Callable] | None = None,
+          most: int | None = None) -> dict:
     """Translate (the first `most` sentences) and score; in a folder, save scores.<name>.json.
 
     evaluators: other scores for other target languages ("trees"), each a function of (model,
@@ -167,15 +136,11 @@ def score(
     if evaluators and about(model).target in evaluators:
         report = evaluators[about(model).target](model, tokenizer, pairs, *search, name)
     else:
-        report = {
-            "language": language,
-            **evaluate(model, tokenizer, pairs, *search, language, label, name),
-        }
+        report = {"language": language,
+                  **evaluate(model, tokenizer, pairs, *search, language, label, name)}
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
-    if (
-        s.folder is not None and s.folder.is_dir()
-    ):  # not beside a model that comes along
+    if s.folder is not None and s.folder.is_dir():  # not beside a model that comes along
         try:
             write_json(s.folder / f"scores.{name}.json", result)
         except OSError as error:
