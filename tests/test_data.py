@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import random
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from transformer.corpora import read_corpus, windows
 from transformer.data import (
+    LONGEST,
     WORD,
     Batch,
     Tokenizer,
@@ -171,6 +173,40 @@ def test_small_and_exhausted_vocabularies():
     assert (
         Tokenizer.train(["a b"], 5000).vocab_size == 261
     )  # " a" and " b", then nothing is left to merge
+
+
+RUNS = {
+    "blanks": " ",
+    "lines": "\n",
+    "white space": " \t\n\u3000",
+    "letters": "a",
+    "letters without spaces": "的一是不了人",
+    "punctuation": ".",
+    "digits": "01",
+    "emoji": "🙂",
+    "a joined emoji": "👩‍🚀",
+    "combining marks": "e\u0301\u0308",
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_merges_of_a_line_without_end_take_no_time(run):
+    """Quadratic in one piece's length, these would take minutes each."""
+    line = RUNS[run] * (500_000 // len(RUNS[run]))
+    started = time.process_time()
+    learned = Tokenizer.train([line, "a b"], 300)
+    assert time.process_time() - started < 30
+    assert learned.vocab_size <= 300
+    assert learned.decode(learned.encode(line[:5000])) == line[:5000]
+
+
+def test_a_longer_piece_is_cut_where_merges_are_learned_only():
+    line = "a" * (4 * LONGEST)
+    learned = Tokenizer.train([line, "a b"], 400)
+    longest = max(learned.bpe.get_vocab(), key=len)
+    assert len(longest) <= LONGEST + 1  # and the space before it
+    assert learned.decode(learned.encode(line)) == line
+    assert learned.bpe.pre_tokenizer.pre_tokenize_str(" " + line)[0][1] == (0, 2001)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from transformer.fast.search import (
     output_limit,
     step_log_probs,
 )
-from transformer.models.checkpoint import average_checkpoints
+from transformer.models.checkpoint import average_checkpoints, keep_weights
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [

@@ -78,7 +78,9 @@ def test_the_bundled_model_translates_the_same_there(tmp_path):
     model, tokenizer = load()
     export_ctranslate2(model, type_names(tokenizer), tmp_path / "there")
     sentences = [source for source, _ in read_corpus("bundled", "validation")[:60]]
+    sentences += ["", " \u3000", "\u200b", " The  old cat sleeps. "]
     ours = translate(model, tokenizer, sentences, beam=1)
+    assert ours[-4:-1] == ["", "", ""]
     assert (
         translate_there(tmp_path / "there", tokenizer, sentences) == ours
         and len(set(ours)) > 50

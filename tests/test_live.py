@@ -13,6 +13,7 @@ import torch
 
 import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load
+from transformer.core.white_space import normalised
 from transformer.corpora import read_aligned, read_bundled
 from transformer.data import WORD
 from transformer.fast.attention import MultiHeadAttention
@@ -184,6 +185,30 @@ def test_the_same_tokens_and_words(node, bundled, vocab_size):
         assert (words["words"], words["groups"]) == (expected, groups.tolist()), repr(
             text
         )
+
+
+def test_the_same_white_space(node):
+    every = [chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000]
+    spaces = [c for c in every if c.isspace() or c in "\u200b\ufeff\u180e\xad"]
+    lines = [f"{c}a {c}{c} b{c}" for c in spaces] + ["", "  "]
+    found = node("given.lines.map(normalised)", {"lines": lines})
+    assert found == [normalised(line) for line in lines]
+
+
+def test_white_space_of_an_input_changes_nothing_in_the_page(node, bundled):
+    model, tokenizer = bundled
+    source, target = "The old dog sleeps.", "Der alte Hund schläft."
+    looks = [
+        {"text": source, "given": target, "search": "given"},
+        {
+            "text": " The\told  dog\u00a0sleeps.\n",
+            "given": f"{target}  ",
+            "search": "given",
+        },
+    ]
+    values = given(model, tokenizer, looks=looks)
+    one, other = node("given.looks.map(look => run(engine, look))", values)
+    assert one == other
 
 
 def test_ids_that_are_no_text(node, bundled):

@@ -283,26 +283,34 @@ WORD = re.compile(r"\w+|[^\w\s]")  # letters and digits, or one punctuation mark
 # English-French vocabulary is made of word pieces, another way of cutting; here byte pairs serve all languages.
 #
 # A **type** is an entry of the vocabulary, a **token** one occurrence of it in a text. Besides bytes and merges there are three
-# types that no text contains, the marks for padding, begin and end. Merges must not cross words, so the text is first cut into `PRE_TOKEN`s: a word or one punctuation mark with the space before it, or leftover white space.
+# types that no text contains, the marks for padding, begin and end. Merges must not cross words, so the text is first cut into `PRE_TOKEN`s: a word or one punctuation mark with the space before it, or leftover white space. While merges are learned, a piece ends after `LONGEST` characters: the time for one grows with the square of its length, and a line of a million blanks would take a quarter of an hour.
 
 # %%
 SPECIALS = ("<pad>", "<s>", "</s>")
 # A word or a mark, with the space before it; other white space, which (third part)
 # leaves its last place to the word that follows
 PRE_TOKEN = r" ?[\p{L}\p{N}_]+| ?[^\s\p{L}\p{N}_]|\s+(?!\S)|\s+"
+LONGEST = 500  # characters of a piece that merges are learned from
+
+
+def cut_by(expression: str):
+    """The part of a tokenizer that cuts a text into pieces, and these into bytes."""
+    from tokenizers import Regex, pre_tokenizers
+
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(expression), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def train_bpe(sentences: Iterable[str], vocab_size: int):
     """A byte-level BPE learned from sentences, each with a space before it."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PRE_TOKEN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    bpe.pre_tokenizer = cut_by(PRE_TOKEN.replace("+", f"{{1,{LONGEST}}}"))
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -311,6 +319,7 @@ def train_bpe(sentences: Iterable[str], vocab_size: int):
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     bpe.train_from_iterator((" " + sentence for sentence in sentences), trainer)
+    bpe.pre_tokenizer = cut_by(PRE_TOKEN)
     return bpe
 
 

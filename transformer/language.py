@@ -34,6 +34,7 @@ from transformer.attention import causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
 from transformer.core.protocol import SequenceModel
 from transformer.core.state import State, caches_of
+from transformer.core.white_space import normalised
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.embeddings import Embedding
 from transformer.fast.model import (
@@ -725,7 +726,7 @@ class Chat:
     def say(self, text: str) -> str:
         """The answer to a text; ValueError for one that is too long by itself."""
         c = self.model.config
-        ids = [*self.tokenizer.encode(text), c.eos_id, c.bos_id]
+        ids = [*self.tokenizer.encode(normalised(text)), c.eos_id, c.bos_id]
         check_room(len(ids), self.longest, c.max_positions)
         while len(ids) + sum(map(len, self.turns)) + self.longest > c.max_positions:
             self.turns.pop(0)

@@ -27,8 +27,10 @@ from dataclasses import replace
 import torch
 
 from transformer.attention import padding_mask
+from transformer.core.checks import check_choice, check_place
 from transformer.models.gold import determiners, references
 from transformer.models.maps import KINDS, all_maps
+from transformer.models.recording import wrapped
 
 # %% tags=["active-ipynb"]
 # # what only pictures and checks need: not part of the module
@@ -68,17 +70,21 @@ from transformer.models.maps import KINDS, all_maps
 # %% [markdown]
 # In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
 # from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. `MultiHeadAttention` has a place
-# for the function that attends ([notebook 04](04_attention.ipynb)); around it we put another that may change what
-# comes out. (Text, figures and results count layers and heads from 1; functions take them from 0.)
+# for the function that attends ([notebook 04](04_attention.ipynb)); `wrapped` puts another around it that may change what
+# comes out, for as long as a block lasts and for this thread alone. (Text, figures and results count layers and heads from 1; functions take them from 0.)
 
 
 # %%
 def attention_of(model, kind, layer):
     """An attention module of a Transformer; kind is one of `KINDS`, layers from 0."""
-    if kind == "encoder":
-        return model.encoder.layers[layer].self_attention
-    decoder = model.decoder.layers[layer]
-    return decoder.cross_attention if kind == "cross" else decoder.self_attention
+    check_choice("kind", kind, KINDS)
+    stack = getattr(model, "encoder" if kind == "encoder" else "decoder", None)
+    name = "cross_attention" if kind == "cross" else "self_attention"
+    parts = [getattr(layer, name, None) for layer in getattr(stack, "layers", [])]
+    if not parts or None in parts:
+        raise ValueError(f"{type(model).__name__} has no attention of the kind {kind}")
+    check_place("layer", layer, len(parts))
+    return parts[layer]
 
 
 @contextmanager
@@ -87,17 +93,16 @@ def edited(attention, change):
 
     output: (B, h, T, d_v), what its heads put out; v: (B, h, S, d_v), their values.
     """
-    before = attention.attend
 
-    def attend(q, k, v, mask=None):
-        output, weights = before(q, k, v, mask)
-        return change(output, v), weights
+    def around(attend):
+        def attend_and_change(q, k, v, mask=None):
+            output, weights = attend(q, k, v, mask)
+            return change(output, v), weights
 
-    attention.attend = attend
-    try:
+        return attend_and_change
+
+    with wrapped([(attention, around)]):
         yield
-    finally:
-        attention.attend = before
 
 
 # %% [markdown]
@@ -111,6 +116,7 @@ def silent(head):
     """A change for `edited`: this head puts out zeros."""
 
     def change(output, v):
+        check_place("head", head, output.shape[1])
         here = torch.arange(output.shape[1], device=output.device) == head
         return output.masked_fill(here[:, None, None], 0.0)
 
@@ -124,6 +130,7 @@ def turned(head, rows, columns):
     """
 
     def change(output, v):
+        check_place("head", head, output.shape[1])
         vectors = torch.einsum("bs,bsd->bd", columns, v[:, head])
         return pasted(head, rows, vectors)(output, v)
 
@@ -134,6 +141,7 @@ def pasted(head, rows, vectors):
     """A change for `edited`: in row rows[b] this head puts out vectors[b], (B, d_v)."""
 
     def change(output, v):
+        check_place("head", head, output.shape[1])
         output = output.clone()
         output[torch.arange(len(rows)), head, rows] = vectors
         return output
@@ -202,6 +210,7 @@ def link(maps, kind, english, german):
 
     The weights are (N, h, candidates); the place is one among the candidates.
     """
+    check_choice("kind", kind, KINDS)
     row = english if kind == "encoder" else german
     column = german if kind == "decoder" else english
     nouns = list(column.candidates)

@@ -8,7 +8,6 @@ import torch
 
 WIDEST = 1000  # most hypotheses of a beam
 LARGEST = 10**7  # most types of a vocabulary
-LONGEST_WORD = 10_000  # characters without a space, in texts to learn a vocabulary from
 
 
 class Diverged(ValueError):
@@ -87,13 +86,49 @@ def check_boolean(mask: torch.Tensor | None) -> None:
         raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
 
 
-def check_mask(mask: torch.Tensor | None) -> None:
-    """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
-    if mask is not None and mask.dim() == 3:
+def check_mask(mask: torch.Tensor | None, query: torch.Tensor | None = None) -> None:
+    """ValueError for a mask that would be taken for something else.
+
+    One (B, T, S) would be broadcast as (h, T, S), one (B, S) as (T, S). query: (B, T, d_model);
+    without it the second cannot be seen.
+    """
+    if mask is None:
+        return
+    if mask.dim() == 3 or mask.dim() < 2:
         raise ValueError(
             "a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; "
             f"not {tuple(mask.shape)}"
         )
+    if query is None or mask.dim() > 2:
+        return
+    B, T = query.shape[:2]
+    if mask.shape[0] not in (1, T):
+        raise ValueError(
+            f"a mask (T, S) has a row for each of {T} positions, not {mask.shape[0]}: "
+            "one (B, S) goes in as mask[:, None, None]"
+        )
+    if mask.shape[0] == B > 1 and not of_positions(mask):
+        raise ValueError(
+            f"a mask {tuple(mask.shape)} for {B} sentences of {T} positions may be (B, S) "
+            "or (T, S): write mask[:, None, None] for the first, mask[None, None] for "
+            "the second"
+        )
+
+
+def of_positions(mask: torch.Tensor) -> bool:
+    """Whether a mask is (T, S) by its looks, which padding (B, S) cannot have.
+
+    All rows are the same, or each position sees itself, and either nothing later or whom it
+    sees sees it. A compiled model is not asked.
+    """
+    if torch.compiler.is_compiling() or mask.is_meta or mask.dtype != torch.bool:
+        return True
+    T, S = mask.shape
+    if bool((mask == mask[:1]).all()):
+        return True
+    sees_itself = S >= T and bool(mask.diagonal(S - T).all())
+    causal = not bool(mask.triu(S - T + 1).any())
+    return sees_itself and (causal or (S == T and bool((mask == mask.T).all())))
 
 
 def check_ids(tokens: torch.Tensor) -> torch.Tensor:
@@ -118,6 +153,18 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
         raise ValueError(f"{name} must be at least {least}, not {value}")
     if value > most:
         raise ValueError(f"{name} must be at most {most}, not {value}")
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """ValueError, naming the choices, for another value."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def check_place(name: str, value: Any, count: int) -> None:
+    """ValueError where a layer, a head or the like, counted from 0, is none of so many."""
+    check_whole(name, value, 0, count - 1)
 
 
 def check_search(beam: int, alpha: float, n_best: int) -> None:
@@ -192,20 +239,11 @@ def check_vocabulary(vocab_size: int, least: int) -> None:
 
 
 def learnable(texts: Iterable[str]) -> Iterator[str]:
-    """The texts that a vocabulary is learned from; ValueError for one that is no text, or that
-    holds a word for which merging would take hours."""
+    """The texts that a vocabulary is learned from; ValueError for one that is no text."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         check_texts(texts)
     for number, text in enumerate(texts, 1):
         check_texts([text], f"sentence {number}")
-        if (
-            len(text) > LONGEST_WORD
-            and max(map(len, text.split()), default=0) > LONGEST_WORD
-        ):
-            raise ValueError(
-                f"sentence {number} holds a word of more than {LONGEST_WORD} "
-                "characters: a vocabulary is learned from sentences"
-            )
         yield text
 
 

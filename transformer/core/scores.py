@@ -5,16 +5,20 @@ A score of one's own is a function of (translations, references, language, resam
 """
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from transformer.core.checks import check_texts
+from transformer.core.white_space import is_blank, warn_of_blanks
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(float):
     """A corpus score in per cent, the signature that says how it was counted, and its margin.
+
+    It is a number itself, so that it can be compared, rounded and written into a log.
 
     margin: half the width of the 95% interval that bootstrap resampling gives, if asked for.
     """
@@ -22,6 +26,13 @@ class Score:
     score: float
     signature: str
     margin: float | None = None
+
+    def __new__(cls, score: float, *_: object, **__: object) -> "Score":
+        return super().__new__(cls, score)
+
+    def item(self) -> float:
+        """The plain number, as tensors and numpy's numbers give it."""
+        return float(self)
 
 
 def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
@@ -33,6 +44,26 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
             f"{len(hypotheses)} translations and {len(references)} references: "
             "each translation needs one reference"
         )
+
+
+def check_scored(references: Sequence[str]) -> None:
+    """ValueError where there is no sentence to score."""
+    if not references:
+        raise ValueError("there is nothing to score: no reference that is not blank")
+
+
+def without_blank_references(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Translations and references, without those of which the reference is blank.
+
+    A warning counts these; ValueError where there are no others.
+    """
+    check_lines(hypotheses, references)
+    kept = [i for i, reference in enumerate(references) if not is_blank(reference)]
+    warn_of_blanks(len(references) - len(kept), len(references), "pairs to score")
+    check_scored(kept)
+    return [hypotheses[i] for i in kept], [references[i] for i in kept]
 
 
 def score_with(
@@ -58,20 +89,83 @@ def score_with(
     return Score(float(result.score), str(metric.get_signature()), margin)
 
 
+# Languages whose words sacreBLEU finds by a tokenizer of its own, by ISO 639's codes
+TOKENIZED = {
+    "zh": ("zh", "zho", "chi", "cmn", "yue", "wuu", "nan", "hak", "lzh"),
+    "ja-mecab": ("ja", "jpn"),
+    "ko-mecab": ("ko", "kor"),
+}
+USUAL = "13a"  # sacreBLEU's for languages with spaces between words
+# Thai, Lao, Khmer, Burmese, Tibetan, Dzongkha, Shan, Javanese's and others' own letters
+WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf"
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\ua980-\ua9df\uaa60-\uaa7f"
+    "\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+SEEN = 1000  # references that say whether a language has spaces
+
+
+@cache
+def usable(tokenizer: str) -> bool:
+    """Whether this tokenizer of sacreBLEU has the packages that it needs."""
+    from sacrebleu.metrics import BLEU
+
+    try:
+        BLEU(tokenize=tokenizer)
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
+def tokenizer_of(language: str | None, references: Sequence[str] = ()) -> str:
+    """The name of sacreBLEU's tokenizer for a language, such as "de" or "zh-TW".
+
+    "char", with a warning, where that needs a package which is not there, and where
+    sacreBLEU has none and the references are written without spaces.
+    """
+    code = re.split("[-_]", (language or "").lower())[0]
+    for tokenizer, codes in TOKENIZED.items():
+        if code in codes:
+            if usable(tokenizer):
+                return tokenizer
+            warnings.warn(
+                f"BLEU is counted by characters: sacreBLEU's tokenizer {tokenizer} "
+                f"needs a package, pip install 'sacrebleu[{tokenizer[:2]}]'",
+                stacklevel=1,  # one place, so that each sentence is shown once
+            )
+            return "char"
+    text = "".join(references[:SEEN])
+    if 2 * len(WITHOUT_SPACES.findall(text)) <= sum(map(str.isalpha, text)):
+        return USUAL
+    warnings.warn(
+        f"BLEU is counted by characters: the references have no spaces between words, "
+        f"and sacreBLEU has no tokenizer for {language or 'a language without a name'}",
+        stacklevel=1,
+    )
+    return "char"
+
+
 def bleu(
     hypotheses: Sequence[str],
     references: Sequence[str],
     lowercase: bool = False,
     resamples: int = 0,
+    language: str | None = None,
 ) -> Score:
-    """Cased, detokenised sacreBLEU (Post, 2018) of translations against one reference each."""
+    """Cased, detokenised sacreBLEU (Post, 2018) of translations against one reference each.
+
+    language: the references', such as "de" or "zh"; its words are found by sacreBLEU's
+    tokenizer for it (`tokenizer_of`), which the signature names.
+    """
     from sacrebleu.metrics import BLEU
 
-    return score_with(BLEU(lowercase=lowercase), hypotheses, references, resamples)
+    check_lines(hypotheses, references)
+    metric = BLEU(lowercase=lowercase, tokenize=tokenizer_of(language, references))
+    return score_with(metric, hypotheses, references, resamples)
 
 
 def ngram_counts(
-    hypotheses: Sequence[str], references: Sequence[str]
+    hypotheses: Sequence[str], references: Sequence[str], language: str | None = None
 ) -> dict[str, list[int]]:
     """What cased sacreBLEU counts in each sentence, as columns: tokens of the output and of the
     reference, and how many n-grams they share, n = 1 to 4.
@@ -81,7 +175,8 @@ def ngram_counts(
     from sacrebleu.metrics import BLEU
 
     check_lines(hypotheses, references)
-    counts = BLEU()._extract_corpus_statistics(hypotheses, [references])
+    metric = BLEU(tokenize=tokenizer_of(language, references))
+    counts = metric._extract_corpus_statistics(hypotheses, [references])
     columns = map(list, zip(*counts))
     return dict(zip(("output", "reference", "1", "2", "3", "4"), columns))
 
@@ -108,8 +203,11 @@ def chrf(
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The part of translations that equal their reference, character by character."""
-    check_lines(hypotheses, references)
+    """The part of translations that equal their reference, character by character.
+
+    Blank references are left out, and a warning counts them.
+    """
+    hypotheses, references = without_blank_references(hypotheses, references)
     return sum(h == r for h, r in zip(hypotheses, references)) / len(references)
 
 
@@ -165,7 +263,13 @@ def tokenized_bleu(
     language: str = "de",
     resamples: int = 0,
 ) -> Score:
-    """BLEU on lower-cased, normalised and Moses-tokenised text: what papers on Multi30k report."""
+    """BLEU on lower-cased, normalised and Moses-tokenised text: what papers on Multi30k report.
+
+    `bleu`, lower-cased, in a language that Moses' rules, which look for spaces, do not cut.
+    """
+    check_lines(hypotheses, references)
+    if tokenizer_of(language, references) != USUAL:
+        return bleu(hypotheses, references, True, resamples, language)
     sides = [
         moses_words(side, language, lowercase=True) for side in (hypotheses, references)
     ]
@@ -184,7 +288,13 @@ def compound_bleu(
     language: str = "de",
     resamples: int = 0,
 ) -> Score:
-    """BLEU on Moses-tokenised, cased text with compounds split, as tensor2tensor counts Table 2."""
+    """BLEU on Moses-tokenised, cased text with compounds split, as tensor2tensor counts Table 2.
+
+    `bleu` in a language that Moses' rules do not cut.
+    """
+    check_lines(hypotheses, references)
+    if tokenizer_of(language, references) != USUAL:
+        return bleu(hypotheses, references, False, resamples, language)
     sides = [
         [split_compounds(line) for line in moses_words(side, language)]
         for side in (hypotheses, references)
@@ -194,20 +304,22 @@ def compound_bleu(
     )
 
 
-def without_language(count: Callable) -> Callable:
-    """A way of counting that does not ask for the language, as `SCORES` wants it."""
+def named(count: Callable) -> Callable:
+    """`bleu`, or a form of it, with its arguments in the order that `SCORES` wants."""
     return lambda hypotheses, references, language, resamples: count(
-        hypotheses, references, resamples=resamples
+        hypotheses, references, resamples=resamples, language=language
     )
 
 
 # name: function(translations, references, language, resamples) -> `Score`
 SCORES: dict[str, Callable[..., Score]] = {
-    "bleu": without_language(bleu),
-    "bleu_lowercased": without_language(partial(bleu, lowercase=True)),
+    "bleu": named(bleu),
+    "bleu_lowercased": named(partial(bleu, lowercase=True)),
     "bleu_tokenized_lowercased": tokenized_bleu,
     "bleu_compounds_split": compound_bleu,
-    "chrf": without_language(chrf),
+    "chrf": lambda hypotheses, references, language, resamples: chrf(
+        hypotheses, references, resamples
+    ),
 }
 
 
@@ -242,8 +354,9 @@ def score_report(
     """{name: {"score", "margin", "signature"}} of translations, to be kept.
 
     The margin is 95%'s; None where there are fewer than a hundred. Compounds are split, as in Table
-    2, for the corpora of the WMT only.
+    2, for the corpora of the WMT only. Blank references are left out, and a warning counts them.
     """
+    outputs, references = without_blank_references(outputs, references)
     resamples = 1000 if len(outputs) >= 100 else 0
     found = scores(outputs, references, language, resamples)
     if corpus not in NEWS:

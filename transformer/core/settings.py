@@ -18,8 +18,17 @@ def named_sizes(presets: dict, name: str) -> dict:
     return presets[name]
 
 
+def take_plain_numbers(config: Any) -> None:
+    """Turn the numbers of numpy, and tensors of one number, in a configuration into Python's."""
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+            object.__setattr__(config, field.name, value.item())
+
+
 def check_switches(config: Any) -> None:
     """ValueError where a field that is True or False is something else."""
+    take_plain_numbers(config)
     for field in fields(config):
         value = getattr(config, field.name)
         if field.type is bool and not isinstance(value, bool):
@@ -107,6 +116,7 @@ class EncoderDecoderConfig:
 def values_of(config: Any, names: str) -> dict:
     """{name: value} of some fields (names in one string); None is left out where it is a
     default."""
+    take_plain_numbers(config)
     optional = {field.name for field in fields(config) if field.default is None}
     values = {name: getattr(config, name) for name in names.split()}
     return {
@@ -146,4 +156,4 @@ def check_fractions(config: Any, names: str) -> None:
     """ValueError where one of these fields is not at least 0 and below 1."""
     for name, value in values_of(config, names).items():
         if type(value) not in (int, float) or not 0 <= value < 1:
-            raise ValueError(f"{name} must be at least 0 and below 1, not {value}")
+            raise ValueError(f"{name} must be at least 0 and below 1, not {value!r}")

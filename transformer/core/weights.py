@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -135,12 +135,18 @@ def check_fit(own: Mapping[str, torch.Tensor], tensors: dict, where: object) -> 
 
 
 def load_parameters(
-    model: nn.Module, tensors: dict[str, torch.Tensor], where: Path
+    model: nn.Module,
+    tensors: dict[str, torch.Tensor],
+    where: Path,
+    name_of: Callable[[str], str] = str,
 ) -> None:
     """Copy named tensors into a model's parameters; ValueError where names or shapes differ, or
-    something is no number. What several parts share needs to be there under its first name only."""
-    parameters = dict(model.named_parameters())
-    every = dict(model.named_parameters(remove_duplicate=False))
+    something is no number. What several parts share needs to be there under its first name only.
+    name_of: what the file calls a parameter."""
+    parameters = {name_of(name): p for name, p in model.named_parameters()}
+    every = {
+        name_of(name): p for name, p in model.named_parameters(remove_duplicate=False)
+    }
     given = {name: every[name] for name in every.keys() & tensors.keys()}
     check_fit(parameters | given, tensors, where)
     check_numbers(tensors.items(), where)

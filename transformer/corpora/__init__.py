@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from transformer.core.white_space import without_blanks
 from transformer.corpora.bundled import Example, Pronoun, read_aligned, read_bundled
 from transformer.corpora.download import corpus_file
 from transformer.corpora.lines import read_parallel, stream_lines, stream_parallel
@@ -30,6 +31,7 @@ __all__ = [
     "stream_corpus",
     "stream_lines",
     "stream_parallel",
+    "without_blanks",
 ]
 
 
@@ -52,10 +54,12 @@ def stream_corpus(
     """An iterator over the (source, target) pairs of a split, with reverse (target, source).
 
     Of a treebank the source is a sentence, the target its tree as text in brackets. Of a corpus of
-    two files one pair at a time is in memory. ValueError for an unknown corpus or split.
+    two files one pair at a time is in memory. Pairs with a blank side are left out, and a warning
+    counts them. ValueError for an unknown corpus or split.
     """
     paths, corpus = corpus_paths(name, split), corpus_named(name)
-    pairs = islice(corpus.read(paths, split), *corpus.cut.get(split, (0, None)))
+    lines = islice(corpus.read(paths, split), *corpus.cut.get(split, (0, None)))
+    pairs = without_blanks(lines, f"pairs of {name}, {split},")
     return ((target, source) for source, target in pairs) if reverse else pairs
 
 

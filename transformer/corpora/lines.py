@@ -7,6 +7,16 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from transformer.core.files import existing
+from transformer.core.white_space import without_blanks
+
+# How packed files begin: what they are, their suffix, and what unpacks them
+PACKED = {
+    b"\x1f\x8b": ("gzip", ".gz", "gunzip"),
+    b"BZh": ("bzip2", ".bz2", "bunzip2"),
+    b"\xfd7zXZ\x00": ("xz", ".xz", "unxz"),
+    b"\x28\xb5\x2f\xfd": ("zstd", ".zst", "unzstd"),
+    b"PK\x03\x04": ("zip", ".zip", "unzip"),
+}
 
 
 def byte_lines(path: str | Path) -> Iterator[bytes]:
@@ -30,6 +40,19 @@ def stream_lines(path: str | Path) -> Iterator[str]:
     first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")  # without a byte order mark
     if not first:
         raise ValueError(f"{path} is empty: it should hold one sentence a line")
+    for magic, (name, suffix, tool) in PACKED.items():
+        if first.startswith(magic):
+            how = (
+                "give its name the suffix .gz, or unpack"
+                if suffix == ".gz"
+                else "unpack"
+            )
+            again = (
+                " once more" if suffix == ".gz" and Path(path).suffix == ".gz" else ""
+            )
+            raise ValueError(
+                f"{path} holds {name} data{again}, no text: {how} it ({tool})"
+            )
     for number, line in enumerate(chain([first], lines), 1):
         try:
             text = line.decode("utf8")
@@ -68,5 +91,9 @@ def parallel_pairs(paths: Sequence[Path], split: str) -> Iterator[tuple]:
 
 
 def read_parallel(source_file: str | Path, target_file: str | Path) -> list[tuple]:
-    """[(source sentence, target sentence), ...] from two files whose lines correspond."""
-    return list(stream_parallel(source_file, target_file))
+    """[(source sentence, target sentence), ...] from two files whose lines correspond.
+
+    Pairs with a blank side are left out, and a warning counts them.
+    """
+    pairs = stream_parallel(source_file, target_file)
+    return list(without_blanks(pairs, f"pairs of {source_file} and {target_file}"))

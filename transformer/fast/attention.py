@@ -103,7 +103,7 @@ class MultiHeadAttention(plain.MultiHeadAttention):
         query, and of the first new key. Key and value may be left out where a cache
         holds them.
         """
-        check_mask(mask)
+        check_mask(mask, query)
         q = self.queries(query, start)
         k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
         if cache is not None:

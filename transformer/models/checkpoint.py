@@ -23,6 +23,33 @@ def plain(model: nn.Module) -> nn.Module:
     return getattr(model, "_orig_mod", model)
 
 
+WRAPPERS = (
+    "_orig_mod",
+    "_checkpoint_wrapped_module",
+)  # torch.compile's, and of checkpointing
+
+
+def plain_name(name: str) -> str:
+    """A parameter's or a module's name without those that wrappers around parts put into it."""
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
+def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The model's parameters under their plain names, whatever parts are wrapped in."""
+    return {plain_name(name): p for name, p in model.named_parameters()}
+
+
+def check_plain(model: nn.Module) -> None:
+    """ValueError for a model inside DistributedDataParallel or the like."""
+    if not hasattr(model, "config") and isinstance(
+        inner := getattr(model, "module", None), nn.Module
+    ):
+        raise ValueError(
+            f"{type(model).__name__} stands around the model, a {type(inner).__name__}: "
+            "hand in model.module"
+        )
+
+
 def save_checkpoint(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict
 ) -> None:
@@ -33,7 +60,7 @@ def save_checkpoint(
     it: some differ without any weight having another shape.
     """
     tensors = {}
-    for name, p in model.named_parameters():
+    for name, p in named_weights(model).items():
         tensors[f"model.{name}"] = p
         for key, value in optimizer.state.get(p, {}).items():
             if value is not None:
@@ -80,7 +107,7 @@ def load_checkpoint(
             state.setdefault(name, {})[key] = (
                 tensor.clone()
             )  # not a part of the open file
-    load_parameters(model, weights, path)
+    load_parameters(model, weights, path, plain_name)
     check_state(path, state, weights)
     there, here = metadata.get("optimizer"), type(optimizer).__name__
     if there not in (None, here):
@@ -88,7 +115,7 @@ def load_checkpoint(
             f"{path} is of a run with the optimizer {there}, not {here}: resume with "
             "the one it began with"
         )
-    names = {p: name for name, p in model.named_parameters()}
+    names = {p: name for name, p in named_weights(model).items()}
     order = [names.get(p) for group in optimizer.param_groups for p in group["params"]]
     numbered = {
         number: state[name] for number, name in enumerate(order) if name in state
@@ -154,8 +181,9 @@ def check_config(path: Path, saved: dict, config: dict) -> None:
 
 def check_buffers(model: nn.Module) -> None:
     """ValueError where a model holds something besides parameters that its files would lack."""
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    if more := sorted(model.state_dict().keys() - parameters):
+    every = model.named_parameters(remove_duplicate=False)
+    parameters = {plain_name(name) for name, _ in every}
+    if more := sorted({plain_name(name) for name in model.state_dict()} - parameters):
         raise ValueError(
             f"{more[0]} is a buffer, and only parameters are saved: make it one, or "
             "register it with persistent=False if it can be computed again"
@@ -181,15 +209,16 @@ def check_folder(folder: Path | None, resume: bool) -> None:
 
 def shared_names(model: nn.Module) -> dict[str, str]:
     """{further name of a shared parameter: the name under which it is saved}."""
-    saved = {parameter: name for name, parameter in model.named_parameters()}
+    saved = {parameter: name for name, parameter in named_weights(model).items()}
     every = model.named_parameters(remove_duplicate=False)
-    return {name: saved[p] for name, p in every if name != saved[p]}
+    names = [(plain_name(name), parameter) for name, parameter in every]
+    return {name: saved[p] for name, p in names if name != saved[p]}
 
 
 def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
     """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
     path = folder / "weights" / f"{update:08d}.safetensors"
-    save_weights(dict(model.named_parameters()), path, {"shared": shared_names(model)})
+    save_weights(named_weights(model), path, {"shared": shared_names(model)})
     for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
         old.unlink()
 

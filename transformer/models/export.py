@@ -6,7 +6,9 @@ from pathlib import Path
 
 import torch
 
+from transformer.core.checks import check_texts
 from transformer.core.files import prepare_folder
+from transformer.core.white_space import is_blank, normalised
 from transformer.models.kinds import kind_of
 from transformer.models.pretrained import handed_part
 
@@ -158,9 +160,13 @@ def type_names(tokenizer) -> list[str]:
 def translate_there(
     folder: Path, tokenizer, sentences: list[str], beam: int = 1
 ) -> list[str]:
-    """Translations of sentences by the CTranslate2 model in a folder, in fp32 on this CPU."""
+    """Translations of sentences by the CTranslate2 model in a folder, in fp32 on this CPU.
+
+    White space is normalised, and what is blank has the translation "", as in `translate`.
+    """
     import ctranslate2
 
+    sentences = [normalised(sentence) for sentence in check_texts(sentences)]
     names = type_names(tokenizer)
     ids = {name: i for i, name in enumerate(names)}
     there = ctranslate2.Translator(
@@ -174,6 +180,8 @@ def translate_there(
         sources, beam_size=beam, length_penalty=0.6, max_decoding_length=512
     )
     return [
-        tokenizer.decode([ids[name] for name in result.hypotheses[0]])
-        for result in found
+        ""
+        if is_blank(sentence)
+        else tokenizer.decode([ids[name] for name in result.hypotheses[0]])
+        for sentence, result in zip(sentences, found)
     ]

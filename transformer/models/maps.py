@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
+from transformer.core.checks import check_choice
 from transformer.data import WORD, collate, encode_pairs
 from transformer.fast.attention import MultiHeadAttention
 from transformer.models.recording import record_attention
@@ -35,6 +36,7 @@ class AttentionMaps:
 
     def labels(self, kind):
         """(columns, rows) of a kind of attention: what is looked at, and what looks."""
+        check_choice("kind", kind, KINDS)
         rows = self.source if kind == "encoder" else self.target
         return (self.read if kind == "decoder" else self.source), rows
 
@@ -126,6 +128,9 @@ def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
 
 def attention_maps(model, tokenizer, pairs) -> list:
     """`AttentionMaps` of each (source, target) sentence pair; the target is read, not generated."""
+    pairs = list(pairs)
+    if not pairs:
+        return []
     if len(pairs) > MOST:
         raise ValueError(
             f"weights of at most {MOST} sentences at a time, not {len(pairs)}: "
@@ -144,7 +149,7 @@ def attention_maps(model, tokenizer, pairs) -> list:
 
 def all_maps(model, tokenizer, pairs, size=50) -> list:
     """`attention_maps` for many pairs, a few at a time."""
-    found = []
+    found, pairs = [], list(pairs)
     for start in range(0, len(pairs), size):
         found += attention_maps(model, tokenizer, pairs[start : start + size])
     return found

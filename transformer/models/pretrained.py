@@ -38,8 +38,16 @@ from transformer.fast.attention import (
 from transformer.fast.dropout import BitDropout
 from transformer.fast.packed import PackedLinear
 from transformer.hardware import choose_device
-from transformer.models.checkpoint import check_buffers, plain
+from transformer.models.checkpoint import (
+    WRAPPERS,
+    check_buffers,
+    check_plain,
+    named_weights,
+    plain,
+    plain_name,
+)
 from transformer.models.kinds import (
+    KINDS,
     build,
     kind_named,
     kind_of,
@@ -101,6 +109,7 @@ def save(
     last: a folder that has one is complete.
     """
     model = plain(model)
+    check_plain(model)
     folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
@@ -109,7 +118,7 @@ def save(
         write_file(path, tokenizer.save)
     if path.is_file():
         said["tokenizer"] = content_hash(path)
-    save_weights(dict(model.named_parameters()), folder / "model.safetensors", said)
+    save_weights(named_weights(model), folder / "model.safetensors", said)
     write_json(
         folder / "config.json",
         {
@@ -128,6 +137,7 @@ def made_of(part: nn.Module | None) -> tuple:
     """
     own, options = dict(vars(part)) if part is not None else {}, {}
     attend = own.get("attend")
+    attend = getattr(attend, "before", attend)  # of attention that is being recorded
     while isinstance(attend, partial):
         options |= attend.keywords
         attend = attend.func
@@ -159,7 +169,10 @@ def handed_part(model: nn.Module) -> str:
             name: made_of(part) for name, part in build(model.config).named_modules()
         }
     fast: tuple[str, ...] = ()
-    for name, part in model.named_modules():
+    for full_name, part in model.named_modules():
+        name = plain_name(full_name)
+        if any(wrapper in vars(part)["_modules"] for wrapper in WRAPPERS):
+            continue  # around a part, which computes the same
         if type(part) in FAST_PARTS:
             fast += (f"{name}.",)
         elif made_of(part) != known.get(name) and not name.startswith(fast):
@@ -186,6 +199,16 @@ def read_config(path: Path) -> tuple:
     existing(path, "name the folder of a trained model")
     try:
         saved = read_json(path)
+        known = saved["kind"] in KINDS
+    except (KeyError, TypeError, ValueError) as error:
+        raise no_configuration(path, error) from None
+    if not known:
+        raise ValueError(
+            f"the model in {path.parent} is of the kind {saved['kind']!r}, which is not "
+            "registered: import the module that registers it first; known are "
+            f"{', '.join(KINDS)}"
+        )
+    try:
         config = kind_named(saved["kind"]).config
         said = About(**saved["about"])
         check_search(said.beam, said.alpha, 1)
@@ -193,10 +216,15 @@ def read_config(path: Path) -> tuple:
             raise TypeError("a language is no text")
         return config(**saved["config"]), said
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} is not a model's configuration ({error}): copy it again from "
-            "the trained model"
-        ) from None
+        raise no_configuration(path, error) from None
+
+
+def no_configuration(path: Path, error: Exception) -> ValueError:
+    """The ValueError for a config.json that is damaged."""
+    return ValueError(
+        f"{path} is not a model's configuration ({error}): copy it again from the "
+        "trained model"
+    )
 
 
 def handed_in(folder: Path) -> str:

@@ -7,9 +7,11 @@ from tqdm import tqdm
 
 from transformer.core.checks import check_extra, check_search, check_texts
 from transformer.core.protocol import about, longest_source
+from transformer.core.white_space import is_blank, normalised
 from transformer.data import pad
 from transformer.fast.packed import packed
 from transformer.fast.search import beam_search, greedy_search, output_limit
+from transformer.models.checkpoint import check_plain
 
 
 def check_sentences(encoded, max_positions):
@@ -24,6 +26,7 @@ def check_sentences(encoded, max_positions):
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
+    check_plain(model)
     defaults = about(model)
     beam = defaults.beam if beam is None else beam
     alpha = defaults.alpha if alpha is None else alpha
@@ -76,6 +79,7 @@ def together(model, lengths: list[int], extra: int) -> int:
 def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
+    check_plain(model)
     if model.start is None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
     pad_id = model.eval().config.pad_id
@@ -110,11 +114,13 @@ def translate(
 ) -> list[str]:
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
-    beam, alpha: where not given those that travel with the model (`model.about`). What holds white
-    space alone has the translation "". The model is left in evaluation mode. Raises ValueError for
+    beam, alpha: where not given those that travel with the model (`model.about`). White space
+    is normalised: one blank for each run of it, none at the ends. What holds nothing else has the
+    translation "". The model is left in evaluation mode. Raises ValueError for
     a sentence longer than the model's positions, and for settings that `beam_search` refuses.
     """
-    sentences, (beam, alpha) = check_texts(sentences), chosen(model, beam, alpha)
+    sentences = [normalised(text) for text in check_texts(sentences)]
+    beam, alpha = chosen(model, beam, alpha)
 
     def search(model, source):
         if beam == 1:
@@ -126,7 +132,7 @@ def translate(
 
     outputs = in_batches(model, tokenizer, sentences, search, beam, how)
     return [
-        tokenizer.decode(tokens) if sentence.strip() else ""
+        "" if is_blank(sentence) else tokenizer.decode(tokens)
         for sentence, tokens in zip(sentences, outputs)
     ]
 
@@ -154,7 +160,8 @@ def translate_n_best(
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
     differ.
     """
-    sentences, (beam, alpha) = check_texts(sentences), chosen(model, beam, alpha)
+    sentences = [normalised(text) for text in check_texts(sentences)]
+    beam, alpha = chosen(model, beam, alpha)
     wanted = beam if n_best is None else n_best
 
     def search(model, source):
@@ -162,9 +169,9 @@ def translate_n_best(
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how)
     return [
-        [Translation(tokenizer.decode(h.tokens), h.score) for h in hypotheses]
-        if sentence.strip()
-        else [Translation("", 0.0)]
+        [Translation("", 0.0)]
+        if is_blank(sentence)
+        else [Translation(tokenizer.decode(h.tokens), h.score) for h in hypotheses]
         for sentence, hypotheses in zip(sentences, lists)
     ]
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Iterable
 from itertools import chain, islice
 from pathlib import Path
@@ -193,7 +194,10 @@ def prepare(
     )
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = download_folder() / "encoded" / f"{name}-{split}-{key[:16]}"
-    return encode_to_folder(tokenizer, pairs, folder, key, longest)
+    encoded = encode_to_folder(tokenizer, pairs, folder, key, longest)
+    count = len(encoded) + encoded.left_out
+    warn_too_long(encoded.left_out, count, longest, f"{name}, {split}, ")
+    return encoded
 
 
 def prepare_corpus(
@@ -202,6 +206,36 @@ def prepare_corpus(
     """`EncodedPairs` of a split of a corpus; encoded once, then found again."""
     pairs, files = stream_corpus(name, split, reverse), corpus_paths(name, split)
     return prepare(tokenizer, pairs, files, name, split, reverse, longest)
+
+
+def warn_too_long(left_out: int, count: int, longest: int | None, part: str) -> None:
+    """The sentence, as a warning, where so many of `count` pairs are too long for a model."""
+    if left_out:
+        warnings.warn(
+            f"{left_out:,} of {count:,} {part}sentence pairs ({left_out / count:.1%}) need "
+            f"more than the model's {longest} positions and are left out",
+            stacklevel=1,  # one place, so that each sentence is shown once
+        )
+
+
+def fitting(encoded, config, part: str = "") -> list[int]:
+    """The numbers of the encoded pairs that fit into a model's positions; a warning counts the
+    others. ValueError where none fits.
+
+    part: "validation " or another word for the sentence.
+    """
+    source, target = lengths_of(encoded, range(len(encoded)))
+    together = getattr(config, "one_sequence", False)
+    # The end mark of a target is never read
+    longest = source + target - 1 if together else np.maximum(source, target - 1)
+    found = np.flatnonzero(longest <= config.max_positions).tolist()
+    if not found:
+        raise ValueError(
+            f"no {part}sentence pair fits into the model's {config.max_positions} positions"
+        )
+    left_out = len(encoded) - len(found)
+    warn_too_long(left_out, len(encoded), config.max_positions, part)
+    return found
 
 
 def check_pairs(encoded, config, part: str = "") -> None:

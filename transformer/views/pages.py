@@ -21,6 +21,7 @@ from transformer.core.files import write_file
 from transformer.core.protocol import about, longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
+from transformer.core.white_space import normalised
 from transformer.corpora import Example
 from transformer.models.kinds import kind_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
@@ -100,18 +101,18 @@ def names_of(model) -> dict[str, str]:
 def entry_of(entry) -> dict:
     """A sentence, a pair or an `Example` as the page has it."""
     if isinstance(entry, str):
-        return {"source": entry}
+        return {"source": normalised(entry)}
     if not isinstance(entry, Example):
-        return {"source": entry[0], "target": entry[1]}
+        return {"source": normalised(entry[0]), "target": normalised(entry[1])}
     pronouns = [
         [[word.index, word.antecedent] for word in both] for both in entry.pronouns
     ]
     gold = {
-        "target": entry.target,
+        "target": normalised(entry.target),
         "alignment": sorted(entry.alignment),
         "pronouns": pronouns,
     }
-    return {"source": entry.source, "gold": gold}
+    return {"source": normalised(entry.source), "gold": gold}
 
 
 def recorded(model, tokenizer, entries) -> list[dict]:

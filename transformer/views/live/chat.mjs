@@ -1,5 +1,6 @@
 // The chat of notebook 21: turns with a language model, and where the words of an answer looked.
 import {goOn, read} from "./search.mjs";
+import {normalised} from "./tokenizer.mjs";
 import {joinPieces} from "./words.mjs";
 
 // A turn is {question, answer}: token ids, the marks among them, as the model reads them.
@@ -22,7 +23,7 @@ export class Chat {
   // The turn that a text begins; where the positions do not suffice, the oldest turns are forgotten.
   say(text) {
     const {bos_id, eos_id, pad_id, max_positions} = this.model.config;
-    const question = [...this.tokenizer.encode(text), eos_id], room = max_positions - this.longest - 1;
+    const question = [...this.tokenizer.encode(normalised(text)), eos_id], room = max_positions - this.longest - 1;
     if (question.length > room) {
       throw new Error(`The question has ${question.length} tokens, and the model has positions for ${room}.`);
     }

@@ -5,6 +5,11 @@ const [LETTER, SPACE] = ["\\p{L}\\p{N}_", "\\p{White_Space}"];
 const PRE_TOKEN = new RegExp(` ?[${LETTER}]+| ?[^${SPACE}${LETTER}]|${SPACE}+(?![^${SPACE}])|${SPACE}+`, "gu");
 const WORD = new RegExp(`[${LETTER}]+|[^${LETTER}${SPACE}\x1c-\x1f]`, "gu");
 
+// A text as models read it: one blank for each run of Unicode's white space, none at the ends.
+export function normalised(text) {
+  return text.split(/[\p{White_Space}\x1c-\x1f]+/u).filter(word => word).join(" ");
+}
+
 // The letter that stands for each byte in a vocabulary: printable ones for themselves, others from 256 on.
 function lettersOfBytes() {
   const printable = byte => (byte > 32 && byte < 127) || (byte > 160 && byte < 256 && byte !== 173);

@@ -1,6 +1,6 @@
 // From tokens to words: what one run of the model leaves, as a page shows it.
 import {beam, greedy, read} from "./search.mjs";
-import {placesOf} from "./tokenizer.mjs";
+import {normalised, placesOf} from "./tokenizer.mjs";
 
 export const KINDS = ["encoder", "decoder", "cross"];
 
@@ -59,8 +59,8 @@ function mapsOf(record, sides, change) {
 
 // Translate a text, or read the translation that is given, and look at everything.
 export function run({model, tokenizer, alpha}, {text, given, search}, edits = []) {
-  const mark = tokenizer.eos, source = [...tokenizer.encode(text), mark], look = {edits};
-  const ids = search === "given" ? [...tokenizer.encode(given), mark]
+  const mark = tokenizer.eos, source = [...tokenizer.encode(normalised(text)), mark], look = {edits};
+  const ids = search === "given" ? [...tokenizer.encode(normalised(given)), mark]
     : search > 1 ? beam(model, source, search, alpha, look) : greedy(model, source, look);
   const {weights, norms, steps} = read(model, source, ids, edits);
   const sides = sidesOf(tokenizer.words(source), tokenizer.words(ids));
