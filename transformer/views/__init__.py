@@ -1,7 +1,8 @@
 """Everything that draws: style, figures, diagrams, plots, pages, widgets.
 
-`from transformer import views`, then `views.masks(...)`: the pictures below are imported where they
-are first asked for. Each is a matplotlib figure that a notebook shows with its alternative text.
+`from transformer import views`, then `views.masks(...)`: the pictures below are
+imported where they are first asked for. Each is a matplotlib figure that a notebook
+shows with its alternative text.
 """
 
 from importlib import import_module
@@ -35,8 +36,8 @@ HOMES = {
         "two_lengths",
         "whole_model",
     ],
-    "records": ["lengths", "scatter"],
-    "style": ["picture"],
+    "labels": ["label_ends"],
+    "style": ["GREY", "INK", "SERIES", "WARNING", "canvas", "panels", "picture"],
 }
 __all__ = sorted(name for names in HOMES.values() for name in names)
 

@@ -75,8 +75,8 @@ def one_word(word, words, Q, K, V, asks, gives):
     blend(ax, 3.25 - 0.62 * len(words), word, shares @ V, gives)
     listed = ", ".join(f"{w:.3f} for {o}" for w, o in zip(shares.tolist(), words))
     figure.alternative = (
-        f"The query of “{word}”, {vector(query)}, is scored against every key; the weights are "
-        f"{listed}; the blend of values is {vector(shares @ V, 2)}."
+        f"The query of “{word}”, {vector(query)}, is scored against every key; the "
+        f"weights are {listed}; the blend of values is {vector(shares @ V, 2)}."
     )
     return figure
 
@@ -106,7 +106,8 @@ def blend(ax, y, word, mean, gives):
 def saturation(d_ks=(4, 64, 1024), keys=8, seed=173):
     """Softmax of one query's scores at several widths, without and with the scale.
 
-    Seed 173: of 400 draws the one whose six largest weights are nearest to their medians.
+    Seed 173: of 400 draws the one whose six largest weights are nearest to their
+    medians.
     """
     chance = torch.Generator().manual_seed(seed)
     query = torch.randn(max(d_ks), generator=chance)
@@ -120,7 +121,7 @@ def saturation(d_ks=(4, 64, 1024), keys=8, seed=173):
             shares, ax = (scores / scale).softmax(0), axes[row, column]
             best = int(shares.argmax())
             largest[row, d_k] = float(shares[best])
-            ax.bar(range(1, keys + 1), shares, color=BLUE, width=0.7)
+            ax.bar(range(1, keys + 1), shares.tolist(), color=BLUE, width=0.7)
             ax.text(best + 1, shares[best] + 0.03, f"{shares[best]:.2f}", ha="center")
             ax.set(ylim=(0, 1.17), yticks=[0, 1], xticks=range(1, keys + 1))
             ax.spines["left"].set_visible(False)
@@ -131,8 +132,9 @@ def saturation(d_ks=(4, 64, 1024), keys=8, seed=173):
     axes[1, len(d_ks) // 2].set_xlabel("key")
     listed = [", ".join(f"{largest[row, d]:.2f}" for d in d_ks) for row in (0, 1)]
     figure.alternative = (
-        f"Weights of one query on {keys} keys of width {d_ks}. The largest weight without the "
-        f"scale: {listed[0]}; divided by the root of the width: {listed[1]}."
+        f"Weights of one query on {keys} keys of width {d_ks}. The largest weight "
+        f"without the scale: {listed[0]}; divided by the root of the width: "
+        f"{listed[1]}."
     )
     return figure
 
@@ -190,9 +192,9 @@ def splitting_heads(d_model=512, h=8):
     text = "keys and values are made and cut in the same way"
     ax.text(9.8, -2.6, text, ha="center", color=GREY, size=9)
     figure.alternative = (
-        f"Words pass one matrix of width {d_model}; the queries are cut into {h} strips of "
-        f"{d_model // h}; each strip attends by itself; the results are joined and pass a last "
-        "matrix."
+        f"Words pass one matrix of width {d_model}; the queries are cut into {h} "
+        f"strips of {d_model // h}; each strip attends by itself; the results are "
+        "joined and pass a last matrix."
     )
     return figure
 
@@ -222,7 +224,7 @@ def look_ups(tables, asked):
             for name, place in zip(("1st", "2nd"), pair):
                 ax.axvspan(place + 0.55, place + 1.45, color="#ececef", zorder=0, lw=0)
                 ax.text(place + 1, 1.07, name, ha="center", size=8.5, color=GREY)
-            ax.bar(range(1, S + 1), row, color=BLUE, width=0.56, zorder=2)
+            ax.bar(range(1, S + 1), row.tolist(), color=BLUE, width=0.56, zorder=2)
             ax.set(ylim=(0, 1.05), yticks=[0, 1], xticks=range(1, S + 1))
             ax.set_xlim(0.4, S + 0.6)
             without_frame(ax)
@@ -234,7 +236,8 @@ def look_ups(tables, asked):
     figure.alternative = (
         "Bars of weight over the pairs; grey marks the pairs asked for. "
         + " ".join(
-            f"{title}: most weight on pairs {', '.join(str(int(i) + 1) for i in t.argmax(1))}."
+            f"{title}: most weight on pairs "
+            f"{', '.join(str(int(i) + 1) for i in t.argmax(1))}."
             for title, t in tables.items()
         )
     )
@@ -242,10 +245,11 @@ def look_ups(tables, asked):
 
 
 def looks(maps, word, layer, head, german, marks):
-    """From a word of each sentence to the others, arcs as thick as an encoder head's weights.
+    """From a word of each sentence to the others, arcs as thick as an encoder head's
+    weights.
 
-    layer and head count from 1. german: the translations; marks: of each the word to look at, a
-    verdict, and whether it is right.
+    layer and head count from 1. german: the translations; marks: of each the word to
+    look at, a verdict, and whether it is right.
     """
     longest = max(len(one.source) for one in maps) - 1
     figure, axes = panels(0.92 * longest, 2.1 * len(maps), len(maps))

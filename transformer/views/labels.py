@@ -1,4 +1,5 @@
-"""The names of curves at their ends, in their colours, moved apart where they would overlap."""
+"""The names of curves at their ends, in their colours, moved apart where they would
+overlap."""
 
 import math
 import textwrap
@@ -16,9 +17,9 @@ def label_ends(ax) -> None:
 
 
 class EndLabels(Artist):
-    """Texts at the ends of lines. They are where matplotlib keeps a legend: `ax.get_legend()` finds
-    them, and `ax.legend()` takes their place. They are placed when drawn, whatever limits and
-    scales the axes have by then."""
+    """Texts at the ends of lines. They are where matplotlib keeps a legend:
+    `ax.get_legend()` finds them, and `ax.legend()` takes their place. They are placed
+    when drawn, whatever limits and scales the axes have by then."""
 
     zorder = 5
 
@@ -26,20 +27,13 @@ class EndLabels(Artist):
         super().__init__()
         self.set_figure(ax.figure)
         self.axes = ax
-        self.lines, names = ax.get_legend_handles_labels()
-        self.texts = [self.text_of(line, name) for line, name in zip(self.lines, names)]
+        self.lines = [line for line in ax.lines if line.get_label()[:1] != "_"]
+        self.texts = [self.text_of(line) for line in self.lines]
 
-    def text_of(self, line, name) -> Text:
-        colour = line.get_color() if hasattr(line, "get_color") else None
-        text = Text(
-            0,
-            0,
-            textwrap.fill(name, WIDEST),
-            color=colour,
-            verticalalignment="center",
-            linespacing=1.0,
-            fontsize=9.5,
-        )
+    def text_of(self, line) -> Text:
+        name = textwrap.fill(line.get_label(), WIDEST)
+        look = {"va": "center", "linespacing": 1.0, "fontsize": 9.5}
+        text = Text(0, 0, name, **look)
         text.set_figure(self.axes.figure)
         return text
 
@@ -58,8 +52,8 @@ class EndLabels(Artist):
         middles = spread([y for _, y in ends], heights)
         lowest = min((y - h / 2 for y, h in zip(middles, heights)), default=frame.y0)
         middles = [y + max(0, frame.y0 - lowest) for y in middles]  # not onto the ticks
-        for text, (x, _), y in zip(self.texts, ends, middles):
-            text.set_position((x + 6 * points, y))
+        for line, text, (x, _), y in zip(self.lines, self.texts, ends, middles):
+            text.set(position=(x + 6 * points, y), color=line.get_color())
 
     def draw(self, renderer) -> None:
         self.place(renderer)
@@ -77,7 +71,8 @@ class EndLabels(Artist):
 
 
 def end_of(line, ax, frame) -> tuple[float, float]:
-    """Where on the screen the last point of a line is that has numbers; inside the frame."""
+    """Where on the screen the last point of a line is that has numbers; inside the
+    frame."""
     points = [
         (x, y)
         for x, y in zip(line.get_xdata(), line.get_ydata())
@@ -88,9 +83,11 @@ def end_of(line, ax, frame) -> tuple[float, float]:
 
 
 def spread(wanted: list[float], heights: list[float]) -> list[float]:
-    """The places nearest to those wanted at which things of these heights do not overlap.
+    """The places nearest to those wanted at which things of these heights do not
+    overlap.
 
-    Things that would touch form a pile, whose middle is the mean of what its members want.
+    Things that would touch form a pile, whose middle is the mean of what its members
+    want.
     """
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     piles: list[tuple[list[int], float]] = []  # members from below, and the lowest edge

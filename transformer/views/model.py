@@ -1,4 +1,5 @@
-"""The pictures of chapter 08: Figure 1 drawn once, a sentence on its way through, and sizes."""
+"""The pictures of chapter 08: Figure 1 drawn once, a sentence on its way through, and
+sizes."""
 
 from matplotlib.patches import Rectangle
 
@@ -29,7 +30,8 @@ STEP, FIRST = 1.58, 2.72  # from sub-layer to sub-layer; where the lowest begins
 
 
 def machine(ax, N):
-    """Figure 1 with lanes, from token ids up to the softmax: every part at a fixed height."""
+    """Figure 1 with lanes, from token ids up to the softmax: every part at a fixed
+    height."""
     for x, parts, name in ((SOURCE, ENCODER, "encoder"), (TARGET, DECODER, "decoder")):
         top = FIRST + STEP * len(parts)
         background(ax, (x - 3.5, 2.5), (4.0, top - 2.63))
@@ -79,11 +81,13 @@ def whole_model():
     ax.text(TARGET, -0.32, theirs, ha="center", va="top", **look)
     ax.text(12.3, 8.15, "the paper’s\n“Linear”", ha="left", va="center", **look)
     figure.alternative = (
-        "The model, from below. Source ids pass embedding, positions and N encoder layers of "
-        "self-attention and feed-forward network; target ids pass the same embedding, positions "
-        "and N decoder layers of causal self-attention, cross-attention and feed-forward network, "
-        "each added to its lane and normalised. One line, the memory, leads from the encoder’s top "
-        "to cross-attention. The embedding, transposed, and a softmax give the probabilities."
+        "The model, from below. Source ids pass embedding, positions and N encoder "
+        "layers of self-attention and feed-forward network; target ids pass the same"
+        " embedding, positions and N decoder layers of causal self-attention, "
+        "cross-attention and feed-forward network, each added to its lane and "
+        "normalised. One line, the memory, leads from the encoder’s top to "
+        "cross-attention. The embedding, transposed, and a softmax give the "
+        "probabilities."
     )
     return figure
 
@@ -94,9 +98,11 @@ def shape(tensor) -> str:
 
 
 def traced(stations, probabilities, tokenizer, N="N", most=4):
-    """Figure 1 with the shapes of one sentence's tensors, and the likeliest next tokens.
+    """Figure 1 with the shapes of one sentence's tensors, and the likeliest next
+    tokens.
 
-    stations: "source" and "target" (ids), "memory", "x" (the decoder's output) and "scores".
+    stations: "source" and "target" (ids), "memory", "x" (the decoder's output) and
+    "scores".
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.2), 0.58)
     machine(ax, N)
@@ -121,10 +127,11 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     words = [tokenizer.decode([i]) for i in best.indices.tolist()]
     next_tokens(ax, words, best.values.tolist())
     figure.alternative = (
-        f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} ids and "
-        f"becomes a memory of {memory}; “{texts['target']}” is {shape(stations['target'])} ids, "
-        f"{shape(stations['x'])} after the decoder and {shape(stations['scores'])} scores. The "
-        f"likeliest next token is “{words[0]}” ({best.values[0]:.2f})."
+        f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} "
+        f"ids and becomes a memory of {memory}; “{texts['target']}” is "
+        f"{shape(stations['target'])} ids, {shape(stations['x'])} after the decoder "
+        f"and {shape(stations['scores'])} scores. The likeliest next token is "
+        f"“{words[0]}” ({best.values[0]:.2f})."
     )
     return figure
 
@@ -171,7 +178,8 @@ def next_word(tables):
 
 
 def dice(right, luck=1 / 6):
-    """The share of right guesses at each roll: {name: shares}; "without" marks the wrong one."""
+    """The share of right guesses at each roll: {name: shares}; "without" marks the
+    wrong one."""
     figure, axes = panels(7.6, 2.4, columns=len(right), sharey=True)
     said = []
     for ax, (name, shares) in zip(axes[0], right.items()):
@@ -218,7 +226,8 @@ PARTS = {"feed_forward": "feed-forward", "norms": "norm"}  # of a count, and the
 
 
 def parameters(models):
-    """{model: {part: numbers}}: a bar a model, in the colours of the parts, lengths to scale."""
+    """{model: {part: numbers}}: a bar a model, in the colours of the parts, lengths to
+    scale."""
     totals = {name: sum(parts.values()) for name, parts in models.items()}
     largest = max(totals.values())
     figure, axes = panels(7.8, 0.95 * len(models) + 0.5)

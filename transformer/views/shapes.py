@@ -1,4 +1,5 @@
-"""What drawings are made of: boxes, arrows, lanes of the residual stream, tables of weights."""
+"""What drawings are made of: boxes, arrows, lanes of the residual stream, tables of
+weights."""
 
 from matplotlib.patches import Circle, FancyBboxPatch, Polygon, Rectangle
 
@@ -82,7 +83,8 @@ def cells(ax, corner, size, rows, colours):
 
 
 def weights_table(ax, weights, rows, columns, numbers=True, largest=1.0):
-    """Weights (R, C) in the colours of weights, with their numbers; columns are named above."""
+    """Weights (R, C) in the colours of weights, with their numbers; columns are named
+    above."""
     weights = [[float(number) for number in row] for row in weights]
     R, C = len(weights), len(weights[0])
     shown = ax.imshow(weights, cmap=weights_map(), vmin=0, vmax=largest)

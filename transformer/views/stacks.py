@@ -34,7 +34,8 @@ DASHES = (0, (4, 3))
 
 
 def residual_stream(words=("The", "cat", "lost", "its")):
-    """A layer: one lane a word, attention that reads all lanes, a network that reads one."""
+    """A layer: one lane a word, attention that reads all lanes, a network that reads
+    one."""
     gap = 1.05
     top = gap * (len(words) - 1)
     figure, ax = canvas((-0.9, 9.6), (-0.95, top + 1.15), 0.72)
@@ -59,9 +60,10 @@ def residual_stream(words=("The", "cat", "lost", "its")):
     ):
         ax.text(x, -0.72, text, color=DARK[idea], ha=side, size=9.5)
     figure.alternative = (
-        f"{len(words)} lanes, one each for {', '.join(words)}, run from left to right. One "
-        "attention block reads all of them and adds to each; then a network of its own reads each "
-        "lane and adds to the same one. LayerNorm is on the lane after each sum."
+        f"{len(words)} lanes, one each for {', '.join(words)}, run from left to "
+        "right. One attention block reads all of them and adds to each; then a "
+        "network of its own reads each lane and adds to the same one. LayerNorm is "
+        "on the lane after each sum."
     )
     return figure
 
@@ -102,8 +104,9 @@ def norm_places():
         label = (place[0], place[1] - 0.52)
         ax.text(*label, "LayerNorm", color=DARK["norm"], ha="center", va="center")
     figure.alternative = (
-        "Two lanes with a sub-layer each. Post-norm: LayerNorm is on the lane, after the sum. "
-        "Pre-norm: LayerNorm is in front of the sub-layer, and the lane runs through untouched."
+        "Two lanes with a sub-layer each. Post-norm: LayerNorm is on the lane, after"
+        " the sum. Pre-norm: LayerNorm is in front of the sub-layer, and the lane "
+        "runs through untouched."
     )
     return figure
 
@@ -168,8 +171,9 @@ def norm_axes(sentences=2, T=4, d_model=8):
         text = "the numbers of each vector"
         ax.text(left + d_model / 2, below, text, ha="center", va="top", size=9.5)
     figure.alternative = (
-        "A batch of two sentences, a row a token. Dark is what shares one mean and one variance: "
-        "in LayerNorm one row, in BatchNorm one column through all sentences."
+        "A batch of two sentences, a row a token. Dark is what shares one mean and "
+        "one variance: in LayerNorm one row, in BatchNorm one column through all "
+        "sentences."
     )
     return figure
 
@@ -185,7 +189,7 @@ def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6")):
         ax.set_title(head)
     for row, (name, matrices) in zip(axes, pictures.items()):
         for ax, matrix in zip(row, matrices):
-            shown = ax.imshow(matrix, cmap=weights_map(), vmin=0, vmax=1)
+            shown = ax.imshow(matrix.tolist(), cmap=weights_map(), vmin=0, vmax=1)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set(visible=True, color=LIGHT)
         row[0].set_ylabel(name, labelpad=8)
@@ -195,7 +199,8 @@ def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6")):
     bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
     bar.set_ticks([0, 1], labels=["0: unrelated", "1: same direction"])
     bar.ax.tick_params(length=0)
-    figure.alternative = f"Cosines between all tokens at {', '.join(heads)}. The smallest: {' '.join(said)}"
+    places = f"Cosines between all tokens at {', '.join(heads)}."
+    figure.alternative = f"{places} The smallest: {' '.join(said)}"
     return figure
 
 
@@ -231,7 +236,8 @@ SOURCE, TARGET, BRIDGE = 3.3, 9.9, 5.0  # where the lanes and the bridge run
 
 
 def two_stacks(N=6):
-    """Encoder and decoder: layers 1, 2 and N, and the memory that all of the decoder reads."""
+    """Encoder and decoder: layers 1, 2 and N, and the memory that all of the decoder
+    reads."""
     parts = {
         SOURCE: ["self-attention", "feed-forward"],
         TARGET: ["causal self-attention", "cross-attention", "feed-forward"],
@@ -251,9 +257,9 @@ def two_stacks(N=6):
     ax.text(SOURCE + 0.1, top + 0.1, "memory", color=DARK["attention"], ha="left")
     ax.text(TARGET, tops[TARGET] + 0.7, "to the scores", ha="center", va="bottom")
     figure.alternative = (
-        f"Two lanes upwards, with layers 1, 2 and {N} of the encoder and of the decoder beside "
-        "them. The memory leaves the top of the encoder and ends in the cross-attention of every "
-        "layer of the decoder."
+        f"Two lanes upwards, with layers 1, 2 and {N} of the encoder and of the "
+        "decoder beside them. The memory leaves the top of the encoder and ends in "
+        "the cross-attention of every layer of the decoder."
     )
     return figure
 
@@ -285,7 +291,8 @@ def stack(ax, x, names, N) -> float:
 
 
 def dependence(target, source, german=None, english=None):
-    """Which output of the decoder depends on which input: (T, T) and (T, S), zeros and ones."""
+    """Which output of the decoder depends on which input: (T, T) and (T, S), zeros and
+    ones."""
     german = german or "Die Katze verlor ihren Ball".split()
     english = english or "The cat lost its ball .".split()
     widths = {"width_ratios": [len(german), len(english)]}
@@ -299,7 +306,7 @@ def dependence(target, source, german=None, english=None):
             label.set(rotation=35, ha="left", rotation_mode="anchor")
     axes[0, 0].set_ylabel("output at")
     figure.alternative = (
-        "Blue is where an output of the decoder depends on an input: on its own and earlier target "
-        "words, and on every word of the source."
+        "Blue is where an output of the decoder depends on an input: on its own and "
+        "earlier target words, and on every word of the source."
     )
     return figure

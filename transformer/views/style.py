@@ -1,8 +1,8 @@
-"""How every picture of the book looks: colours, font, resolution, and the words that say what it
-shows to those who cannot see it.
+"""How every picture of the book looks: colours, font, resolution, and the words that
+say what it shows to those who cannot see it.
 
-A colour belongs to an idea through the whole book. Grey is for what was asked or guessed, the
-warning red for what is wrong.
+A colour belongs to an idea through the whole book. Grey is for what was asked or
+guessed, the warning red for what is wrong.
 """
 
 import io
@@ -89,7 +89,8 @@ SETTINGS = {
 
 @cache
 def apply() -> None:
-    """Make the book's look matplotlib's, once, and let a notebook show pictures by `png`."""
+    """Make the book's look matplotlib's, once, and let a notebook show pictures by
+    `png`."""
     import sys
 
     import matplotlib
@@ -106,7 +107,8 @@ def apply() -> None:
 
 @cache
 def weights_map():
-    """Colours of weights and other numbers from zero up: white to the blue of attention, and on."""
+    """Colours of weights and other numbers from zero up: white to the blue of
+    attention, and on."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = ["#ffffff", "#cfe0f2", "#8db6de", IDEAS["attention"], "#163a66"]
@@ -124,7 +126,8 @@ def signed_map():
 
 
 class Picture(Figure):
-    """A figure that brings words for those who cannot see it, wherever a notebook shows it."""
+    """A figure that brings words for those who cannot see it, wherever a notebook shows
+    it."""
 
     alternative = ""
 
@@ -136,7 +139,8 @@ class Picture(Figure):
         return self.alternative or describe(self)
 
     def shown(self) -> tuple[bytes, dict]:
-        """A PNG, and how a page shows it: at most as large as it was drawn, with its words."""
+        """A PNG, and how a page shows it: at most as large as it was drawn, with its
+        words."""
         drawn = png(self)
         wide = int.from_bytes(drawn[16:20], "big")
         return drawn, {"alt": self.words, "width": round(wide * 96 / DPI)}
@@ -151,8 +155,8 @@ class Picture(Figure):
 
 
 def png(figure) -> bytes:
-    """A figure as a PNG of at most 256 colours, on white, so that it is light and can be read on a
-    dark page, too."""
+    """A figure as a PNG of at most 256 colours, on white, so that it is light and can
+    be read on a dark page, too."""
     from PIL import Image
 
     drawn, written = io.BytesIO(), io.BytesIO()
@@ -177,7 +181,8 @@ def figure_of(drawn):
 
 
 def picture(drawn, alternative: str):
-    """The figure of some axes, with its alternative text; the last line of a cell shows it once."""
+    """The figure of some axes, with its alternative text; the last line of a cell shows
+    it once."""
     import matplotlib.pyplot as plt
 
     figure = figure_of(drawn)
@@ -194,7 +199,8 @@ def panels(width, height, rows=1, columns=1, **options):
 
 
 def canvas(xlim, ylim, scale=0.65):
-    """A picture without axes for a drawing, `scale` inches a unit, and the place to draw."""
+    """A picture without axes for a drawing, `scale` inches a unit, and the place to
+    draw."""
     apply()
     wide, high = xlim[1] - xlim[0], ylim[1] - ylim[0]
     figure = Picture(figsize=(scale * wide, scale * high))
