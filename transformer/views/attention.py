@@ -50,7 +50,7 @@ COLUMNS = {"word": 0.55, "key": 2.3, "score": 4.3, "weight": 5.6, "value": 9.1}
 
 
 def one_word(word, words, Q, K, V, asks, gives):
-    """The journey of one word's query: keys, scores, weights, values, and their blend."""
+    """One word's query on its way: keys, scores, weights, values, their blend."""
     query = Q[words.index(word)]
     scores = K @ query / math.sqrt(K.shape[1])
     shares = scores.softmax(0)
@@ -200,7 +200,7 @@ def splitting_heads(d_model=512, h=8):
 
 
 def strips(ax, shades, h, middle):
-    """A strip, its attention, and the way of each from the queries and to the joined."""
+    """Strips and their attentions, with ways from the queries and to the joined."""
     ax.plot([6.5, 6.75], [middle, middle], color=GREY, lw=0.9)
     ax.plot([12.35, 12.6], [middle, middle], color=GREY, lw=0.9)
     for head, y in zip((0, 1, 2, h - 1), HEIGHTS):
@@ -214,7 +214,7 @@ def strips(ax, shades, h, middle):
 
 
 def look_ups(tables, asked):
-    """For a few queries: bars of weight over the pairs; {title: (n, S)}, asked (n, 2)."""
+    """Bars of weight over pairs for n queries: {title: (n, S)}, asked (n, 2)."""
     n = len(asked)
     options = {"sharex": True, "sharey": True}
     figure, axes = panels(7.6, 0.85 * n + 0.7, n, len(tables), **options)

@@ -1,4 +1,4 @@
-"""How pages of evidence write numbers: differences with intervals and p values, tables."""
+"""How pages of evidence write differences, their intervals, p values and tables."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ def sublayer(ax, x, y, text, idea):
 
 
 def whole_model():
-    """Figure 1 of the paper, with the lanes of chapter 03 and the names of the classes."""
+    """The paper's Figure 1, with the lanes of chapter 03 and the classes' names."""
     figure, ax = canvas((0, 13.4), (-0.75, 10.15), 0.58)
     machine(ax, "N")
     ax.text(SOURCE, 0.12, "source: token ids", ha="center", va="top")
@@ -257,7 +257,7 @@ def parameters(models):
 
 
 def share_of_bar(ax, corner, width, count, part, labelled):
-    """One part of a model's bar, with its millions, and its name above the longest bar."""
+    """A part of a model's bar with its millions, named above the longest bar."""
     (left, row), idea = corner, PARTS.get(part, part)
     look = {"facecolor": PALE[idea], "edgecolor": IDEAS[idea], "linewidth": 1}
     ax.barh(row, width, left=left, height=0.46, **look)

@@ -7,7 +7,7 @@ from transformer.views.style import DARK, IDEAS, INK, LIGHT, PALE, weights_map
 
 
 def box(ax, corner, extent, text="", idea=None, depth=7, **letters):
-    """A box with a text; the colours are those of an idea, white where there is none."""
+    """A box with a text, in the colours of an idea; white where there is none."""
     edge = IDEAS.get(idea, INK)
     shape = FancyBboxPatch(
         corner,

@@ -35,7 +35,7 @@ DARK = {  # letters on these fills
 }
 INK, GREY, LIGHT, WARNING = "#2b2b33", "#7c7c85", "#dcdce1", "#c0392b"
 
-# Things that are no part of the model: rows of an experiment, corpora, kinds of network.
+# Not parts of the model: rows of an experiment, corpora, kinds of network.
 # They differ in lightness, too, so that they can be told apart without colour vision.
 SERIES = ["#3d4658", "#178f8a", "#c99b1d", "#8450ad"]
 COLOURS = [*SERIES, "#9aa1b1", "#8cccc8", "#c3a5da"]
@@ -133,7 +133,7 @@ class Picture(Figure):
 
     @property
     def words(self) -> str:
-        """What it shows: what was written for it, or else what is read off its panels."""
+        """What was written for it, or else what is read off its panels."""
         from transformer.views.plotting import describe
 
         return self.alternative or describe(self)
