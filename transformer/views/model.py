@@ -111,20 +111,19 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
         size = shape(stations[name])
         ax.text(x, -0.3, f"ids: {size}", ha="center", va="top", size=9.5, color=GREY)
-    size = stations["memory"].shape[-1]
     places = (
-        (SOURCE + 0.25, 2.28, f"{shape(stations['source'])} × {size}"),
-        (TARGET + 0.25, 2.28, f"{shape(stations['target'])} × {size}"),
+        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
+        (TARGET + 0.25, 2.28, shape(stations["x"])),
         (TARGET + 0.25, 7.64, shape(stations["x"])),
         (TARGET + 0.15, 8.57, shape(stations["scores"])),
     )
     for x, y, text in places:
         ax.text(x, y, text, va="center", size=9.5)
     top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
-    look = {"ha": "left", "va": "bottom", "color": DARK["attention"]}
+    look = {"va": "bottom", "color": DARK["attention"]}
     ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
     best = probabilities.topk(most)
-    words = [tokenizer.decode([i]) for i in best.indices.tolist()]
+    words = [tokenizer.decode([token]) for token in best.indices.tolist()]
     next_tokens(ax, words, best.values.tolist())
     figure.alternative = (
         f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} "

@@ -152,35 +152,27 @@ def paint(
     """A heat map without its colour bar: see `heatmap`."""
     weights = [row.tolist() if hasattr(row, "tolist") else list(row) for row in weights]
     R, C = len(weights), len(weights[0])
-    if ax is None:
-        cell = 0.6 if values else 0.35
-        ax = new_axes(
-            max(2.5, 1.2 + min(9, cell * C)), max(2.0, 1.0 + min(6, cell * R))
-        )
+    ax = axes_for(R, C, 0.6 if values else 0.35) if ax is None else ax
     low, high = min(map(min, weights)), max(map(max, weights))
     top = largest or max(abs(low), abs(high)) or 1.0
-    two_sided = low < 0
-    ax.imshow(
-        weights,
-        cmap=style.signed_map() if two_sided else style.weights_map(),
-        vmin=-top if two_sided else 0.0,
-        vmax=top,
-        aspect="auto",
-    )
-    ax.set_title(title)
+    colours = style.signed_map() if low < 0 else style.weights_map()
+    bottom = -top if low < 0 else 0.0
+    ax.imshow(weights, cmap=colours, vmin=bottom, vmax=top, aspect="auto")
     ax.spines[:].set(visible=True, color=style.LIGHT)
     ax.tick_params(length=0)
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    longest = (
-        max((len(str(name)) for name in columns), default=0)
-        if columns is not None
-        else 0
-    )
+    ax.set(xlabel=labels[0], ylabel=labels[1], title=title)
+    names = [] if columns is None else map(str, columns)
+    longest = max(map(len, names), default=0)
     tick_labels(ax.xaxis, columns, C, rotation=90 if longest > 2 else 0)
     tick_labels(ax.yaxis, rows, R)
     if values:
         write_values(ax, weights, top)
     return ax
+
+
+def axes_for(R, C, cell):
+    """Axes for a matrix of R rows and C columns, each cell about so many inches wide."""
+    return new_axes(max(2.5, 1.2 + min(9, cell * C)), max(2.0, 1.0 + min(6, cell * R)))
 
 
 def write_values(ax, weights, top):

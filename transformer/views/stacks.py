@@ -52,13 +52,10 @@ def residual_stream(words=("The", "cat", "lost", "its")):
         ax.text(x, top + 0.5, "LayerNorm", color=DARK["norm"], ha="center")
     for row, word in enumerate(reversed(words)):
         lane_of_a_word(ax, gap * row, word)
-    for x, side, text, idea in (
-        (0.75, "right", "read", "attention"),
-        (3.3, "left", "write", "attention"),
-        (4.85, "right", "read", "feed-forward"),
-        (7.4, "left", "write", "feed-forward"),
-    ):
-        ax.text(x, -0.72, text, color=DARK[idea], ha=side, size=9.5)
+    for reads, writes, idea in ((0.75, 3.3, "attention"), (4.85, 7.4, "feed-forward")):
+        look = {"color": DARK[idea], "size": 9.5}
+        ax.text(reads, -0.72, "read", ha="right", **look)
+        ax.text(writes, -0.72, "write", ha="left", **look)
     figure.alternative = (
         f"{len(words)} lanes, one each for {', '.join(words)}, run from left to "
         "right. One attention block reads all of them and adds to each; then a "
@@ -123,14 +120,13 @@ def layer_norm_bars(rows, normed):
         ("both, after LayerNorm", normed[0], VIOLET),
     )
     for ax, (title, values, colour) in zip(axes[0], data):
-        last, mean = ax is axes[0, -1], sum(values) / len(values)
+        last, mean = values is normed[0], sum(values) / len(values)
         places = range(len(values))
         ax.bar(
             places, values, width=0.62, color=colour, edgecolor=VIOLET, linewidth=0.8
         )
         ax.axhline(mean, color=INK, lw=0.8, ls=DASHES)
-        text = f"mean {mean:.0f}".replace("-0", "0")
-        ax.text(len(values) - 0.4, mean, text, va="center", ha="left", size=9.5)
+        ax.text(len(values) - 0.4, mean, f"mean {abs(mean):.0f}", va="center", size=9.5)
         for place, value in enumerate(values):
             label = f"{value:.2f}".replace("-", "−") if last else f"{value:.0f}"
             below, foot = last and value < 0, value if last else 0
