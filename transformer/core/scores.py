@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from transformer.core.checks import check_texts
 from transformer.core.white_space import is_blank, warn_of_blanks
 
 
@@ -37,6 +36,8 @@ class Score(float):
 
 def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     """ValueError where translations and references do not pair up, are no sentences, or none."""
+    from transformer.core.checks import check_texts  # which needs torch
+
     for name, lines in (("translations", hypotheses), ("references", references)):
         check_texts(lines, name)
     if len(hypotheses) != len(references) or not references:
@@ -220,6 +221,8 @@ def moses_words(
     In a language that sacremoses does not know, English abbreviations keep their full stop.
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    from transformer.core.checks import check_texts
 
     tokenizer, sentences = MosesTokenizer(language), check_texts(sentences)
     if lowercase:

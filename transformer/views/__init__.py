@@ -1,1 +1,56 @@
-"""Everything that draws: plots, diagrams, figures, pages."""
+"""Everything that draws: style, figures, diagrams, plots, pages, widgets.
+
+`from transformer import views`, then `views.masks(...)`: the pictures below are
+imported where they are first asked for. Each is a matplotlib figure that a notebook
+shows with its alternative text.
+"""
+
+from importlib import import_module
+from typing import Any
+
+HOMES = {
+    "attention": [
+        "look_ups",
+        "looks",
+        "masks",
+        "one_word",
+        "saturation",
+        "splitting_heads",
+        "weights",
+    ],
+    "stacks": [
+        "dependence",
+        "layer_norm_bars",
+        "likeness",
+        "norm_axes",
+        "norm_places",
+        "race",
+        "residual_stream",
+        "two_stacks",
+    ],
+    "model": [
+        "dice",
+        "next_word",
+        "parameters",
+        "traced",
+        "two_lengths",
+        "whole_model",
+    ],
+    "labels": ["label_ends"],
+    "style": ["GREY", "INK", "SERIES", "WARNING", "canvas", "panels", "picture"],
+}
+__all__ = sorted(name for names in HOMES.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    """Import one of the pictures above when it is first asked for (PEP 562)."""
+    for module, names in HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@ import math
 import statistics
 
 from transformer.views.plotting import COLOURS, name_powers, new_axes, tick_labels
+from transformer.views.style import INK
 
 
 def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
@@ -15,7 +16,7 @@ def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
     ax = new_axes(5, 0.3 * len(rows) + 1) if ax is None else ax
     places = range(len(rows))
     values, reach, others = zip(*rows.values())
-    ax.axvline(0, color="black", linewidth=0.8)
+    ax.axvline(0, color=INK, linewidth=0.8)
     inside = [math.nan if abs(value) > limit else value for value in values]
     ax.errorbar(
         inside,
@@ -34,9 +35,9 @@ def differences(rows, xlabel, label, other, ax=None, limit=math.inf):
     tick_labels(ax.yaxis, list(rows), len(rows))
     ax.invert_yaxis()
     ax.set(xlabel=xlabel)
-    ax.grid(alpha=0.3)
+    ax.grid(axis="x")
     ax.legend(
-        fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2
+        fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2
     )  # no corner is free
     return ax
 
@@ -54,7 +55,7 @@ def mark_at_edge(ax, value, place, limit):
         ha="left" if low else "right",
         va="center",
         color=COLOURS[0],
-        fontsize=8,
+        fontsize=9,
     )
 
 
@@ -65,7 +66,7 @@ def ratios(rows, xlabel, title=""):
     rows maps a name to its ratios. The axis is logarithmic.
     """
     ax = new_axes(6.5, 0.32 * len(rows) + 1)
-    ax.axvline(1, color="black", linewidth=0.8)
+    ax.axvline(1, color=INK, linewidth=0.8)
     for place, values in enumerate(rows.values()):
         middle = statistics.median(values)
         ax.plot(values, [place] * len(values), "o", color=COLOURS[5], markersize=5)
@@ -76,14 +77,14 @@ def ratios(rows, xlabel, title=""):
             (8, 0),
             textcoords="offset points",
             va="center",
-            fontsize=8,
+            fontsize=9,
         )
     tick_labels(ax.yaxis, list(rows), len(rows))
     ax.invert_yaxis()
     ax.set(xlabel=xlabel, title=title, xscale="log")
     ax.margins(x=0.12)
     name_powers(ax.xaxis)
-    ax.grid(alpha=0.3, axis="x")
+    ax.grid(axis="x")
     return ax
 
 
@@ -93,7 +94,7 @@ def name_at_end(ax, name, x, y):
         name,
         (x, y),
         (5, 0),
-        fontsize=8,
+        fontsize=9,
         textcoords="offset points",
         va="center",
         annotation_clip=False,

@@ -3,19 +3,21 @@
 import math
 
 from transformer.views.plotting import COLOURS, new_axes
+from transformer.views.style import GREY, IDEAS, INK, PALE
 
-LINE = "#333333"
+LINE = INK
 
 
 def flow(boxes, arrows, frames=(), ax=None):
-    """Boxes joined by arrows: boxes maps a name to (x, y, text, colour number or None).
+    """Boxes joined by arrows: boxes maps a name to (x, y, text, colour); the colour is that of an
+    idea of `style.IDEAS`, the number of one in COLOURS, or None.
 
     arrows: (from, to, side): straight where side is 0, otherwise leaving above `from` and going
     round at x + side. frames: (x, lowest y, highest y, text), grey behind boxes of one kind.
     """
     ax = new_axes(7.5, 5.5) if ax is None else ax
     for x, low, high, text in frames:
-        ax.fill_between([x - 0.48, x + 0.48], low, high, color="#eeeeee")
+        ax.fill_between([x - 0.48, x + 0.48], low, high, color="#f3f2f6", linewidth=0)
         ax.text(x + 0.46, high - 0.1, text, ha="right", va="top", fontsize=9)
     patches = {name: draw_box(ax, *box) for name, box in boxes.items()}
     xs = [box[0] for box in boxes.values()]
@@ -43,39 +45,29 @@ def flow(boxes, arrows, frames=(), ax=None):
     return ax
 
 
-def upwards(boxes):
-    """Arrows from each box of a stack to the next."""
-    return [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
-
-
-def paper_stacks():
-    """Names and colours of the boxes of Figure 1, from below: encoder, decoder."""
-    words, norm = ("words as vectors (06, 07)", None), ("add, LayerNorm", 3)
-    network = ("position-wise network (05)", 2)
-    encoder = [words, ("self-attention (04)", 1), norm, network, norm]
+def encoder_and_decoder():
+    """The paper's Figure 1: both stacks with their sub-layers, norms and paths around them."""
+    words = ("words as vectors (06, 07)", "embedding")
+    norm = ("add, LayerNorm", "norm")
+    network = ("position-wise network (05)", "feed-forward")
+    encoder = [words, ("self-attention (04)", "attention"), norm, network, norm]
     decoder = [
         words,
-        ("masked self-attention (04)", 1),
+        ("masked self-attention (04)", "attention"),
         norm,
-        ("cross-attention (04)", 1),
+        ("cross-attention (04)", "attention"),
         norm,
         network,
         norm,
-        ("a score for every possible next word (06)", None),
+        ("a score for every possible next word (06)", "embedding"),
     ]
-    return encoder, decoder
-
-
-def encoder_and_decoder():
-    """The paper's Figure 1: both stacks with their sub-layers, norms and paths around them."""
-    encoder, decoder = paper_stacks()
     heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
     boxes = {
         (x, i): (1.2 * x, heights[i], *box)
         for x, stack in enumerate([encoder, decoder])
         for i, box in enumerate(stack)
     }
-    arrows = upwards(boxes)
+    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
     arrows += [
         ((x, i), (x, i + 2), 0.43 * (2 * x - 1))
         for x, i in boxes
@@ -93,17 +85,16 @@ def encoder_and_decoder():
     return ax
 
 
-def stacks_with_shapes():
-    """Names and colours of the boxes from token ids to logits, from below: encoder, decoder."""
-    below, norm = (
-        [("embedding × √d_model", 0), ("add positions", 4)],
-        ("add & norm", None),
-    )
-    attention, network = ("attention to memory", 1), ("feed-forward", 2)
+def whole_model():
+    """Figure 1 with shapes, from token ids to logits; the three green boxes are one matrix."""
+    below = [("embedding × √d_model", "embedding"), ("add positions", "positions")]
+    norm = ("add & norm", "norm")
+    attention = ("attention to memory", "attention")
+    network = ("feed-forward", "feed-forward")
     encoder = [
         ("source  (B, S)", None),
         *below,
-        ("self-attention", 1),
+        ("self-attention", "attention"),
         norm,
         network,
         norm,
@@ -112,27 +103,21 @@ def stacks_with_shapes():
     decoder = [
         ("target  (B, T)", None),
         *below,
-        ("causal self-attention", 1),
+        ("causal self-attention", "attention"),
         norm,
         attention,
         norm,
         network,
         norm,
-        ("embedding, transposed", 0),
+        ("embedding, transposed", "embedding"),
         ("logits  (B, T, V)", None),
     ]
-    return encoder, decoder
-
-
-def whole_model():
-    """Figure 1 with shapes, from token ids to logits; the three blue boxes are one matrix."""
-    encoder, decoder = stacks_with_shapes()
     boxes = {
         (x, i): (1.25 * x, 0.8 * i + 1.6 * x, *box)
         for x, stack in enumerate([encoder, decoder])
         for i, box in enumerate(stack)
     }
-    arrows = upwards(boxes)
+    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
     arrows += [
         ((x, i), (x, i + 2), 0.42 * (2 * x - 1))
         for x, i in ((0, 2), (0, 4), (1, 2), (1, 4), (1, 6))
@@ -165,12 +150,14 @@ def unrolled(source, target):
 
 def draw_box(ax, x, y, text, colour):
     """Text in a rounded box; returns the box, so that arrows can end at its edge."""
-    style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "#555555"}
+    style = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": GREY}
     drawn = ax.text(
         x, y, text, ha="center", va="center", fontsize=9, zorder=3, bbox=style
     )
     box = drawn.get_bbox_patch()
-    if colour is not None:
+    if colour in IDEAS:
+        box.set(facecolor=PALE[colour], edgecolor=IDEAS[colour])
+    elif colour is not None:
         box.set_facecolor(COLOURS[colour] + "50")
     return box
 
@@ -182,8 +169,13 @@ def clocks(angles, rows, columns, title=""):
     axes = new_axes(0.95, 0.95, len(rows), len(columns), squeeze=False)
     for row, (name, some) in enumerate(zip(rows, angles)):
         for ax, column, angle in zip(axes[row], columns, some):
-            ax.plot([0, math.cos(angle)], [0, math.sin(angle)], color=COLOURS[0], lw=2)
-            ax.add_artist(Circle((0, 0), 1, fill=False, color="grey"))
+            ax.plot(
+                [0, math.cos(angle)],
+                [0, math.sin(angle)],
+                color=IDEAS["positions"],
+                lw=2,
+            )
+            ax.add_artist(Circle((0, 0), 1, fill=False, color=GREY))
             ax.set(
                 xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal"
             )
@@ -201,11 +193,11 @@ ATTENTION = {
     "Q": (0.0, 0, "Q", None),
     "K": (0.6, 0, "K", None),
     "V": (1.2, 0, "V", None),
-    "scores": (0.3, 1.1, "scores: each query\ntimes each key", 1),
-    "scale": (0.3, 2.2, "scale: divide by √d_k", 1),
-    "mask": (0.3, 3.2, "mask (optional)", 1),
-    "softmax": (0.3, 4.2, "softmax: weights", 1),
-    "mix": (0.75, 5.3, "mix: weights times values", 2),
+    "scores": (0.3, 1.1, "scores: each query\ntimes each key", "attention"),
+    "scale": (0.3, 2.2, "scale: divide by √d_k", "attention"),
+    "mask": (0.3, 3.2, "mask (optional)", "attention"),
+    "softmax": (0.3, 4.2, "softmax: weights", "attention"),
+    "mix": (0.75, 5.3, "mix: weights times values", "attention"),
     "out": (0.75, 6.3, "one output for each query", None),
 }
 SEVERAL = {
@@ -215,7 +207,7 @@ SEVERAL = {
     "W_Q": (2.3, 1.4, "h matrices W_Q", 0),
     "W_K": (3.1, 1.4, "h matrices W_K", 0),
     "W_V": (3.9, 1.4, "h matrices W_V", 0),
-    "heads": (3.1, 3.2, "attention (left), h times side by side", 1),
+    "heads": (3.1, 3.2, "attention (left), h times side by side", "attention"),
     "joined": (3.1, 4.4, "the h outputs in one row", None),
     "W_O": (3.1, 5.4, "times W_O", 0),
     "end": (3.1, 6.3, "one output for each query", None),
@@ -272,31 +264,11 @@ def grid(ax, x, y, rows, colours, cell=0.2):
             )
 
 
-def name_steps(ax):
-    """Arrows between the seven states of `splitting_heads`, with what happens there."""
-    acts = [
-        "times\nW_Q",
-        "split\nheads",
-        "with k:\nsoftmax",
-        "times\nv",
-        "join\nheads",
-        "times\nW_O",
-    ]
-    for i, act in enumerate(acts):
-        ax.annotate(
-            "",
-            (2.5 * i + 1.6, 0),
-            (2.5 * i + 0.95, 0),
-            arrowprops={"arrowstyle": "-|>", "color": LINE},
-        )
-        ax.text(2.5 * i + 1.27, 0.15, act, ha="center", va="bottom", fontsize=8)
-
-
 def splitting_heads(T=3, h=4, d_k=2):
     """How vectors (T, h d_k) are cut into heads, attend and are joined, with shapes."""
     ax = new_axes(10.5, 3.6)
     whole, heads = (
-        ["#888888"] * h * d_k,
+        [GREY] * h * d_k,
         [colour for colour in COLOURS[:h] for _ in range(d_k)],
     )
     steps = [
@@ -308,6 +280,14 @@ def splitting_heads(T=3, h=4, d_k=2):
         ("joined", "(B, T, h · d_v)", heads),
         ("result", "(B, T, d_model)", whole),
     ]
+    acts = [
+        "times\nW_Q",
+        "split\nheads",
+        "with k:\nsoftmax",
+        "times\nv",
+        "join\nheads",
+        "times\nW_O",
+    ]
     for i, (name, shape, columns) in enumerate(steps):
         x = 2.5 * i
         if isinstance(columns, int):
@@ -317,7 +297,14 @@ def splitting_heads(T=3, h=4, d_k=2):
             grid(ax, x, 0, T, columns)
         ax.text(x, 1.75, name, ha="center", va="bottom", fontsize=9)
         ax.text(x, -1.75, shape, ha="center", va="top", fontsize=9)
-    name_steps(ax)
+    for i, act in enumerate(acts):
+        ax.annotate(
+            "",
+            (2.5 * i + 1.6, 0),
+            (2.5 * i + 0.95, 0),
+            arrowprops={"arrowstyle": "-|>", "color": LINE},
+        )
+        ax.text(2.5 * i + 1.27, 0.15, act, ha="center", va="bottom", fontsize=8)
     title = (
         f"{h} heads: d_model = {h * d_k}, d_k = d_v = {d_k}, a sentence of {T} words"
     )

@@ -58,7 +58,7 @@ def learning(rows, families=(), title=""):
         for ax, (currency, spent) in zip(axes.flat, costs(runs[0]).items()):
             ax.plot(spent, curve, label=LABELS[family], linewidth=1.2, **style)
             ax.set(xlabel=currency)
-            ax.grid(alpha=0.3)
+            ax.grid(axis="y")
     for ax in axes[:, 0]:
         ax.set_ylabel("validation BLEU, greedy")
     figure = axes[0, 0].figure
@@ -66,7 +66,7 @@ def learning(rows, families=(), title=""):
         *axes[0, 0].get_legend_handles_labels(),
         loc="outside lower center",
         ncols=4,
-        fontsize=8,
+        fontsize=9,
     )
     figure.suptitle(title)
     return axes
@@ -108,9 +108,9 @@ def by_length(rows, words, families=(), title=""):
         markers=True,
     )
     names = [f"{first}-{last}" for first, last, _ in grouped]
-    ax.set_xticks(range(len(names)), names, fontsize=8)
+    ax.set_xticks(range(len(names)), names, fontsize=9)
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize=8, bbox_to_anchor=(1, 1), loc="upper left")
+    ax.legend(fontsize=9, bbox_to_anchor=(1, 1), loc="upper left")
     return ax
 
 
@@ -147,7 +147,7 @@ def by_part(rows, families=(), parts=PARTS, size=(3.0, 3.2), title=""):
             )
         ax.set(xlabel="BLEU", title=label)
         ax.margins(x=0.12)
-        ax.grid(alpha=0.3)
+        ax.grid(axis="y")
     axes[0].set_yticks(range(len(found)), [LABELS[family] for family in found])
     axes[0].set_ylim(len(found) - 0.4, -0.6)
     axes[0].figure.suptitle(title)

@@ -1,6 +1,7 @@
 """Curves of what grows with the length of a sequence, on logarithmic axes."""
 
 from transformer.views.plotting import lines
+from transformer.views.style import GREY
 
 
 def growth(sizes, curves, ylabel, title="", ax=None, markers=False):
@@ -20,21 +21,21 @@ def add_slopes(ax, sizes, curves):
     at_first = [values[first] for values in curves.values()]
     for slope, start in ((1, min(at_first) / 2), (2, max(at_first) * 2)):
         guide = [start * (n / tail[0]) ** slope for n in tail]
-        ax.plot(tail, guide, color="grey", linewidth=1)
+        ax.plot(tail, guide, color=GREY, linewidth=1)
         ax.annotate(
             f"slope {slope}",
             (tail[0], start),
             ha="right",
             va="center",
-            fontsize=8,
-            color="dimgrey",
+            fontsize=9,
+            color=GREY,
         )
 
 
 def mark_sizes(ax, sizes):
     """Dotted lines at these n, each with its number."""
     for n in sorted({round(n) for n in sizes}):
-        ax.axvline(n, color="grey", linestyle=":")
+        ax.axvline(n, color=GREY, linestyle=":")
         ax.annotate(
             f"{n:,}",
             (n, 0.02),
@@ -43,5 +44,5 @@ def mark_sizes(ax, sizes):
             textcoords="offset points",
             rotation=90,
             ha="right",
-            fontsize=8,
+            fontsize=9,
         )

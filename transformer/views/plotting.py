@@ -5,26 +5,21 @@ Pictures of one theme each stand in `transformer.views`.
 
 import math
 import textwrap
+from pathlib import Path
 
-# Okabe and Ito: readable without colour vision
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-STYLES = ["-", "--", "-.", ":"]
+from transformer.views import style
+from transformer.views.labels import label_ends
+from transformer.views.style import COLOURS, STYLES
 
 
 def new_axes(width=6.0, height=3.5, rows=1, columns=1, **options):
     """A figure's axes (one, or an array of rows x columns); sizes in inches a panel."""
     import matplotlib.pyplot as plt
 
+    style.apply()
     size = (width * columns, height * rows)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=size, layout="constrained", **options
-    )
-    # IPython asks for this beside the picture: the notebook keeps the words, its web page reads
-    # them aloud
-    figure._repr_mimebundle_ = lambda **asked: (
-        {},
-        {"image/png": {"alt": describe(figure)}},
-    )
+    look = {"figsize": size, "layout": "constrained", "FigureClass": style.Picture}
+    figure, axes = plt.subplots(rows, columns, **look, **options)
     return axes
 
 
@@ -144,16 +139,6 @@ def heatmaps(panels, across=4, width=2.6, height=2.6, **options):
     return axes
 
 
-def named(labels):
-    return [] if labels is None else labels
-
-
-def axes_for(rows, columns, cell):
-    """Axes for a table of cells, each so many inches wide and high."""
-    width, height = 1.2 + min(9, cell * columns), 1.0 + min(6, cell * rows)
-    return new_axes(max(2.5, width), max(2.0, height))
-
-
 def paint(
     weights,
     columns=None,
@@ -167,36 +152,42 @@ def paint(
     """A heat map without its colour bar: see `heatmap`."""
     weights = [row.tolist() if hasattr(row, "tolist") else list(row) for row in weights]
     R, C = len(weights), len(weights[0])
-    if ax is None:
-        ax = axes_for(R, C, cell=0.6 if values else 0.35)
+    ax = axes_for(R, C, 0.6 if values else 0.35) if ax is None else ax
     low, high = min(map(min, weights)), max(map(max, weights))
     top = largest or max(abs(low), abs(high)) or 1.0
-    two_sided = low < 0
-    colours, least = ("coolwarm", -top) if two_sided else ("viridis", 0.0)
-    ax.imshow(weights, cmap=colours, vmin=least, vmax=top, aspect="auto")
-    ax.set_title(title, fontsize=10)
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    longest = max((len(str(name)) for name in named(columns)), default=0)
+    colours = style.signed_map() if low < 0 else style.weights_map()
+    bottom = -top if low < 0 else 0.0
+    ax.imshow(weights, cmap=colours, vmin=bottom, vmax=top, aspect="auto")
+    ax.spines[:].set(visible=True, color=style.LIGHT)
+    ax.tick_params(length=0)
+    ax.set(xlabel=labels[0], ylabel=labels[1], title=title)
+    names = [] if columns is None else map(str, columns)
+    longest = max(map(len, names), default=0)
     tick_labels(ax.xaxis, columns, C, rotation=90 if longest > 2 else 0)
     tick_labels(ax.yaxis, rows, R)
     if values:
-        write_values(ax, weights, top, two_sided)
+        write_values(ax, weights, top)
     return ax
 
 
-def write_values(ax, weights, top, two_sided):
+def axes_for(R, C, cell):
+    """Axes for a matrix of R rows and C columns, each cell about so many inches wide."""
+    return new_axes(max(2.5, 1.2 + min(9, cell * C)), max(2.0, 1.0 + min(6, cell * R)))
+
+
+def write_values(ax, weights, top):
     """Each number of a heat map in its cell, in white where the cell is dark."""
     for r, row in enumerate(weights):
         for c, value in enumerate(row):
-            dark = abs(value) > 0.6 * top if two_sided else value < 0.6 * top
+            dark = abs(value) > 0.5 * top
             ax.text(
                 c,
                 r,
-                f"{value:.2f}".replace("-0.00", "0.00"),
+                f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−"),
                 ha="center",
                 va="center",
-                fontsize=8,
-                color="white" if dark else "black",
+                fontsize=9,
+                color="white" if dark else style.INK,
             )
 
 
@@ -208,7 +199,8 @@ def add_colour_bar(ax, beside=None, label=()):
     )
     if ax.images[0].get_array().dtype == bool:
         bar.set_ticks([0, 1], labels=["no", "yes"])
-    bar.ax.tick_params(labelsize=8)
+    bar.ax.tick_params(labelsize=9, length=0)
+    bar.outline.set(linewidth=0.6, edgecolor=style.LIGHT)
     bar.set_label(*label or [""])
 
 
@@ -221,7 +213,7 @@ def tick_labels(axis, labels, count, rotation=0):
         raise ValueError(f"{len(labels)} labels for {count} places of an axis")
     places = [i for i in range(count) if str(labels[i])]
     axis.set_ticks(
-        places, [str(labels[i]) for i in places], rotation=rotation, fontsize=8
+        places, [str(labels[i]) for i in places], rotation=rotation, fontsize=9
     )
 
 
@@ -240,7 +232,8 @@ def name_powers(axis):
 
 
 def lines(x, curves, xlabel="", ylabel="", title="", log="", ax=None, markers=False):
-    """Curves over the same x: curves maps a label to its values; each has its colour and dash.
+    """Curves over the same x: curves maps a label to its values; each has its colour and dash, and
+    its label at its end.
 
     log names the logarithmic axes: "x", "y" or "xy".
     """
@@ -261,9 +254,9 @@ def lines(x, curves, xlabel="", ylabel="", title="", log="", ax=None, markers=Fa
     ax.autoscale_view()
     for name in log:
         name_powers(getattr(ax, f"{name}axis"))
-    ax.grid(alpha=0.3)
+    ax.grid(axis="y")
     if len(curves) > 1:
-        ax.legend(fontsize=8)
+        label_ends(ax)
     return ax
 
 
@@ -271,10 +264,11 @@ def bars(heights, xlabel="", ylabel="", title="", ax=None):
     """One bar a name: heights maps a label to its value, written above it."""
     ax = new_axes() if ax is None else ax
     heights = {name: float(value) for name, value in heights.items()}
-    ax.bar(range(len(heights)), list(heights.values()), color=COLOURS[0])
+    ax.bar(range(len(heights)), list(heights.values()), color=COLOURS[0], width=0.62)
     tick_labels(ax.xaxis, list(heights), len(heights))
+    ax.tick_params(axis="x", length=0)
     for i, value in enumerate(heights.values()):
-        ax.annotate(f"{value:.3g}", (i, value), ha="center", va="bottom", fontsize=8)
+        ax.annotate(f"{value:.3g}", (i, value), ha="center", va="bottom", fontsize=9)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.margins(y=0.15)
     return ax
@@ -294,7 +288,7 @@ def histograms(samples, xlabel="", title="", ax=None, bins=40):
             linestyle=STYLES[i % len(STYLES)],
         )
     ax.set(xlabel=xlabel, ylabel="density", title=title)
-    ax.legend(fontsize=8)
+    ax.legend()
     return ax
 
 
@@ -302,6 +296,6 @@ def save(ax, path):
     """Write the figure of these axes (or of an array of them) as a PNG, and close it."""
     import matplotlib.pyplot as plt
 
-    figure = (ax if hasattr(ax, "figure") else ax.flat[0]).figure
-    figure.savefig(path, dpi=130, format="png")
+    figure = style.figure_of(ax)
+    Path(path).write_bytes(style.png(figure))
     plt.close(figure)

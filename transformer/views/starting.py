@@ -31,7 +31,7 @@ def source_use(groups, size=(4.6, 3.4)):
     )
     right.set_yscale("log")
     name_powers(right.yaxis)
-    left.legend(fontsize=8)
+    left.legend(fontsize=9)
     return left, right
 
 
@@ -49,7 +49,7 @@ def seeds(ax, groups, curve, ylabel, title):
                 label=label if row is rows[0] else None,
             )
     ax.set(xlabel="update", ylabel=ylabel, title=title)
-    ax.grid(alpha=0.3)
+    ax.grid(axis="y")
 
 
 def print_differences(rows, centre):

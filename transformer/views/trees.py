@@ -1,6 +1,7 @@
 """Trees: the beginnings that a beam search tries, and the phrases of a sentence."""
 
 from transformer.views.plotting import COLOURS, new_axes
+from transformer.views.style import GREY, INK
 
 
 def boxed(ax, x, y, label, colour, bold):
@@ -37,7 +38,7 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
         )
     for path in children:
         kept = path in bold or not path
-        colour = "black" if kept else "dimgrey"
+        colour = INK if kept else GREY
         label = f"{path[-1]}  {values[path]:.1%}" if path else root
         boxed(ax, len(path), y[path], label, colour, kept)
         if path:
@@ -70,9 +71,7 @@ def constituents(tree, title=""):
     _, top = place(tree)
     ax = new_axes(max(3.0, 0.8 * len(words)), 0.8 + 0.5 * top)
     for (x, y), (x_below, y_below) in lines:
-        ax.plot(
-            [x, x_below, x_below], [y, y, y_below + 0.1], color="#999999", linewidth=1
-        )
+        ax.plot([x, x_below, x_below], [y, y, y_below + 0.1], color=GREY, linewidth=1)
     box = {"fc": "white", "ec": "none", "pad": 1.0}
     middle = {"ha": "center", "va": "center", "fontsize": 9, "color": COLOURS[0]}
     for x, y, label in nodes:

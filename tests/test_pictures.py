@@ -1,0 +1,196 @@
+"""One style for all pictures: words beside them, a palette, names at the ends of
+curves, captions."""
+
+import io
+import re
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from transformer import views
+from transformer.views import plotting, style
+from transformer.views.evidence import shown, with_interval, with_p
+from transformer.views.labels import spread
+
+# Pages written for the second edition: every picture has its caption and its words
+SECOND_EDITION = ["evidence/16_translation"]
+WORDS = ["Tom", "feeds", "his", "dog"]
+EYE = torch.eye(4)
+PICTURES = {
+    "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
+    "one_word": lambda: views.one_word(
+        "his", WORDS, EYE[:, :2], EYE[:, :2], EYE[:, :3], ("a", "b"), ("c", "d", "e")
+    ),
+    "saturation": views.saturation,
+    "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
+    "splitting_heads": views.splitting_heads,
+    "look_ups": lambda: views.look_ups(
+        {"one head": EYE}, torch.tensor([[0, 1], [2, 3], [1, 0], [3, 2]])
+    ),
+    "residual_stream": views.residual_stream,
+    "norm_places": views.norm_places,
+    "norm_axes": views.norm_axes,
+    "layer_norm_bars": lambda: views.layer_norm_bars(
+        [[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0]], [[-1.07, -0.53, 0, 1.6]]
+    ),
+    "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
+    "race": lambda: views.race({"no path": [2.3] * 20, "post-norm": [2.0] * 20}),
+    "two_stacks": views.two_stacks,
+    "dependence": lambda: views.dependence(torch.ones(5, 5).tril(), torch.ones(5, 6)),
+    "whole_model": views.whole_model,
+    "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
+    "dice": lambda: views.dice({"with": [0.16] * 3, "without": [1.0, 1.0, 0.2]}),
+    "two_lengths": lambda: views.two_lengths((3, 300), [9, 9], [36, 360_000]),
+    "parameters": lambda: views.parameters(
+        {"base": {"embedding": 5, "norms": 1}, "big": {"embedding": 50, "norms": 9}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_shows_itself_with_its_words(name):
+    figure = PICTURES[name]()
+    drawn, beside = figure.shown()
+    image = Image.open(io.BytesIO(drawn))
+    assert image.mode == "P"
+    assert len(drawn) < 60_000
+    assert image.width <= 8.4 * style.DPI, "wider than a page"
+    assert beside["alt"] == repr(figure) == figure.alternative
+    assert 40 < len(beside["alt"]) <= 1000
+    corner = image.convert("RGB").getpixel((0, 0))
+    assert corner == (255, 255, 255), "it is read on dark pages, too"
+    assert not plt.get_fignums(), "a notebook would show it a second time"
+
+
+def test_a_plot_gets_words_of_its_own():
+    ax = plotting.bars({"a": 1})
+    assert ax.figure.words == plotting.describe(ax.figure)
+    figure = views.picture(ax, "One bar.")
+    assert (figure.words, figure.shown()[1]["alt"]) == ("One bar.", "One bar.")
+    assert not plt.get_fignums()
+
+
+def test_a_notebook_shows_the_palette(monkeypatch):
+    """IPython prefers a printer of the class to matplotlib's own; its words and width
+    go with it."""
+    from IPython.core.formatters import DisplayFormatter
+
+    formatter = DisplayFormatter()
+    png = formatter.formatters["image/png"]
+    png.for_type(style.Figure, lambda figure: b"matplotlib's")
+    png.for_type(style.Picture, style.Picture.shown)
+    data, metadata = formatter.format(
+        views.picture(plotting.bars({"a": 1}), "One bar.")
+    )
+    assert Image.open(io.BytesIO(data["image/png"])).mode == "P"
+    assert metadata["image/png"].keys() == {"alt", "width"}
+    assert data["text/plain"] == "One bar."
+
+
+def test_colours_of_ideas_differ_from_those_of_series():
+    assert style.IDEAS.keys() == style.PALE.keys() == style.DARK.keys()
+    colours = [*style.IDEAS.values(), *style.SERIES, style.WARNING]
+    assert len(set(colours)) == len(colours)
+    assert plotting.COLOURS[:4] == style.SERIES
+    white, zero = style.weights_map()(0.0), style.signed_map()(0.5)
+    assert white[:3] == (1, 1, 1)
+    assert min(zero[:3]) > 0.98
+
+
+def test_names_stand_at_the_ends_of_their_curves():
+    ax = plotting.lines([1, 2], {"low": [0, 1], "high": [0, 9], "near": [0, 1.01]})
+    ax.figure.draw_without_rendering()
+    names = {text.get_text(): text for text in ax.get_legend().get_texts()}
+    boxes = {name: text.get_window_extent() for name, text in names.items()}
+    end = ax.transData.transform((2, 9))
+    assert boxes["high"].x0 > end[0]
+    assert abs((boxes["high"].y0 + boxes["high"].y1) / 2 - end[1]) < 2
+    assert boxes["low"].y1 <= boxes["near"].y0 + 1
+    assert boxes["low"].y0 >= ax.get_window_extent().y0 - 1, "on the ticks"
+    assert names["high"].get_color() == ax.lines[1].get_color()
+
+
+@pytest.mark.parametrize(
+    "wanted, places",
+    [
+        ([], []),
+        ([5, 50], [5, 50]),
+        ([50, 5], [50, 5]),
+        ([10, 10], [5, 15]),
+        ([10, 12, 100], [6, 16, 100]),
+        ([0, 4, 8], [-6, 4, 14]),
+    ],
+)
+def test_texts_are_moved_apart_and_no_further(wanted, places):
+    assert spread(wanted, [10] * len(wanted)) == pytest.approx(places)
+
+
+def test_numbers_of_evidence():
+    import pandas as pd
+
+    row = pd.Series({"difference": -1.26, "low": -1.8, "high": -0.04, "p": 0.0123})
+    assert with_interval(row) == "**−1.3** [−1.8, 0.0]"
+    assert with_p(row) == "**−1.3** (0.012)"
+    assert with_p(pd.Series({"difference": 0.0, "p": 0.5})) == "+0.0 (0.50)"
+    table = shown(pd.DataFrame({"a": [1.5, 2.0], "b": ["x", "y"]}, index=["r", "s"]))
+    assert table.data.splitlines() == [
+        "|  | a | b |",
+        "| --- | --- | --- |",
+        "| r | 1.5 | x |",
+        "| s | 2.0 | y |",
+    ]
+
+
+# Captions
+
+
+def uncaptioned(cells):
+    """What is missing of each picture of a notebook: words for who cannot see it, or a
+    caption, an italic sentence in the next text."""
+    for place, cell in enumerate(cells):
+        for output in cell.get("outputs", []):
+            if "image/png" not in output.get("data", {}):
+                continue
+            if not output["metadata"].get("image/png", {}).get("alt"):
+                yield f"cell {place}: no alternative text"
+            later = cells[place + 1] if place + 1 < len(cells) else {"source": ""}
+            if not re.match(r"\*[^*\s][^*]*[.?!)]\*", later["source"]):
+                yield f"cell {place}: no caption"
+
+
+@pytest.mark.parametrize("name", SECOND_EDITION)
+def test_every_picture_has_a_caption_and_words(name, root):
+    page = nbformat.read(root / "notebooks" / f"{name}.ipynb", as_version=4)
+    assert any("image/png" in str(cell.get("outputs")) for cell in page.cells)
+    assert list(uncaptioned(page.cells)) == []
+
+
+@pytest.mark.parametrize(
+    "text, words, missing",
+    [
+        ("*Look at the left.*", "Two bars.", 0),
+        ("*Look at the left.* (Drag it.)\n\nMore.", "Two bars.", 0),
+        ("**Look** at the left.", "Two bars.", 1),
+        ("Look at the left.", "", 2),
+    ],
+)
+def test_a_missing_caption_is_seen(text, words, missing):
+    data = {"data": {"image/png": "..."}, "metadata": {"image/png": {"alt": words}}}
+    cells = [{"outputs": [data], "source": "x"}, {"source": text}]
+    assert len(list(uncaptioned(cells))) == missing
+
+
+def test_a_bleu_drawn_again_is_that_of_the_drawn_sentences():
+    from transformer.core.analysis import counts_at, drawn_bleu
+    from transformer.core.scores import bleu_of_counts, ngram_counts
+
+    outputs = ["a b c d e", "a b c d", "b c d e f g", "x y z a b"]
+    references = ["a b c d f", "a b c d", "b c d e g g", "x y z b a"]
+    counts = ngram_counts(outputs, references)
+    places = np.random.default_rng(12345).choice(4, size=(20, 4), replace=True)
+    expected = [bleu_of_counts(counts_at(counts, draw)) for draw in places]
+    np.testing.assert_allclose(drawn_bleu(counts, 20), expected, rtol=1e-12)

@@ -1,0 +1,303 @@
+"""The pictures of chapter 04: weights, masks, heads, and where a trained head looks."""
+
+import math
+
+import torch
+from matplotlib.patches import FancyArrowPatch
+
+from transformer.views.shapes import arrow, box, cells, weights_bar, weights_table
+from transformer.views.style import (
+    DARK,
+    GREY,
+    IDEAS,
+    INK,
+    LIGHT,
+    WARNING,
+    canvas,
+    panels,
+    weights_map,
+    without_frame,
+)
+
+BLUE = IDEAS["attention"]
+
+
+def weights(tables, words):
+    """Tables of weights side by side: {title: (T, T)}."""
+    figure, axes = panels(2.9 * len(tables) + 0.6, 3.2, columns=len(tables))
+    shown, said = None, []
+    for ax, (title, table) in zip(axes[0], tables.items()):
+        shown = weights_table(ax, table, words, words)
+        ax.set_title(title, weight="bold", pad=10)
+        ax.set_xlabel("... takes from")
+        most = [words[max(range(len(words)), key=lambda i: row[i])] for row in table]
+        even = max(float(row.max() - row.min()) for row in torch.as_tensor(table))
+        looks = ", ".join(f"{word} at {other}" for word, other in zip(words, most))
+        said.append(f"{title}: {looks if even > 0.01 else 'the same everywhere'}.")
+    axes[0, 0].set_ylabel("the word that takes")
+    weights_bar(figure, axes[0], shown)
+    figure.alternative = "Weights; each word looks most at: " + " ".join(said)
+    return figure
+
+
+def vector(numbers, digits=None) -> str:
+    """(4, 0)"""
+    form = "{:g}" if digits is None else f"{{:.{digits}f}}"
+    return "(" + ", ".join(form.format(number) for number in numbers.tolist()) + ")"
+
+
+COLUMNS = {"word": 0.55, "key": 2.3, "score": 4.3, "weight": 5.6, "value": 9.1}
+
+
+def one_word(word, words, Q, K, V, asks, gives):
+    """One word's query on its way: keys, scores, weights, values, their blend."""
+    query = Q[words.index(word)]
+    scores = K @ query / math.sqrt(K.shape[1])
+    shares = scores.softmax(0)
+    figure, ax = canvas((0, 10.4), (2.7 - 0.62 * len(words), 5.35), 0.72)
+    text = f"“{word}” asks with its query {vector(query)}"
+    box(ax, (0.1, 4.8), (4.7, 0.48), text, "attention")
+    heads = {
+        "key": ("key: its label", f"({', '.join(asks)})"),
+        "score": ("score", f"query · key / √{K.shape[1]}"),
+        "weight": ("weight", "softmax of the scores"),
+        "value": ("value: what it gives", f"({', '.join(gives)})"),
+    }
+    for column, (name, meaning) in heads.items():
+        side = "left" if column == "weight" else "center"
+        ax.text(COLUMNS[column], 4.3, name, ha=side, weight="bold")
+        ax.text(COLUMNS[column], 3.98, meaning, ha=side, size=9, color=GREY)
+    ax.plot([5.6, 5.6], [3.7, 3.8 - 0.62 * len(words)], color=LIGHT, lw=0.8)
+    for row, other in enumerate(words):
+        bold = "bold" if other == word else "normal"
+        texts = (other, vector(K[row]), f"{scores[row]:.2f}", vector(V[row]))
+        row_of_one_word(ax, 3.45 - 0.62 * row, texts, float(shares[row]), bold)
+    blend(ax, 3.25 - 0.62 * len(words), word, shares @ V, gives)
+    listed = ", ".join(f"{w:.3f} for {o}" for w, o in zip(shares.tolist(), words))
+    figure.alternative = (
+        f"The query of “{word}”, {vector(query)}, is scored against every key; the "
+        f"weights are {listed}; the blend of values is {vector(shares @ V, 2)}."
+    )
+    return figure
+
+
+def row_of_one_word(ax, y, texts, share, bold):
+    """A word, its key and its score, its weight as a bar, and its value."""
+    word, key, score, value = texts
+    ax.text(COLUMNS["word"], y, word, ha="center", va="center", size=12, weight=bold)
+    for column, text in (("key", key), ("score", score), ("value", value)):
+        ax.text(COLUMNS[column], y, text, ha="center", va="center")
+    ax.barh(y, 1.65, 0.34, 5.6, color="#f3f3f5")
+    ax.barh(y, 1.65 * share, 0.34, 5.6, color=BLUE)
+    ax.text(7.32, y, f"{share:.3f}", va="center", size=9.5)
+
+
+def blend(ax, y, word, mean, gives):
+    """The last line: what the word takes home."""
+    ax.plot([0.1, 10.3], [y + 0.42] * 2, color=GREY, lw=0.7)
+    text = f"what “{word}” receives: the values, blended with these weights"
+    ax.text(0.1, y, text, va="center")
+    place = COLUMNS["value"]
+    look = {"weight": "bold", "color": DARK["attention"], "size": 12}
+    ax.text(place, y, vector(mean, 2), ha="center", va="center", **look)
+    ax.text(place, y - 0.36, f"({', '.join(gives)})", ha="center", va="center", size=9)
+
+
+def saturation(d_ks=(4, 64, 1024), keys=8, seed=173):
+    """Softmax of one query's scores at several widths, without and with the scale.
+
+    Seed 173: of 400 draws the one whose six largest weights are nearest to their
+    medians.
+    """
+    chance = torch.Generator().manual_seed(seed)
+    query = torch.randn(max(d_ks), generator=chance)
+    key = torch.randn(keys, max(d_ks), generator=chance)
+    options = {"sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 3.6, 2, len(d_ks), **options)
+    largest = {}
+    for column, d_k in enumerate(d_ks):
+        scores = key[:, :d_k] @ query[:d_k]
+        for row, scale in enumerate((1.0, math.sqrt(d_k))):
+            shares, ax = (scores / scale).softmax(0), axes[row, column]
+            best = int(shares.argmax())
+            largest[row, d_k] = float(shares[best])
+            ax.bar(range(1, keys + 1), shares.tolist(), color=BLUE, width=0.7)
+            ax.text(best + 1, shares[best] + 0.03, f"{shares[best]:.2f}", ha="center")
+            ax.set(ylim=(0, 1.17), yticks=[0, 1], xticks=range(1, keys + 1))
+            ax.spines["left"].set_visible(False)
+            ax.tick_params(length=0)
+        axes[0, column].set_title(f"$d_k$ = {d_k:,}")
+    axes[0, 0].set_ylabel("without the scale\nweight")
+    axes[1, 0].set_ylabel("divided by √$d_k$\nweight")
+    axes[1, len(d_ks) // 2].set_xlabel("key")
+    listed = [", ".join(f"{largest[row, d]:.2f}" for d in d_ks) for row in (0, 1)]
+    figure.alternative = (
+        f"Weights of one query on {keys} keys of width {d_ks}. The largest weight "
+        f"without the scale: {listed[0]}; divided by the root of the width: "
+        f"{listed[1]}."
+    )
+    return figure
+
+
+def masks(tables, words):
+    """Who may look at whom: {title: boolean (T, T) or (T,)}, blue where allowed."""
+    T = len(words)
+    figure, axes = panels(2.55 * len(tables) + 0.4, 3.1, columns=len(tables))
+    said = []
+    for ax, (title, mask) in zip(axes[0], tables.items()):
+        allowed = mask.expand(T, T)
+        rows = words if ax is axes[0, 0] else [""] * T
+        weights_table(ax, 0.72 * allowed, rows, words, numbers=False)
+        ax.set_title(title, pad=10, weight="bold")
+        ax.tick_params(axis="x", labelrotation=40, labelsize=9.5)
+        for label in ax.get_xticklabels():
+            label.set(ha="left", rotation_mode="anchor")
+        seen = "; ".join(
+            f"{words[i]}: {', '.join(words[j] for j in range(T) if allowed[i, j])}"
+            for i in range(T)
+        )
+        said.append(f"{title}: {seen}.")
+    axes[0, 0].set_ylabel("the word that looks")
+    figure.supxlabel("blue: may be looked at", size=10, color=DARK["attention"])
+    figure.alternative = "Who may look at whom. " + " ".join(said)
+    return figure
+
+
+# Heads
+
+HEIGHTS = (4.95, 3.25, 1.55, -1.15)  # of the strips that are shown: three, and the last
+
+
+def splitting_heads(d_model=512, h=8):
+    """One wide product, cut into h heads, attended to side by side, joined again."""
+    figure, ax = canvas((0, 19.2), (-3.0, 6.75), 0.41)
+    shades = [weights_map()(0.2 + 0.45 * i / (h - 1)) for i in range(h)]
+    middle = 1.9
+    blocks = {
+        0.1: ("words", f"T × {d_model}", [LIGHT]),
+        4.1: ("queries", f"T × {d_model}\n= {h} strips of {d_model // h}", shades),
+        13.0: ("joined", f"T × {d_model}", shades),
+        16.8: ("output", f"T × {d_model}", [LIGHT]),
+    }
+    for x, (name, shape, colours) in blocks.items():
+        cells(ax, (x, middle - 0.8), (2.3, 1.6), 4, colours)
+        ax.text(x + 1.15, middle + 1.0, name, ha="center", weight="bold")
+        look = {"ha": "center", "va": "top", "size": 9, "color": GREY}
+        ax.text(x + 1.15, middle - 1.0, shape, **look)
+    for x, matrix in ((2.55, "$W_Q$"), (15.45, "$W_O$")):
+        arrow(ax, (x, middle), (x + 1.2, middle), colour=GREY)
+        ax.text(x + 0.6, middle + 0.2, matrix, ha="center")
+    strips(ax, shades, h, middle)
+    ax.text(9.8, 6.3, "one strip for each head", ha="center", color=GREY, size=9)
+    text = "keys and values are made and cut in the same way"
+    ax.text(9.8, -2.6, text, ha="center", color=GREY, size=9)
+    figure.alternative = (
+        f"Words pass one matrix of width {d_model}; the queries are cut into {h} "
+        f"strips of {d_model // h}; each strip attends by itself; the results are "
+        "joined and pass a last matrix."
+    )
+    return figure
+
+
+def strips(ax, shades, h, middle):
+    """Strips and their attentions, with ways from the queries and to the joined."""
+    ax.plot([6.5, 6.75], [middle, middle], color=GREY, lw=0.9)
+    ax.plot([12.35, 12.6], [middle, middle], color=GREY, lw=0.9)
+    for head, y in zip((0, 1, 2, h - 1), HEIGHTS):
+        arrow(ax, (6.75, middle), (6.75, y), (7.75, y), colour=GREY, width=0.9)
+        cells(ax, (7.85, y - 0.6), (0.5, 1.2), 4, [shades[head]])
+        arrow(ax, (8.45, y), (9.1, y), colour=GREY, width=0.9)
+        box(ax, (9.2, y - 0.36), (2.45, 0.72), f"attention {head + 1}", "attention")
+        ax.plot([11.75, 12.35, 12.35], [y, y, middle], color=GREY, lw=0.9)
+    arrow(ax, (12.35, middle), (12.95, middle), colour=GREY, width=0.9)
+    ax.text(10.42, 0.2, "...", ha="center", va="center", size=14, color=GREY)
+
+
+def look_ups(tables, asked):
+    """Bars of weight over pairs for n queries: {title: (n, S)}, asked (n, 2)."""
+    n = len(asked)
+    options = {"sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 0.85 * n + 0.7, n, len(tables), **options)
+    for column, (title, table) in enumerate(tables.items()):
+        S = table.shape[1]
+        for ax, row, pair in zip(axes[:, column], table, asked.tolist()):
+            for name, place in zip(("1st", "2nd"), pair):
+                ax.axvspan(place + 0.55, place + 1.45, color="#ececef", zorder=0, lw=0)
+                ax.text(place + 1, 1.07, name, ha="center", size=8.5, color=GREY)
+            ax.bar(range(1, S + 1), row.tolist(), color=BLUE, width=0.56, zorder=2)
+            ax.set(ylim=(0, 1.05), yticks=[0, 1], xticks=range(1, S + 1))
+            ax.set_xlim(0.4, S + 0.6)
+            without_frame(ax)
+        axes[0, column].set_title(title, pad=16)
+        axes[-1, column].set_xlabel("pair")
+    for number, ax in enumerate(axes[:, 0], 1):
+        look = {"rotation": 0, "ha": "right", "va": "center"}
+        ax.set_ylabel(f"query {number}", **look)
+    figure.alternative = (
+        "Bars of weight over the pairs; grey marks the pairs asked for. "
+        + " ".join(
+            f"{title}: most weight on pairs "
+            f"{', '.join(str(int(i) + 1) for i in t.argmax(1))}."
+            for title, t in tables.items()
+        )
+    )
+    return figure
+
+
+def looks(maps, word, layer, head, german, marks):
+    """From a word of each sentence to the others, arcs as thick as an encoder head's
+    weights.
+
+    layer and head count from 1. german: the translations; marks: of each the word to
+    look at, a verdict, and whether it is right.
+    """
+    longest = max(len(one.source) for one in maps) - 1
+    figure, axes = panels(0.92 * longest, 2.1 * len(maps), len(maps))
+    said = []
+    for ax, one, translation, mark in zip(axes[:, 0], maps, german, marks):
+        words = one.source[:-1]
+        shares = one.encoder[layer - 1, head - 1, words.index(word)].tolist()
+        ax.set(xlim=(-0.6, longest - 0.4), ylim=(-1.6, 1.45))
+        ax.set_axis_off()
+        arcs(ax, words, words.index(word), shares)
+        verdict(ax, translation, *mark, right_edge=longest - 0.45)
+        best = max(range(len(words)), key=lambda i: shares[i])
+        looked = f"“{word}” looks at “{words[best]}” ({shares[best]:.2f})"
+        said.append(f"{' '.join(words)} {looked}; {mark[1]}.")
+    figure.alternative = " ".join(said)
+    return figure
+
+
+def arcs(ax, words, start, shares):
+    """A sentence, and arcs from one of its words."""
+    for place, (word, share) in enumerate(zip(words, shares)):
+        bold = "bold" if place == start else "normal"
+        ax.text(place, 0, word, ha="center", va="center", size=12.5, weight=bold)
+        if share > 0.02 and place != start:
+            bend = 0.36 if place < start else -0.36
+            arc = FancyArrowPatch(
+                (start, 0.3),
+                (place, 0.3),
+                connectionstyle=f"arc3,rad={bend}",
+                arrowstyle="-",
+                color=BLUE,
+                lw=0.6 + 7 * share,
+                alpha=0.35 + 0.6 * share,
+                capstyle="round",
+            )
+            ax.add_patch(arc)
+            ax.text(place, -0.48, f"{share:.2f}", ha="center", color=DARK["attention"])
+
+
+def verdict(ax, translation, mark, judgement, right, right_edge):
+    """The translation with one word marked, and what is to be said of it."""
+    colour = INK if right else WARNING
+    before, _, after = translation.partition(mark)
+    look = {"size": 11.5, "style": "italic", "va": "center", "annotation_clip": False}
+    text = ax.annotate(before, (-0.3, -1.25), color=GREY, **look)
+    for part, shade, weight in ((mark, colour, "bold"), (after, GREY, "normal")):
+        look |= {"weight": weight, "style": "normal" if weight == "bold" else "italic"}
+        place = {"xycoords": text, "xytext": (1, 0), "va": "bottom"}
+        spot = {**look, **place, "textcoords": "offset points"}
+        text = ax.annotate(part, (1, 0), color=shade, **spot)
+    ax.text(right_edge, -1.25, judgement, ha="right", va="center", color=colour)

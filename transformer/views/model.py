@@ -1,0 +1,268 @@
+"""The pictures of chapter 08: Figure 1 drawn once, a sentence on its way through, and
+sizes."""
+
+from matplotlib.patches import Rectangle
+
+from transformer.views.shapes import arrow, background, box, lane, norm, plus
+from transformer.views.style import (
+    DARK,
+    GREY,
+    IDEAS,
+    INK,
+    LIGHT,
+    PALE,
+    SERIES,
+    WARNING,
+    canvas,
+    panels,
+    without_frame,
+)
+
+BLUE, GREEN, VIOLET = (IDEAS[name] for name in ("attention", "embedding", "norm"))
+SOURCE, TARGET = 4.2, 10.6  # where the lanes run
+ENCODER = [("self-attention", "attention"), ("feed-forward", "feed-forward")]
+DECODER = [
+    ("causal self-attention", "attention"),
+    ("cross-attention", "attention"),
+    ("feed-forward", "feed-forward"),
+]
+STEP, FIRST = 1.58, 2.72  # from sub-layer to sub-layer; where the lowest begins
+
+
+def machine(ax, N):
+    """Figure 1 with lanes, from token ids up to the softmax: every part at a fixed
+    height."""
+    for x, parts, name in ((SOURCE, ENCODER, "encoder"), (TARGET, DECODER, "decoder")):
+        top = FIRST + STEP * len(parts)
+        background(ax, (x - 3.5, 2.5), (4.0, top - 2.63))
+        look = {"rotation": 90, "ha": "right", "va": "bottom", "color": DARK["norm"]}
+        ax.text(x - 3.62, 2.62, f"{name}, {N} ×", **look)
+        box(ax, (x - 1.0, 0.72), (2.0, 0.5), "embedding", "embedding")
+        box(ax, (x - 1.0, 1.55), (2.0, 0.5), "+ positions", "positions")
+        lane(ax, (x, 0.3), (x, top + 0.14))
+        for place, (text, idea) in enumerate(parts):
+            sublayer(ax, x, FIRST + STEP * place, text, idea)
+    top = FIRST + STEP * len(ENCODER) + 0.46
+    y = FIRST + STEP + 0.47  # of cross-attention
+    ax.plot([SOURCE] * 2, [top - 0.08, top], color=BLUE, lw=1.6, zorder=3)
+    path = [(SOURCE, top), (6.15, top), (6.15, y), (7.35, y)]
+    arrow(ax, *path, colour=BLUE, width=1.6)
+    box(ax, (9.05, 7.9), (3.1, 0.5), "embedding, transposed", "embedding")
+    arrow(ax, (TARGET, 8.4), (TARGET, 8.74))
+    box(ax, (9.8, 8.74), (1.6, 0.46), "softmax")
+    arrow(ax, (TARGET, 9.2), (TARGET, 9.6))
+
+
+def sublayer(ax, x, y, text, idea):
+    """Off the lane at x into a sub-layer, back into the sum, and through the norm."""
+    middle, wide, colour = x - 2.0, 2.5, IDEAS[idea]
+    arrow(ax, (x, y), (middle, y), (middle, y + 0.22), colour=colour)
+    box(ax, (middle - wide / 2, y + 0.22), (wide, 0.5), text, idea)
+    back = y + 0.94
+    arrow(ax, (middle, y + 0.72), (middle, back), (x - 0.14, back), colour=colour)
+    plus(ax, x, back)
+    norm(ax, x, y + 1.28)
+
+
+def whole_model():
+    """The paper's Figure 1, with the lanes of chapter 03 and the classes' names."""
+    figure, ax = canvas((0, 13.4), (-0.75, 10.15), 0.58)
+    machine(ax, "N")
+    ax.text(SOURCE, 0.12, "source: token ids", ha="center", va="top")
+    ax.text(TARGET, 0.12, "target so far: token ids", ha="center", va="top")
+    ax.text(TARGET, 9.7, "a probability for every next token", ha="center", va="bottom")
+    top = FIRST + STEP * 2 + 0.55
+    ax.text(5.2, top, "memory", color=DARK["attention"], ha="center", va="bottom")
+    for y, text in ((0.94, "add"), (1.28, "norm")):
+        look = {"color": DARK["norm"], "va": "center", "size": 9.5}
+        ax.text(TARGET + 0.42, FIRST + y, text, **look)
+    look = {"size": 9, "color": GREY, "style": "italic"}
+    theirs = "the paper’s “outputs (shifted right)”"
+    ax.text(TARGET, -0.32, theirs, ha="center", va="top", **look)
+    ax.text(12.3, 8.15, "the paper’s\n“Linear”", ha="left", va="center", **look)
+    figure.alternative = (
+        "The model, from below. Source ids pass embedding, positions and N encoder "
+        "layers of self-attention and feed-forward network; target ids pass the same"
+        " embedding, positions and N decoder layers of causal self-attention, "
+        "cross-attention and feed-forward network, each added to its lane and "
+        "normalised. One line, the memory, leads from the encoder’s top to "
+        "cross-attention. The embedding, transposed, and a softmax give the "
+        "probabilities."
+    )
+    return figure
+
+
+def shape(tensor) -> str:
+    """1 × 4 × 256"""
+    return " × ".join(f"{size:,}" for size in tensor.shape)
+
+
+def traced(stations, probabilities, tokenizer, N="N", most=4):
+    """Figure 1 with the shapes of one sentence's tensors, and the likeliest next
+    tokens.
+
+    stations: "source" and "target" (ids), "memory", "x" (the decoder's output) and
+    "scores".
+    """
+    figure, ax = canvas((0, 13.4), (-0.85, 10.2), 0.58)
+    machine(ax, N)
+    texts = {name: tokenizer.decode(stations[name][0]) for name in ("source", "target")}
+    for x, name in ((SOURCE, "source"), (TARGET, "target")):
+        ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
+        size = shape(stations[name])
+        ax.text(x, -0.3, f"ids: {size}", ha="center", va="top", size=9.5, color=GREY)
+    places = (
+        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
+        (TARGET + 0.25, 2.28, shape(stations["x"])),
+        (TARGET + 0.25, 7.64, shape(stations["x"])),
+        (TARGET + 0.15, 8.57, shape(stations["scores"])),
+    )
+    for x, y, text in places:
+        ax.text(x, y, text, va="center", size=9.5)
+    top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
+    look = {"va": "bottom", "color": DARK["attention"]}
+    ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
+    best = probabilities.topk(most)
+    words = [tokenizer.decode([token]) for token in best.indices.tolist()]
+    next_tokens(ax, words, best.values.tolist())
+    figure.alternative = (
+        f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} "
+        f"ids and becomes a memory of {memory}; “{texts['target']}” is "
+        f"{shape(stations['target'])} ids, {shape(stations['x'])} after the decoder "
+        f"and {shape(stations['scores'])} scores. The likeliest next token is "
+        f"“{words[0]}” ({best.values[0]:.2f})."
+    )
+    return figure
+
+
+def next_tokens(ax, words, values):
+    """Bars of the likeliest next tokens, at the left of the softmax."""
+    arrow(ax, (9.8, 8.97), (6.5, 8.97))
+    ax.text(TARGET, 9.68, words[0], ha="center", va="bottom", weight="bold", size=12)
+    ax.text(2.05, 9.4, "probability of the next token", va="center", size=10)
+    for place, (word, value) in enumerate(zip(words, values)):
+        y = 8.97 - 0.46 * place
+        ax.text(1.9, y, word, ha="right", va="center")
+        colour = GREEN if place == 0 else LIGHT
+        bar = Rectangle((2.05, y - 0.15), max(3.6 * value, 0.02), 0.3, fc=colour, lw=0)
+        ax.add_patch(bar)
+        text = f"{value:.2f}" if value > 0.01 else f"{value:.4f}"
+        ax.text(2.17 + 3.6 * value, y, text, va="center", size=9.5)
+
+
+def next_word(tables):
+    """{(source, target so far): [(word, probability)]} as bars, a block each."""
+    figure, axes = panels(7.6, 1.75, columns=len(tables), sharex=True)
+    said = []
+    for ax, ((source, target), rows) in zip(axes[0], tables.items()):
+        best = max(value for _, value in rows)
+        for place, (_, value) in enumerate(rows):
+            colour = GREEN if value == best else LIGHT
+            ax.barh(place, max(value, 0.004), height=0.56, color=colour)
+            text = f"{value:.2f}" if value >= 0.005 else f"{value:.3f}"
+            ax.text(value + 0.03, place, text, va="center", size=9.5)
+        names = [word for word, _ in rows]
+        ax.set_yticks(range(len(rows)), names)
+        ax.set(xlim=(0, 1.25), ylim=(len(rows) - 0.5, -0.6), xticks=[0, 0.5, 1])
+        ax.set_title(f"{source}\n{target} ...", size=10, loc="left", linespacing=1.4)
+        without_frame(ax)
+        likeliest = max(rows, key=lambda row: row[1])[0]
+        said.append(f"{source} {target} ... {likeliest} ({best:.2f}).")
+    axes[0, len(tables) // 2].set_xlabel("probability of the next token")
+    figure.alternative = "The likelier next word: " + " ".join(said)
+    return figure
+
+
+# Two things to check, and two to count
+
+
+def dice(right, luck=1 / 6):
+    """The share of right guesses at each roll: {name: shares}; "without" marks the
+    wrong one."""
+    figure, axes = panels(7.6, 2.4, columns=len(right), sharey=True)
+    said = []
+    for ax, (name, shares) in zip(axes[0], right.items()):
+        n = len(shares)
+        colour = WARNING if "without" in name else SERIES[0]
+        ax.bar(range(1, n + 1), shares, width=0.68, color=colour)
+        ax.axhline(luck, color=INK, lw=0.9, ls=(0, (4, 3)))
+        ax.text(n + 0.8, luck, "luck", va="center", size=9.5)
+        ax.set(title=name, xticks=range(1, n + 1), xlabel="roll", ylim=(0, 1.08))
+        ax.set_xlim(0.3, n + 0.7)
+        without_frame(ax)
+        listed = ", ".join(f"{share:.0%}" for share in shares)
+        said.append(f"{name}: {listed}.")
+    axes[0, 0].set_yticks([0, 0.5, 1], ["0%", "50%", "100%"])
+    axes[0, 0].set_ylabel("guessed right")
+    figure.alternative = "Rolls guessed right, from the first: " + " ".join(said)
+    return figure
+
+
+def two_lengths(lengths, learned, computed):
+    """What two lengths of sentence cost: learned numbers stay, tables of weights grow.
+
+    The areas of the blue squares are to scale.
+    """
+    figure, ax = canvas((0, 9.6), (-0.6, 3.35), 0.72)
+    largest = max(computed)
+    for x, n, numbers, entries in zip((2.3, 6.4), lengths, learned, computed):
+        ax.text(x, 2.95, f"{n} tokens", weight="bold", ha="left")
+        ax.add_patch(Rectangle((x, 2.35), 1.6, 0.26, fc=GREY, lw=0))
+        ax.text(x + 1.72, 2.48, f"{numbers:,}", va="center", ha="left")
+        side = max(2.2 * (entries / largest) ** 0.5, 0.03)
+        ax.add_patch(Rectangle((x, 2.0 - side), side, side, fc=BLUE, lw=0))
+        ax.text(x + side + 0.12, 2.0, f"{entries:,}", va="top", ha="left")
+    ax.text(2.1, 2.48, "learned numbers", ha="right", va="center")
+    ax.text(2.1, 2.0, "attention weights,\ncomputed", ha="right", va="top")
+    figure.alternative = ". ".join(
+        f"At {n} tokens: {numbers:,} learned numbers, {entries:,} attention weights"
+        for n, numbers, entries in zip(lengths, learned, computed)
+    )
+    return figure
+
+
+PARTS = {"feed_forward": "feed-forward", "norms": "norm"}  # of a count, and their idea
+
+
+def parameters(models):
+    """{model: {part: numbers}}: a bar a model, in the colours of the parts, lengths to
+    scale."""
+    totals = {name: sum(parts.values()) for name, parts in models.items()}
+    largest = max(totals.values())
+    figure, axes = panels(7.8, 0.95 * len(models) + 0.5)
+    ax, said = axes[0, 0], []
+    for row, (name, parts) in enumerate(models.items()):
+        left = 0.0
+        for part, count in parts.items():
+            labelled = totals[name] == largest
+            share_of_bar(ax, (left, row), count / largest, count, part, labelled)
+            left += count / largest
+        if totals[name] < largest:
+            tiny = {
+                part: count for part, count in parts.items() if count < largest / 20
+            }
+            text = ", ".join(
+                f"{part} {count / 1e6:.2f}" for part, count in tiny.items()
+            )
+            ax.text(left + 0.01, row, text, va="center", color=DARK["norm"])
+        total = f"{totals[name] / 1e6:.1f} million"
+        ax.text(-0.015, row, f"{name}\n{total}", ha="right", va="center")
+        listed = ", ".join(f"{p} {c / 1e6:.1f}" for p, c in parts.items())
+        said.append(f"{name}, {total}: {listed}.")
+    ax.set(xlim=(-0.2, 1.01), ylim=(len(models) - 0.6, -0.4))
+    ax.set_axis_off()
+    figure.alternative = "Parameters in millions. " + " ".join(said)
+    return figure
+
+
+def share_of_bar(ax, corner, width, count, part, labelled):
+    """A part of a model's bar with its millions, named above the longest bar."""
+    (left, row), idea = corner, PARTS.get(part, part)
+    look = {"facecolor": PALE[idea], "edgecolor": IDEAS[idea], "linewidth": 1}
+    ax.barh(row, width, left=left, height=0.46, **look)
+    letters = {"ha": "center", "color": DARK[idea]}
+    if width > 0.05:
+        middle, text = left + width / 2, f"{count / 1e6:.1f}"
+        ax.text(middle, row, text, va="center", weight="bold", **letters)
+        if labelled:
+            ax.text(middle, row - 0.3, idea, va="bottom", **letters)

@@ -1,0 +1,308 @@
+"""The pictures of chapter 03: the residual stream, LayerNorm, and the two stacks."""
+
+from matplotlib.patches import Rectangle
+
+from transformer.views.labels import label_ends
+from transformer.views.shapes import (
+    arrow,
+    background,
+    box,
+    lane,
+    norm,
+    plus,
+    weights_table,
+)
+from transformer.views.style import (
+    DARK,
+    GREY,
+    IDEAS,
+    INK,
+    LIGHT,
+    PALE,
+    SERIES,
+    WARNING,
+    canvas,
+    panels,
+    weights_map,
+    without_frame,
+)
+
+BLUE, ORANGE, VIOLET = (IDEAS[name] for name in ("attention", "feed-forward", "norm"))
+DASHES = (0, (4, 3))
+
+# The residual stream
+
+
+def residual_stream(words=("The", "cat", "lost", "its")):
+    """A layer: one lane a word, attention that reads all lanes, a network that reads
+    one."""
+    gap = 1.05
+    top = gap * (len(words) - 1)
+    figure, ax = canvas((-0.9, 9.6), (-0.95, top + 1.15), 0.72)
+    box(ax, (1.35, -0.68), (1.35, top + 1.0), idea="attention", depth=1)
+    headings = (
+        (2.02, "attention", "reads all lanes", "attention"),
+        (6.13, "feed-forward", "reads one lane", "feed-forward"),
+    )
+    for x, name, what, idea in headings:
+        look = {"ha": "center", "color": DARK[idea]}
+        ax.text(x, top + 0.83, name, weight="bold", size=11.5, **look)
+        ax.text(x, top + 0.5, what, **look)
+    for x in (3.95, 8.05):
+        ax.text(x, top + 0.5, "LayerNorm", color=DARK["norm"], ha="center")
+    for row, word in enumerate(reversed(words)):
+        lane_of_a_word(ax, gap * row, word)
+    for reads, writes, idea in ((0.75, 3.3, "attention"), (4.85, 7.4, "feed-forward")):
+        look = {"color": DARK[idea], "size": 9.5}
+        ax.text(reads, -0.72, "read", ha="right", **look)
+        ax.text(writes, -0.72, "write", ha="left", **look)
+    figure.alternative = (
+        f"{len(words)} lanes, one each for {', '.join(words)}, run from left to "
+        "right. One attention block reads all of them and adds to each; then a "
+        "network of its own reads each lane and adds to the same one. LayerNorm is "
+        "on the lane after each sum."
+    )
+    return figure
+
+
+def lane_of_a_word(ax, y, word, drop=0.45):
+    """A lane with its two sub-layers: each reads from it and is added to it."""
+    lane(ax, (0.1, y), (9.15, y))
+    ax.text(-0.05, y, word, ha="right", va="center", size=12)
+    box(ax, (5.45, y - drop - 0.2), (1.35, 0.4), idea="feed-forward")
+    for start, inside, out, end, colour in (
+        (0.85, 1.35, 2.7, 3.2, BLUE),
+        (4.95, 5.45, 6.8, 7.3, ORANGE),
+    ):
+        arrow(ax, (start, y), (start, y - drop), (inside, y - drop), colour=colour)
+        arrow(ax, (out, y - drop), (end, y - drop), (end, y - 0.13), colour=colour)
+        plus(ax, end, y)
+    for x in (3.95, 8.05):
+        norm(ax, x, y, upright=True, size=(0.5, 0.24))
+
+
+def norm_places():
+    """The norm on the lane (post-norm), and before the sub-layer (pre-norm)."""
+    figure, ax = canvas((-0.2, 11.6), (-1.35, 0.95), 0.66)
+    for shift, name in (
+        (0, "post-norm (the paper)"),
+        (6, "pre-norm (most later models)"),
+    ):
+        post = shift == 0
+        ax.text(shift + 2.6, 0.65, name, ha="center", weight="bold")
+        lane(ax, (shift, 0), (shift + 5, 0))
+        start, inside = shift + 0.5, shift + (1.2 if post else 1.6)
+        arrow(ax, (start, 0), (start, -0.62), (inside, -0.62))
+        box(ax, (inside, -0.87), (1.5, 0.5), "sub-layer")
+        arrow(ax, (inside + 1.5, -0.62), (shift + 3.6, -0.62), (shift + 3.6, -0.14))
+        plus(ax, shift + 3.6, 0)
+        place = (shift + 4.3, 0) if post else (shift + 1.0, -0.62)
+        norm(ax, *place, upright=True, size=(0.56, 0.26))
+        label = (place[0], place[1] - 0.52)
+        ax.text(*label, "LayerNorm", color=DARK["norm"], ha="center", va="center")
+    figure.alternative = (
+        "Two lanes with a sub-layer each. Post-norm: LayerNorm is on the lane, after"
+        " the sum. Pre-norm: LayerNorm is in front of the sub-layer, and the lane "
+        "runs through untouched."
+    )
+    return figure
+
+
+# LayerNorm
+
+
+def layer_norm_bars(rows, normed):
+    """Two vectors of one pattern, and the vector that both become."""
+    figure, axes = panels(7.6, 2.4, columns=3)
+    data = (
+        ("x", rows[0], PALE["norm"]),
+        ("its twin, 5x + 100", rows[1], PALE["norm"]),
+        ("both, after LayerNorm", normed[0], VIOLET),
+    )
+    for ax, (title, values, colour) in zip(axes[0], data):
+        last, mean = values is normed[0], sum(values) / len(values)
+        places = range(len(values))
+        ax.bar(
+            places, values, width=0.62, color=colour, edgecolor=VIOLET, linewidth=0.8
+        )
+        ax.axhline(mean, color=INK, lw=0.8, ls=DASHES)
+        ax.text(len(values) - 0.4, mean, f"mean {abs(mean):.0f}", va="center", size=9.5)
+        for place, value in enumerate(values):
+            label = f"{value:.2f}".replace("-", "−") if last else f"{value:.0f}"
+            below, foot = last and value < 0, value if last else 0
+            look = {"ha": "center", "va": "top" if below else "bottom", "size": 9.5}
+            spot = {"xytext": (0, -2 if below else 2), "textcoords": "offset points"}
+            ax.annotate(label, (place, foot), **spot, **look)
+        ax.set_title(title, pad=10)
+        ax.set(xticks=[], yticks=[])
+        ax.margins(y=0.2)
+        without_frame(ax)
+    figure.alternative = (
+        f"Bars of {rows[0]} and of its twin {rows[1]}: after LayerNorm both are "
+        f"{', '.join(f'{value:.2f}' for value in normed[0])}, with mean 0."
+    )
+    return figure
+
+
+def norm_axes(sentences=2, T=4, d_model=8):
+    """Which numbers share a mean: LayerNorm's of a token, BatchNorm's of a batch."""
+    figure, ax = canvas((-2.8, 20.4), (-10.2, 2.6), 0.33)
+    heads = (
+        "LayerNorm: one token,\nall its numbers",
+        "BatchNorm: one number,\nall tokens of the batch",
+    )
+    for left, head in zip((0, 12), heads):
+        ax.text(left + d_model / 2, 1.2, head, ha="center", weight="bold")
+        for sentence in range(sentences):
+            y = -4.6 * sentence
+            name = f"sentence {sentence + 1}"
+            ax.text(left - 0.3, y - 1.1, name, ha="right", va="center", size=9.5)
+            for t in range(T):
+                for i in range(d_model):
+                    hit = i == 2 if left else (sentence, t) == (0, 1)
+                    face = VIOLET if hit else PALE["norm"]
+                    cell = Rectangle((left + i, y - t), 0.9, 0.86, fc=face, lw=0)
+                    ax.add_patch(cell)
+        below = -4.6 * sentences + 0.5
+        text = "the numbers of each vector"
+        ax.text(left + d_model / 2, below, text, ha="center", va="top", size=9.5)
+    figure.alternative = (
+        "A batch of two sentences, a row a token. Dark is what shares one mean and "
+        "one variance: in LayerNorm one row, in BatchNorm one column through all "
+        "sentences."
+    )
+    return figure
+
+
+# What becomes of tokens with and without lanes
+
+
+def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6")):
+    """Cosines between tokens: {wiring: [matrix at the input, after layers ...]}."""
+    figure, axes = panels(7.2, 3.6, len(pictures), len(heads))
+    shown, said = None, []
+    for ax, head in zip(axes[0], heads):
+        ax.set_title(head)
+    for row, (name, matrices) in zip(axes, pictures.items()):
+        for ax, matrix in zip(row, matrices):
+            shown = ax.imshow(matrix.tolist(), cmap=weights_map(), vmin=0, vmax=1)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set(visible=True, color=LIGHT)
+        row[0].set_ylabel(name, labelpad=8)
+        least = ", ".join(f"{float(m.min()):.2f}" for m in matrices)
+        said.append(f"{name}: {least}.")
+    bar = figure.colorbar(shown, ax=axes, shrink=0.7, aspect=24, pad=0.025)
+    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
+    bar.set_ticks([0, 1], labels=["0: unrelated", "1: same direction"])
+    bar.ax.tick_params(length=0)
+    places = f"Cosines between all tokens at {', '.join(heads)}."
+    figure.alternative = f"{places} The smallest: {' '.join(said)}"
+    return figure
+
+
+def race(
+    curves, marks=((2.303, "guessing any digit"), (1.613, "knowing only the place"))
+):
+    """Losses over steps, each the mean of ten; marks are levels with a meaning."""
+    figure, axes = panels(7.2, 3.4)
+    ax, said = axes[0, 0], []
+    colours = [WARNING, *SERIES[1:]]
+    for (name, losses), colour in zip(curves.items(), colours):
+        starts = range(0, len(losses), 10)
+        means = [sum(losses[i : i + 10]) / len(losses[i : i + 10]) for i in starts]
+        ax.plot([i + 5 for i in starts], means, color=colour, lw=2, label=name)
+        said.append(f"{name} from {means[0]:.2f} to {means[-1]:.2f}")
+    last = max(map(len, curves.values()))
+    for level, text in marks:
+        ax.plot([0, last], [level] * 2, color=GREY, lw=0.8, ls=DASHES, zorder=0)
+        look = {"size": 9.5, "ha": "right", "va": "bottom", "color": "#5c5c66"}
+        ax.text(last, level + 0.02, text, **look)
+    ax.set(xlim=(0, last), ylim=(0, 2.6))
+    ax.set(xlabel="training step", ylabel="loss, nats per digit")
+    label_ends(ax)
+    levels = "; ".join(f"{text}: {level:.2f}" for level, text in marks)
+    figure.alternative = f"Loss over training: {', '.join(said)}. Dashed: {levels}."
+    return figure
+
+
+# Encoder and decoder
+
+STEP, HIGH = 0.5, 0.36  # from sub-layer to sub-layer; a box
+SOURCE, TARGET, BRIDGE = 3.3, 9.9, 5.0  # where the lanes and the bridge run
+
+
+def two_stacks(N=6):
+    """Encoder and decoder: layers 1, 2 and N, and the memory that all of the decoder
+    reads."""
+    parts = {
+        SOURCE: ["self-attention", "feed-forward"],
+        TARGET: ["causal self-attention", "cross-attention", "feed-forward"],
+    }
+    figure, ax = canvas((0, 11.5), (-0.95, 6.6), 0.66)
+    tops = {x: stack(ax, x, names, N) for x, names in parts.items()}
+    lane(ax, (SOURCE, -0.4), (SOURCE, tops[SOURCE] + 0.35))
+    lane(ax, (TARGET, -0.4), (TARGET, tops[TARGET] + 0.35))
+    for x, text in ((SOURCE, "source"), (TARGET, "target so far")):
+        ax.text(x, -0.5, text, ha="center", va="top")
+    top = tops[SOURCE] + 0.75
+    reads = [y for y in heights_of(3, 1)]
+    line = [(SOURCE, top - 0.12), (SOURCE, top), (BRIDGE, top), (BRIDGE, reads[0])]
+    ax.plot(*zip(*line), color=BLUE, lw=1.8, zorder=1)
+    for y in reads:
+        arrow(ax, (BRIDGE, y), (TARGET - 3.12, y), colour=BLUE, width=1.5)
+    ax.text(SOURCE + 0.1, top + 0.1, "memory", color=DARK["attention"], ha="left")
+    ax.text(TARGET, tops[TARGET] + 0.7, "to the scores", ha="center", va="bottom")
+    figure.alternative = (
+        f"Two lanes upwards, with layers 1, 2 and {N} of the encoder and of the "
+        "decoder beside them. The memory leaves the top of the encoder and ends in "
+        "the cross-attention of every layer of the decoder."
+    )
+    return figure
+
+
+def heights_of(count, place) -> list[float]:
+    """The middle of one sub-layer in each of the three layers that are drawn."""
+    layer = count * STEP + 0.18
+    starts = (0, layer, 2 * layer + 0.55)
+    return [start + STEP * place + STEP / 2 for start in starts]
+
+
+def stack(ax, x, names, N) -> float:
+    """Three layers of sub-layers beside the lane at x; returns their top."""
+    layer = len(names) * STEP
+    for start, number in zip(heights_of(len(names), 0), (1, 2, N)):
+        low = start - STEP / 2
+        background(ax, (x - 3.2, low), (3.5, layer))
+        middle = low + layer / 2
+        ax.text(x + 0.42, middle, f"layer {number}", va="center", size=9.5, color=GREY)
+    for place, name in enumerate(names):
+        idea = "feed-forward" if name == "feed-forward" else "attention"
+        for y in heights_of(len(names), place):
+            box(ax, (x - 3.05, y - HIGH / 2), (2.3, HIGH), name, idea, size=9.5)
+            ax.plot([x, x - 0.75], [y - 0.09] * 2, color=IDEAS[idea], lw=1.2, zorder=5)
+            arrow(ax, (x - 0.75, y + 0.09), (x, y + 0.09), colour=IDEAS[idea])
+    gap = heights_of(len(names), 0)[2] - STEP / 2 - 0.3
+    ax.text(x - 1.9, gap, "...", ha="center", va="center", size=13, color=GREY)
+    return heights_of(len(names), len(names) - 1)[2] + STEP / 2
+
+
+def dependence(target, source, german=None, english=None):
+    """Which output of the decoder depends on which input: (T, T) and (T, S), zeros and
+    ones."""
+    german = german or "Die Katze verlor ihren Ball".split()
+    english = english or "The cat lost its ball .".split()
+    widths = {"width_ratios": [len(german), len(english)]}
+    figure, axes = panels(7.4, 2.9, columns=2, gridspec_kw=widths)
+    tables = ((target, german, "input of the decoder"), (source, english, "memory"))
+    for ax, (table, words, name) in zip(axes[0], tables):
+        rows = german if ax is axes[0, 0] else [""] * len(german)
+        weights_table(ax, 0.72 * table, rows, words, numbers=False)
+        ax.set_xlabel(name)
+        for label in ax.get_xticklabels():
+            label.set(rotation=35, ha="left", rotation_mode="anchor")
+    axes[0, 0].set_ylabel("output at")
+    figure.alternative = (
+        "Blue is where an output of the decoder depends on an input: on its own and "
+        "earlier target words, and on every word of the source."
+    )
+    return figure
