@@ -10,9 +10,8 @@ from torch import nn
 
 from transformer.attention import causal_mask
 from transformer.fast.attention import MultiHeadAttention
-from transformer.fast.stacks import Residual, Stack
+from transformer.fast.stacks import DecoderLayer, EncoderLayer, Residual, Stack
 from transformer.feed_forward import FeedForward
-from transformer.fast.stacks import DecoderLayer, EncoderLayer
 from transformer.stacks import LayerNorm, PreNorm, layer_norm
 from transformer.teaching.toys import (
     Average,

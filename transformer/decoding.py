@@ -32,7 +32,6 @@ from torch import Tensor, nn
 from transformer.core.checks import check_extra, check_ids, check_padding, check_search
 from transformer.core.weights import check_numbers, load_weights
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
 
@@ -75,6 +74,7 @@ from transformer.core.weights import check_numbers, load_weights
 # Padding is not a word, but a model gives it a little probability (label smoothing asks for that), so it is ruled out here. The
 # paper lets an output be at most 50 tokens longer than the input. Here the end mark counts on both sides.
 
+
 # %%
 def next_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
     """log P(next token) in nats after tokens (rows, T), T >= 1: (rows, V).
@@ -112,6 +112,7 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
 #
 # Every output that a search is writing has a row in the cache. `append` adds a position behind the first $n$. `some_rows` copies the rows of those outputs
 # that go on, and leaves room for one more position, which `append` then fills without copying once more.
+
 
 # %%
 def append(held: Tensor | None, new: Tensor, n: int) -> Tensor:
@@ -173,6 +174,7 @@ class KeyValueCache:
 # The simplest search takes the likeliest token, appends it and asks again, until the end mark or the limit. A batch of
 # sentences goes along together, and a sentence that is done leaves the batch and the state. The cell after the definition
 # follows one sentence through the model that comes with the package.
+
 
 # %%
 @torch.no_grad()
@@ -275,6 +277,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # The picture after it shows the first steps of our sentence with $K = 2$: the three best extensions of each step, with the
 # probability of the whole beginning. The two that are kept are bold.
 
+
 # %%
 def take(tokens: Tensor, places: Tensor) -> Tensor:
     """Rows of each sentence's n hypotheses: (B, n, t), places (B, k) -> (B, k, t)."""
@@ -330,6 +333,7 @@ def extend(
 #
 # The next section shows what it is for. The best finished ones, as many as are asked for, are kept beside the beam.
 
+
 # %%
 def length_penalty(length: float | Tensor, alpha: float = 0.6) -> float | Tensor:
     """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark."""
@@ -354,6 +358,7 @@ def keep_finished(
 # $\log P$ only falls, and no penalty is larger than that of the longest output allowed. With $\log P = -4$ now and a largest penalty of 2, a
 # live hypothesis cannot end above $-2$. The paper says only that it ends early when it can; here a search ends as soon as these bounds prove that nothing
 # can change.
+
 
 # %%
 def can_improve(
@@ -399,6 +404,7 @@ class Beam:
 #
 # Each live hypothesis has a row in the state. When one goes on in two ways and another dies, the rows must follow. So `advance` also returns which
 # row each survivor extends, and `State.select` copies the caches' rows accordingly.
+
 
 # %%
 def advance(
@@ -637,6 +643,7 @@ def beam_search(
 #
 # Each batch asks for something else, so the weights at the end of a training depend on which batches came last. The mean of several checkpoints' weights depends on them less. The paper averages the last 5 (base) or 20 (big).
 
+
 # %%
 def shapes(tensors: dict) -> dict:
     """{name: shape} of {name: tensor}."""
@@ -666,6 +673,7 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
         for name, tensor in tensors.items():
             total[name] = total.get(name, 0) + tensor.double()
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
 
 # %% [markdown]
 # A small model learns to say rows of digits backwards. It is stopped early, with a checkpoint every ten updates. What share of 300 new rows

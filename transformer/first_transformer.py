@@ -27,7 +27,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
 # %% [markdown]
 # ## The idea
 #
@@ -68,6 +67,7 @@ from torch import nn
 # that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
 # a weight of 0.
 # ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
+
 
 # %%
 class Attention(nn.Module):
@@ -115,6 +115,7 @@ class Attention(nn.Module):
 # Attention mixes vectors of different tokens. After it comes a small network with one hidden layer of `d_ff` numbers, which works on each token's vector by
 # itself ([notebook 05](05_feed_forward.ipynb)).
 
+
 # %%
 class FeedForward(nn.Module):
     """The same small network for each token: (B, T, d_model) -> (B, T, d_model)."""
@@ -134,6 +135,7 @@ class FeedForward(nn.Module):
 # An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
 # normalisation: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
 # amounts, its gain and bias. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
+
 
 # %%
 class LayerNorm(nn.Module):
@@ -178,6 +180,7 @@ class EncoderLayer(nn.Module):
 # %% [markdown]
 # A decoder layer has a second attention between the two, which looks at the encoder's output, the *memory*.
 
+
 # %%
 class DecoderLayer(nn.Module):
     """Tokens (B, T, d_model) look back, then at memory (B, S, d_model)."""
@@ -197,6 +200,7 @@ class DecoderLayer(nn.Module):
 
 # %% [markdown]
 # Several such layers on top of each other are a stack. All of them get the same masks, and in the decoder the same memory: the `context`.
+
 
 # %%
 class Stack(nn.Module):
@@ -218,6 +222,7 @@ class Stack(nn.Module):
 # Attention does not use the order of the tokens. So a pattern of sines and cosines, a different one for each position, is added to the
 # vectors ([notebook 07](07_positions.ipynb)).
 
+
 # %%
 def sinusoids(n, d_model):
     """A row for each of n positions: (n, d_model)."""
@@ -235,6 +240,7 @@ def sinusoids(n, d_model):
 #
 # While training, the decoder gets the whole target at once, and has to name at each place the token that comes next. So its mask is a triangle: each token may look at itself and at what stands
 # before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up. (A 1 in a mask's shape stands for all heads, or queries.)
+
 
 # %%
 class Transformer(nn.Module):
@@ -280,6 +286,7 @@ class Transformer(nn.Module):
 # The task is to say a number backwards. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to
 # 9. This is a translation that everybody can check.
 
+
 # %%
 def examples(n, longest=8):
     """n numbers of 4 to 8 digits (n, 8), and each backwards with its marks (n, 10)."""
@@ -314,6 +321,7 @@ def shown(tokens):
 # To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy
 # decoding; [notebook 15](15_decoding.ipynb) does it better and faster.
 
+
 # %%
 @torch.no_grad()
 def write(model, source, longest):
@@ -335,6 +343,7 @@ def write(model, source, longest):
 # %% [markdown]
 # **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing** ([13](13_regularization.ipynb)), and below no dropout. Padding (`ignore_index=0`) does not count.
 
+
 # %%
 def train_step(model, optimizer, step, warmup=100):
     """One update of the model on 64 new numbers; the loss."""
@@ -349,6 +358,7 @@ def train_step(model, optimizer, step, warmup=100):
     loss.backward()
     optimizer.step()
     return loss.item()
+
 
 # %% [markdown]
 # The model is small: two layers on each side, vectors of 64 numbers, four heads, and no dropout, since all examples are new. Along the way we ask it for one and the same number, and

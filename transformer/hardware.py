@@ -35,7 +35,6 @@ import torch
 from transformer.core.weights import parameters_of
 from transformer.fast.model import TransformerConfig
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
@@ -61,6 +60,7 @@ from transformer.fast.model import TransformerConfig
 # ## Which device?
 #
 # Torch names three that matter here: `cuda` (NVIDIA's GPUs, and AMD's), `mps` (Apple's), `cpu`.
+
 
 # %%
 def choose_device(name: str = "auto") -> torch.device:
@@ -151,6 +151,7 @@ def loss_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:
 # One more switch. On NVIDIA's GPUs since 2020 even an fp32 product can round its inputs (**TF32**: 10 bits after the point
 # instead of 23) and be several times as fast. That is enough for training, and `transformer train` switches it on, unless fp32 is asked for by name:
 
+
 # %%
 def allow_tf32() -> None:
     """Let fp32 products on a CUDA GPU round to TF32; a CPU computes as before."""
@@ -162,6 +163,7 @@ def allow_tf32() -> None:
 # On a CPU torch has two libraries for fp32 products. The second is used after `torch.set_float32_matmul_precision("medium")`. On some CPUs it is faster and
 # as exact; on others it rounds to bf16 inside. So it is off unless asked for (`--precision medium`);
 # [notebook 20](20_speed.ipynb) measures it.
+
 
 # %%
 @contextmanager
@@ -184,6 +186,7 @@ def matmul_precision(name: str) -> Iterator[None]:
 #
 # Nearly all of it is matrix products. The product of an $a \times b$ and a $b \times c$ matrix takes $a \cdot b \cdot c$
 # multiplications and as many additions: $2abc$ floating-point operations (FLOPs). So we can count on paper, part by part.
+
 
 # %%
 def attention_flops(c, T: float, S: float) -> float:
@@ -278,6 +281,7 @@ def training_flops(c, S: float, T: float) -> float:
 #
 # The function below multiplies a large matrix by itself and looks at the clock (1 GFLOP/s is a billion FLOPs a second, 1 TFLOP/s a thousand of these). Little gets closer to what the machine can do; a model
 # reaches a part of this rate.
+
 
 # %%
 def matmul_rate(
@@ -416,6 +420,7 @@ def estimate_seconds(
 # %% [markdown]
 # This share is called **model FLOPs utilisation**. Big reaches more of it than base; on our H100, too, it reaches more of one product's rate (26% and 12%). Its matrices are larger, which may be the reason; we have not tested that. (At the 0.4 seconds an update that the paper names, base has 31%.) While training, the loop of [notebook 14](14_training.ipynb) shows the utilisation, by this meter:
 
+
 # %%
 class Meter:
     """Counts target tokens and FLOPs; `read` gives what was done a second."""
@@ -490,6 +495,7 @@ class Meter:
 #
 # `peak_memory` tells what a run has needed; the progress bar of [notebook 14](14_training.ipynb) shows it.
 
+
 # %%
 def peak_memory(device: torch.device) -> float:
     """The most memory used so far, in GiB: of a CUDA GPU, otherwise of this process."""
@@ -505,6 +511,7 @@ def peak_memory(device: torch.device) -> float:
         return float("nan")
     bytes_each = 1 if platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * bytes_each / 2**30
+
 
 # %% [markdown]
 # ## Faster parts

@@ -37,7 +37,6 @@ from transformer.hardware import attention_flops
 from transformer.language import GeluFeedForward, LanguageModel, Sampler, generate
 from transformer.stacks import LayerNorm
 
-
 # %% tags=["active-ipynb"]
 # # what only pictures, measurements and checks need: not part of the module
 # import statistics
@@ -92,6 +91,7 @@ from transformer.stacks import LayerNorm
 # Attention reads a sequence of vectors, so an image has to become one. A sequence of its pixels would do, but the cost of attention grows with the square of the length ([09](09_complexity.ipynb)), and an image of 224 x 224 has 50,176
 # pixels. ViT cuts it into squares of $p \times p$ pixels, called *patches*, and takes each patch for a word: its pixels, one after another, are a vector of $p^2$ numbers.
 
+
 # %%
 def patches(images: Tensor, p: int) -> Tensor:
     """Cut images (B, H, W) into squares of p x p pixels: (B, n, p * p), row by row.
@@ -143,6 +143,7 @@ def from_patches(x: Tensor, width: int) -> Tensor:
 # ## The same loop
 #
 # The training loop of [14](14_training.ipynb) takes pairs of token ids, a source and a target. An image fits in: its 64 pixels are the source, and its class is a target of one token behind the begin mark. So saving, resuming, label smoothing and the schedule need no new code. The ids are first the classes 0 to 9, then padding, begin and end mark (10, 11, 12), then the 17 grey levels. They are for the loop alone; the models turn them back into grey levels from 0 to 1.
+
 
 # %%
 @dataclass(frozen=True)
@@ -221,6 +222,7 @@ def as_pairs(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
 
 # %% [markdown]
 # What reads an image has to turn it into one vector, from which the classes get their logits. All else can be shared. The loss is that of a translation whose target has one token, hence the axis that `[:, None]` adds.
+
 
 # %%
 class ImageModel(nn.Module):
@@ -351,6 +353,7 @@ class VisionTransformer(ImageModel):
 # largest of each 2 x 2 outputs is kept, so that small shifts matter less. It has about as many parameters as the ViT, and
 # `training_of` gives both the same training, with dropout and label smoothing: 300 updates of 64 images (or of all, where there are fewer), at a rate that rises and then falls to 0.
 
+
 # %%
 @dataclass(frozen=True)
 class ConvolutionalConfig(ImageConfig):
@@ -440,6 +443,7 @@ def accuracy(model: ImageModel, images: Tensor, digits: Tensor) -> float:
 # The title of ViT's paper says that it is. A word is a patch of 16 x 16 pixels, and no convolution slides over the image. Its finding has two sides. Trained on a million images (ImageNet), without strong regularization, its models stay below convolutional networks of their size; trained on 300 million they are ahead. The authors' reading: without neighbours built in, more has to be learned from the data. Touvron et al. (2021) later reached the convolutional networks with a million images, by changing each image at random whenever it is shown, and by learning from a convolutional network's answers.
 #
 # Images that are moved a little are the simplest such change. In a second training set each digit also comes shifted by one pixel in all eight directions:
+
 
 # %%
 def shifted(images: Tensor, down: int, right: int) -> Tensor:
@@ -603,6 +607,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # %% [markdown]
 # Has the model found out which positions are neighbours? ViT's paper shows that in a large model the learned vectors of near positions point the same way. The measure is the cosine of the angle between two of them. Each panel below holds 16 maps of 4 x 4, one of each position, at that position's place; a map shows the cosine with all positions, and its own is the red 1. If neighbours were alike, red would surround it.
 
+
 # %%
 def position_similarity(table: Tensor) -> Tensor:
     """Cosine of the angle between each two rows of a table (n, d_model): (n, n)."""
@@ -641,6 +646,7 @@ def position_similarity(table: Tensor) -> Tensor:
 # The way it writes: one token after another, and a grey level is a token like any other. A language model of notebook 21 reads the class as its prompt and then goes on with 64 pixels, row by row from the top left, each drawn from the probabilities that the model gives it. Parmar et al. (2018) drew
 # with the Transformer in this way, and Chen et al. (2020) with a model like GPT-2. `DRAWING` is such a model with $d_{model} = 64$ and three layers. Its positions count pixels along the rows, so it has to learn which one stands below which. `as_drawings` makes the pairs, and `draw` asks for an image:
 
+
 # %%
 def as_drawings(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
     """Pairs from which a `LanguageModel` learns to draw: the class, then the pixels."""
@@ -666,6 +672,7 @@ def draw(
     prompts = torch.stack([digits, torch.full_like(digits, c.bos_id)], dim=1)
     rows = generate(model, prompts, c.size**2, choose_level)
     return as_images(torch.tensor(rows), c)
+
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(1)

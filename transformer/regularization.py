@@ -28,7 +28,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
@@ -94,6 +93,7 @@ from torch import nn
 # The paper takes $P_{drop} = 0.1$ for the base model and 0.3 for the big one (0.1 for English to French). In its Table 3 (D) a base model without
 # dropout has perplexity 5.77 where the one with dropout has 4.92, and BLEU 24.6 where that one has 25.8.
 
+
 # %%
 def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
     """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
@@ -124,6 +124,7 @@ def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
 # The paper names two places: the output of each sub-layer, before it is added to the sub-layer's input and normalised; and the sum of
 # embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so that a model can be asked for all of
 # them, and all can be set to another probability, to go on training with more of it, say.
+
 
 # %%
 def dropouts(model: nn.Module) -> dict[str, nn.Dropout]:
@@ -200,6 +201,7 @@ def set_dropout(model: nn.Module, P_drop: float) -> None:
 #
 # where the bracket is 1 for the gold type and 0 for all others.
 
+
 # %%
 def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor:
     """(1 - epsilon) on the gold type plus epsilon / V on every type (Szegedy, 2015).
@@ -213,6 +215,7 @@ def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor
 # There are two other forms. **tensor2tensor**, the authors' own code, gives the gold type $1 - \epsilon$ and each of the other $V - 1$
 # types $\epsilon / (V - 1)$. That is Szegedy's form with the larger $\epsilon' = \epsilon V / (V - 1)$: the others get $\epsilon' / V$, and gold
 # $1 - \epsilon' + \epsilon' / V = 1 - \epsilon$. A popular variant also leaves out the padding mark, and gives each of the others $\epsilon / (V - 2)$:
+
 
 # %%
 def smoothed_without_padding(
@@ -259,6 +262,7 @@ def smoothed_without_padding(
 # With four types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
 # Torch's `cross_entropy` follows Szegedy, so the loss is one call. Places that hold padding are not counted; "mean" is over the real tokens.
 
+
 # %%
 def label_smoothing_loss(
     logits: torch.Tensor,
@@ -284,6 +288,7 @@ def label_smoothing_loss(
 
 # %% [markdown]
 # The same, written out from the definition for any targets, to compare with:
+
 
 # %%
 def cross_entropy_with_targets(
@@ -317,6 +322,7 @@ def cross_entropy_with_targets(
 # In training ([notebook 14](14_training.ipynb)) a model hands its loss three things: the layer that maps states to logits, the decoder's
 # states, and the gold tokens. So another loss can take its place, also one that never holds all logits at once (`transformer.fast`).
 
+
 # %%
 @dataclass(frozen=True)
 class SmoothedLoss:
@@ -345,6 +351,7 @@ class SmoothedLoss:
 # Not to zero. The loss is smallest where the model's probabilities are the targets themselves, and then it is the
 # targets' *entropy* $-\sum_k q(k) \ln q(k)$: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ terms for the others.
 
+
 # %%
 def lowest_loss(V: int, epsilon: float) -> float:
     """The smallest loss with smoothed targets: their entropy, -sum q(k) ln q(k), nats.
@@ -360,6 +367,7 @@ def lowest_loss(V: int, epsilon: float) -> float:
 # %% [markdown]
 # Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest points drawn; tensor2tensor subtracts its lowest loss, so that its dot lies at zero:
 
+
 # %%
 def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
     """Logits (len(p), 1, V) that give type 1 each of the probabilities p.
@@ -369,6 +377,7 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
     logits = torch.log((1 - p) / (V - 1))[:, None].repeat(1, V)
     logits[:, 1] = p.log()
     return logits[:, None]
+
 
 # %% tags=["active-ipynb"]
 # p, V = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64), 1000

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 
 from transformer.core.checks import check_heads, check_left_to_right
 
-
 # %% tags=["active-ipynb"]
 # # what only pictures, measurements and checks need: not part of the module
 # import time
@@ -84,6 +83,7 @@ from transformer.core.checks import check_heads, check_left_to_right
 #
 # A layer's $x$ has many channels, each with a state of $N$ numbers. As in attention, channels are grouped in heads of $p$, which share their $\Delta$, $A$, $B$ and $C$. ($h_t$ is a state, `h` the number of heads; `N` a state's size, in a configuration the number of layers.) The definition is a loop. The figure shows two pulses, scaled so that each writes 1:
 
+
 # %%
 def scan_loop(
     x: Tensor,
@@ -128,6 +128,7 @@ def scan_loop(
 # ## Steps that never change
 #
 # If $\Delta$, $B$ and $C$ are the same at every position, unrolling the loop gives $y_t = \sum_j C\,e^{j\Delta A}\,\Delta B\; x_{t-j}$. That is a causal convolution ([02](02_convolution.ipynb)), whose *kernel* $K_j$ is as long as the sequence and made from few numbers. It needs no loop: Fourier transforms turn a convolution into a product (S4; Gu et al., 2021). The figure shows four such kernels, each divided by its largest size.
+
 
 # %%
 def kernel(delta: Tensor, A: Tensor, B: Tensor, C: Tensor, n: int) -> Tensor:
@@ -199,6 +200,7 @@ def convolve(x: Tensor, kernel: Tensor) -> Tensor:
 # This is attention's form (Dao and Gu, 2024). $C_t$ is a query, $B_s$ a key and $x_s$ a value. In place of softmax stands a decay, the product of what each step after $s$ kept. The weights of a row need not be
 # positive, and they do not sum to 1. The code sums $\Delta$ from the beginning, and applies `exp` only to differences of these sums, times $A$ (never above 0).
 
+
 # %%
 def weights(delta: Tensor, A: Tensor, B: Tensor, C: Tensor) -> Tensor:
     """M (b, h, n, n), for which the outputs of `scan_loop` are M x.
@@ -265,6 +267,7 @@ def scan_matrix(
 #
 # If a head has a single decay, the inside of a chunk is a product of matrices (Mamba-2). With $N$ decays in each channel the tables of decays would be far larger; there a short loop is cheaper, which all chunks walk together.
 
+
 # %%
 def scan_chunks(
     x: Tensor,
@@ -317,6 +320,7 @@ def scan_chunks(
 #
 # The first values of $\Delta$ and $A$ are like Mamba's. $\Delta$ is a softplus, $\log(1 + e^z)$, whose bias begins so that $\Delta$ lies between 0.001 and 0.1: with $A = -1$, a state then fades over ten to a thousand tokens.
 
+
 # %%
 class StateCache:
     """What a layer with a state has read: the state, and the last inputs of its window.
@@ -362,6 +366,7 @@ def first_decays(heads: int, N: int) -> Tensor:
 
 # %% [markdown]
 # A state is made by reading from left to right. So the layer takes only causal masks; `check_left_to_right` refuses others, and finds the padding, which must not reach the state. It also refuses keys of a second sequence: it cannot stand between a decoder and an encoder's memory. Of attention's sizes, `d_k` becomes $N$, and `d_v` the channels of a head.
+
 
 # %%
 class GatedPath(nn.Module):
@@ -456,6 +461,7 @@ class StateLayer(GatedPath):
 # %% [markdown]
 # Two layers stand on `StateLayer`. The fixed one learns $\Delta$, $A$ and $C$ for each channel as plain numbers ($B$ would only scale $C$; S4's usual decays are complex). The selective one computes $\Delta$, $B$ and $C$ from its input: with `one_decay` for heads with one decay each, as in Mamba-2, otherwise as in Mamba, where each channel is a head of its own with $N$ decays. **Deviation: Mamba-2 computes $\Delta$, $B$ and $C$ together with $x$, by one matrix from the layer's input, and has a norm before the last matrix; here both kinds are built like Mamba. Mamba's layers are twice as wide as $d_{model}$, and have no feed-forward networks between them.** Which decays serve better was not compared: all selective layers trained below have one a head, the fixed ones $N$ a channel.
 
+
 # %%
 class FixedLayer(StateLayer):
     """A state whose steps never change: a convolution as long as the sequence.
@@ -537,6 +543,7 @@ class SelectiveLayer(StateLayer):
         cache = cache or StateCache()
         y, cache.state = self.scan(heads, *self.steps(x, real), cache.state)
         return y.flatten(2)
+
 
 # %% [markdown]
 # The language model of [notebook 21](21_language.ipynb) takes the layer as one of its `Parts`. Reading token by token, with padding in front of the shorter text, it has to give the same as reading the whole without padding:

@@ -44,7 +44,6 @@ from transformer.regularization import SmoothedLoss
 from transformer.runs.encoded import check_pairs
 from transformer.runs.progress import Run
 
-
 # %% tags=["active-ipynb"]
 # # what only the pictures and checks below need: not part of the module
 # import itertools
@@ -93,6 +92,7 @@ from transformer.runs.progress import Run
 # An *epoch* is one pass over the corpus. Each epoch mixes the batches anew, in an order that its number and the seed decide.
 # So a place in the stream of batches is two numbers, epoch and index, and the stream can start from any place. That will make it
 # possible to go on after a break.
+
 
 # %%
 def endless_batches(
@@ -171,6 +171,7 @@ def endless_batches(
 #
 # *Clipping* shortens a gradient that is longer than a limit. The paper names no limit, so `clip` is None by default.
 
+
 # %%
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -204,6 +205,7 @@ class TrainingConfig:
 # The rate of an update is that of notebook 12. **A switch of this project's, `falling`, lets it fall evenly instead, to zero after the last update or the last
 # minute if that comes first** (with `minutes` there is a step where the warm-up ends: if it took a tenth of the time, the rate falls by a tenth at once). Short runs use it: those on your own files, and notebook 15's model of everyday sentences.
 
+
 # %%
 def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
     """The learning rate of an update after so many seconds: equation 3, or falling."""
@@ -223,6 +225,7 @@ def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -
 # states, and the criterion makes a number of them, here `SmoothedLoss` of [notebook 13](13_regularization.ipynb). The module also
 # switches on bf16 or fp16. Where several processes train together, each has a copy of it, and torch averages the copies' gradients
 # ([notebook 11](11_hardware.ipynb)).
+
 
 # %%
 class Objective(nn.Module):
@@ -249,6 +252,7 @@ class Objective(nn.Module):
 # Before each part the random numbers of dropout begin anew, from a seed that belongs to this part of this update. So they are
 # the same whichever process works on it, and after whatever break. Two things below come from [notebook 11](11_hardware.ipynb): `scaler` enlarges the loss
 # in fp16, and otherwise does nothing; `without_exchange` lets processes exchange their gradients once an update, after the last part.
+
 
 # %%
 def batch_seed(seed, update, number):
@@ -323,6 +327,7 @@ def update_weights(
 # We measure the mean cross-entropy of a target
 # token, given the true tokens before it, without smoothing and without dropout. Its exponential is the perplexity of notebook 13.
 
+
 # %%
 @torch.no_grad()
 def validation_loss(
@@ -374,6 +379,7 @@ def validation_loss(
 # after a whole update when Ctrl-C was pressed. A run ends when its updates, its minutes or its patience are used up. `share` picks the batches
 # that this process works on; one process gets all.
 
+
 # %%
 def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
     """This process's batches of an update, with their seeds: [(seed, `Batch`), ...]."""
@@ -388,6 +394,7 @@ def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
 # What `validate` measures is the caller's business: any function from a model to a dict of figures, called every `save_every` updates
 # and at the end. So are the criterion and the optimizer. In `folder` each validation leaves log.jsonl, weights/ and
 # checkpoint.safetensors, and `resume=True`, with the same pairs and settings, goes on from there.
+
 
 # %%
 def train(
@@ -428,6 +435,7 @@ def train(
             )
             run.note(picked[-1], pairs, loss, norm, rate)
     return run.close()
+
 
 # %% [markdown]
 # Without dropout, and in float64, this loop and the twenty lines above should give the same weights:

@@ -30,7 +30,6 @@ from transformer.attention import padding_mask
 from transformer.models.gold import determiners, references
 from transformer.models.maps import KINDS, all_maps
 
-
 # %% tags=["active-ipynb"]
 # # what only pictures and checks need: not part of the module
 # import functools
@@ -72,6 +71,7 @@ from transformer.models.maps import KINDS, all_maps
 # for the function that attends (notebook [04](04_attention.ipynb)'s `attention`); around it we put another that may change what
 # comes out. (Text, figures and results count layers and heads from 1; functions take them from 0.)
 
+
 # %%
 def attention_of(model, kind, layer):
     """An attention module of a Transformer; kind is one of `KINDS`, layers from 0."""
@@ -104,6 +104,7 @@ def edited(attention, change):
 # We use three changes: a head is *silent* (it puts out zeros), one of its rows is *turned* to a place of our
 # choice (it gets that place's value), or a vector from elsewhere is *pasted* into a row. A sentence with
 # both animals is then translated as it is, and with head 1.3 turned: the row of "its" looks at "dog".
+
 
 # %%
 def silent(head):
@@ -194,6 +195,7 @@ def pasted(head, rows, vectors):
 # %% [markdown]
 # In this grammar the antecedent is always the subject of the clause that "its" stands in (of an infinitive, of the clause that governs it).
 
+
 # %%
 def link(maps, kind, english, german):
     """Weights of the pronoun's row over its candidates, and the antecedent's place.
@@ -270,6 +272,7 @@ def link_baselines(examples) -> dict:
 # The ending of a German possessive agrees with the noun *behind* it: *ihr**en** Ball*, *ihr**e** Tasche*; articles
 # agree in the same way. English says nothing of that noun's gender. So we look, as for the paper's Figure 5, for a head that links each
 # article and each possessive to the noun behind it.
+
 
 # %%
 def agreement_hits(maps, examples):
@@ -373,6 +376,7 @@ def agreement_hits(maps, examples):
 # gender drawn by lot: a probe can learn that for nouns it has seen, and cannot guess it for others. In the rows "new noun" it learns from half of the nouns and is asked about the others, in "never owner" from those that "its" refers to in training. The first column always gives
 # the answer that is most common in what the probe learned from.
 
+
 # %%
 @torch.no_grad()
 def encoder_layers(model, source):
@@ -467,6 +471,7 @@ def linear_probe(x, labels, unseen):
 # *alignment error rate*. With $A$ the links found and $G$ the grammar's, it is
 # $1 - 2\,|A \cap G| / (|A| + |G|)$; 0 is perfect, but here no head can get below 0.04: each word gets a link, and commas have none in $G$. Beside the heads stands a guess, the *diagonal*: that German keeps the
 # order of the English words.
+
 
 # %%
 def alignment_error_rate(predicted, gold) -> float:
@@ -578,6 +583,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 # The paper's Figure 3 shows encoder heads that tie a verb to words far behind it. German has such ties inside the
 # decoder: in *Sie machte das alte Fenster auf*, "opened" is *machte* and *auf* together. We take the verbs with two parts at least three words apart (two of the 46 are an infinitive with *mich* or *sich*), and see where the step that writes the second part looks. Two guesses: the second word, and any earlier word.
 
+
 # %%
 def separated_verbs(examples, apart=3) -> list:
     """(index of the example, first half, second half) of verbs in two parts, each once.
@@ -640,6 +646,7 @@ def look_back_hits(maps, examples):
 # falls on *marks*, which are punctuation and the end mark. And a weight is only one factor: what arrives is the weight
 # $\alpha$ times the value, sent through $W_O$. Kobayashi et al. (2020) therefore compare the *norms* of these products,
 # $\lVert \alpha\, v W_O \rVert$.
+
 
 # %%
 def norm_weighted(weights, v, W_O):
@@ -707,6 +714,7 @@ def norm_weighted(weights, v, W_O):
 # To compare two heads one usually takes the cosine of their weights. It has a flaw: weights are positive, so even looks have a cosine near 1, and sharp ones a small one unless they meet on the same words. So we also subtract each row's mean, which leaves the
 # correlation: 0 where the looks of two heads have nothing in common, however sharp they are.
 
+
 # %%
 def head_similarity(maps, kind, centred=True):
     """Cosine of every two heads' weights over all maps, (N * h, N * h).
@@ -728,6 +736,7 @@ def shuffled(maps):
     """The same maps, with the encoder's weights of each row in random order."""
     order = torch.rand(maps.encoder.shape).argsort(dim=-1)
     return replace(maps, encoder=maps.encoder.gather(-1, order))
+
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)

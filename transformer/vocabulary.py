@@ -202,6 +202,7 @@ def load_words(path: str | Path) -> Words:
 #
 # It has ids for begin, end and unknown, and torchtext's interface gives none to padding. Padding gets the id after all pieces.
 
+
 # %%
 class Pieces:
     """Texts to SentencePiece ids and back; letters unknown to the model become <unk>.
@@ -373,6 +374,7 @@ def train_pieces(sentences: list[str], vocab_size: int) -> Pieces:
 # and `Sequential` chains them. Their order matters: if the end mark were added before the cut, long sentences would
 # lose it, and a model trained on them would not learn to stop there.
 
+
 # %%
 def pair_transforms(tokenizer: Words | Pieces, longest: int) -> tuple:
     """torchtext's transforms from lists of ids to rows: for sources, for targets.
@@ -399,6 +401,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
     sources = to_source(tokenizer.encode_all([pair[0] for pair in pairs]))
     targets = to_target(tokenizer.encode_all([pair[1] for pair in pairs]))
     return list(zip(sources, targets))
+
 
 # %% [markdown]
 # Where nothing is too long, they give the same numbers as `encode_pairs` and `collate` of notebook [10](10_data.ipynb), which the next cell asserts.
