@@ -125,7 +125,7 @@ MISTAKES = {
     "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }
 ASKED = re.compile(
-    r"^from (transformer\.exercises\.\w+) import (check_\w+)$", re.MULTILINE
+    r"^from (transformer\.teaching\.exercises\.\w+) import (check_\w+)$", re.MULTILINE
 )
 SOLUTION = re.compile(r"<details>.*?```python\n(.*?)```.*?</details>", re.DOTALL)
 

@@ -162,7 +162,7 @@ def local_attention(
 # %% [markdown]
 # ## Every row becomes a layer
 #
-# The attention of notebook 04 takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
+# The package's larger form of notebook 04's attention takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
 # same convolution on every second position, or every third, and so on: `Dilated`, with a gap of $g$, takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 

@@ -506,7 +506,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # %% [markdown]
 # ## Models with patterns
 #
-# `MultiHeadAttention` takes any function that attends, and models take their attention as one of their `Parts` ([08](08_model.ipynb)). So a language model with a pattern is the one of [21](21_language.ipynb) with another attention among its parts. This one is not trained; the cell shows that blocks and caches agree:
+# The package's `MultiHeadAttention` takes any function that attends, and its models take their attention as one of their `Parts` (`transformer/fast/model.py`). So a language model with a pattern is the one of [21](21_language.ipynb) with another attention among its parts. This one is not trained; the cell shows that blocks and caches agree:
 
 # %% tags=["active-ipynb"]
 # pattern = Pattern(3, gaps=(1, 1, 2, 4), global_tokens=(0,), causal=True)

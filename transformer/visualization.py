@@ -69,8 +69,8 @@ from transformer.models.recording import wrapped
 
 # %% [markdown]
 # In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
-# from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. `MultiHeadAttention` has a place
-# for the function that attends ([notebook 04](04_attention.ipynb)); `wrapped` puts another around it that may change what
+# from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. The package's `MultiHeadAttention` has a place
+# for the function that attends (notebook [04](04_attention.ipynb)'s `attention`); `wrapped` puts another around it that may change what
 # comes out, for as long as a block lasts and for this thread alone. (Text, figures and results count layers and heads from 1; functions take them from 0.)
 
 

@@ -3,8 +3,8 @@
 import math
 import statistics
 
-from transformer.views.plotting import COLOURS, name_powers, new_axes, tick_labels
-from transformer.views.style import INK
+from transformer.views.plotting import name_powers, new_axes, tick_labels
+from transformer.views.style import COLOURS, INK
 
 
 def differences(rows, xlabel, label, other, ax=None, limit=math.inf):

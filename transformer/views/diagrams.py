@@ -2,8 +2,9 @@
 
 import math
 
-from transformer.views.plotting import COLOURS, new_axes
-from transformer.views.style import GREY, IDEAS, INK, PALE
+from transformer.views.images import GREY
+from transformer.views.plotting import new_axes
+from transformer.views.style import COLOURS, IDEAS, INK, PALE
 
 LINE = INK
 

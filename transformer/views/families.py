@@ -5,7 +5,8 @@ from statistics import mean
 from transformer.core.analysis import counts_at
 from transformer.core.records import under
 from transformer.core.scores import bleu_of_counts
-from transformer.views.plotting import COLOURS, STYLES, lines, new_axes
+from transformer.views.plotting import lines, new_axes
+from transformer.views.style import COLOURS, STYLES
 
 LABELS = {
     "rnn": "RNN, one vector",

@@ -1,6 +1,7 @@
 """Small images side by side, what a model attends to in them, and accuracy by training images."""
 
-from transformer.views.plotting import COLOURS, add_colour_bar, lines, new_axes
+from transformer.views.plotting import add_colour_bar, lines, new_axes
+from transformer.views.style import COLOURS
 
 GREY = dict(cmap="gray_r", vmin=0, vmax=16)
 

@@ -2,6 +2,7 @@
 
 from matplotlib.patches import Rectangle
 
+from transformer.views.images import GREY
 from transformer.views.labels import label_ends
 from transformer.views.shapes import (
     arrow,
@@ -14,7 +15,6 @@ from transformer.views.shapes import (
 )
 from transformer.views.style import (
     DARK,
-    GREY,
     IDEAS,
     INK,
     LIGHT,

@@ -1,6 +1,7 @@
 """Trainings that use their source, and trainings that do not, side by side."""
 
-from transformer.views.plotting import COLOURS, name_powers, new_axes
+from transformer.views.plotting import name_powers, new_axes
+from transformer.views.style import COLOURS
 
 
 def last_spread(row):

@@ -1,7 +1,8 @@
 """Trees: the beginnings that a beam search tries, and the phrases of a sentence."""
 
-from transformer.views.plotting import COLOURS, new_axes
-from transformer.views.style import GREY, INK
+from transformer.views.images import GREY
+from transformer.views.plotting import new_axes
+from transformer.views.style import COLOURS, INK
 
 
 def boxed(ax, x, y, label, colour, bold):
