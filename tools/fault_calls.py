@@ -12,13 +12,14 @@ from transformer.core.protocol import build
 from transformer.core.scores import bleu
 from transformer.core.weights import load_weights, parameters_of
 from transformer.corpora import CORPORA, read_corpus, register_corpus
-from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
+from transformer.data import Tokenizer, collate, encode_pairs, pad
 from transformer.decoding import average_checkpoints, beam_search, greedy_search
 from transformer.model import Transformer, TransformerConfig
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
 from transformer.recurrence import RecurrenceConfig
+from transformer.runs.batches import token_batches
 from transformer.runs.training import TrainingConfig, train
 from transformer.translation import evaluate
 from transformer.views.pages import view

@@ -27,9 +27,10 @@ import torch
 
 from transformer.corpora import read_parallel, stream_parallel
 from transformer.corpora.bundled import grammar
-from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches
+from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.hardware import peak_memory
+from transformer.runs.batches import epoch_batches
 from transformer.runs.encoded import EncodedPairs, encode_to_folder
 
 BATCH_TOKENS, SEED = 25_000, 2017

@@ -37,7 +37,7 @@ from transformer.core.scores import (
 )
 from transformer.core.weights import parameters_of
 from transformer.corpora import stream_corpus
-from transformer.data import encode_pairs, lengths_of
+from transformer.data import encode_pairs
 from transformer.experiments import runner
 from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
@@ -47,6 +47,7 @@ from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
 from transformer.recurrence import RecurrenceConfig
+from transformer.runs.batches import lengths_of
 from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.folder import read_log
 from transformer.runs.recipes import recipe

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from transformer.core.weights import parameters_of
-from transformer.data import Tokenizer, encode_pairs, lengths_of
+from transformer.data import Tokenizer, encode_pairs
 from transformer.model import TransformerConfig
 from transformer.models.pretrained import check_memory
+from transformer.runs.batches import lengths_of
 from transformer.runs.monitor import clock
 from transformer.runs.training import TrainingConfig
 

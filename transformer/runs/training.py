@@ -27,7 +27,7 @@ from transformer.core.distributed import (
 )
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.settings import check_counts, check_fractions, check_positive
-from transformer.data import collate, epoch_batches, token_batches
+from transformer.data import collate
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.hardware import (
     Meter,
@@ -39,6 +39,7 @@ from transformer.hardware import (
     matmul_rate,
 )
 from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
+from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
 from transformer.runs.progress import Progress
