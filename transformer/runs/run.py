@@ -1,8 +1,8 @@
 """A training run from beginning to end: its vocabulary, its updates, the model that it leaves."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -180,6 +180,17 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
         ) from None
 
 
+@contextmanager
+def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
+    """After the block, also where it was stopped, run.json says how a resumed run went on."""
+    try:
+        yield
+    except Interrupted:
+        note_resumed(e, command, device)
+        raise
+    note_resumed(e, command, device)
+
+
 def finish(model, e: Experiment) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
     average_last(model, e.folder, e.training.keep, last_update(e))
@@ -219,12 +230,8 @@ def run_experiment(
         model = task.new_model(e, device)
         if rank() == 0:
             announce(e, model, tokenizer, encoded)
-        try:
+        with noted(e, command, device):
             fit(model, e, encoded, validate, callbacks)
-        except Interrupted:
-            note_resumed(e, command, device)
-            raise
-        note_resumed(e, command, device)
         if rank() > 0:
             return None
         finish(model, e)
