@@ -9,19 +9,21 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import (
-    MultiHeadAttention,
     attention,
     causal_mask,
     dot_product,
     masked_softmax,
     padding_mask,
-    record_attention,
     scaled_dot_product,
+)
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    kernel_attention,
     scaled_dot_product_attention,
 )
-from transformer.decoding import KeyValueCache
-from transformer.fast.attention import kernel_attention
-from transformer.positions import RotaryPositions
+from transformer.fast.positions import RotaryPositions
+from transformer.fast.search import KeyValueCache
+from transformer.models.recording import record_attention
 from transformer.recurrence import AdditiveScore
 
 B, H, T, S, D_K, D_V, D = 2, 3, 4, 5, 8, 6, 12
@@ -73,16 +75,16 @@ def test_additive_score_equals_a_loop(qkv):
             assert close(scores[1, 2, t, s], score.w.weight[0] @ hidden)
 
 
-def test_flavours_are_one_function(qkv):
-    """Whatever the score, the weights are its softmax and the output is their blend of the values."""
+def test_attention_is_a_softmax_of_scores(qkv):
+    """Whatever the score, weights are its softmax; equation 1's is the scaled one."""
     q, k, v = qkv
     for score in (dot_product, scaled_dot_product, AdditiveScore(D_K, 7).double()):
-        output, weights = attention(q, k, v, score=score)
-        assert close(weights, score(q, k).softmax(dim=-1)) and close(
-            output, weights @ v
-        )
-    for ours, default in zip(scaled_dot_product_attention(q, k, v), attention(q, k, v)):
-        assert torch.equal(ours, default)
+        assert close(masked_softmax(score(q, k)), score(q, k).softmax(dim=-1))
+    output, weights = attention(q, k, v)
+    assert close(weights, scaled_dot_product(q, k).softmax(dim=-1))
+    assert close(output, weights @ v)
+    for ours, checked in zip((output, weights), scaled_dot_product_attention(q, k, v)):
+        assert torch.equal(ours, checked)
 
 
 # Softmax with a mask
@@ -111,11 +113,13 @@ def test_rows_sum_to_1_in_every_precision(dtype):
     "mask",
     [torch.ones(2, 3), torch.ones(2, 3, dtype=torch.uint8), torch.zeros(2, 3).long()],
 )
-def test_a_mask_that_is_not_boolean_is_refused(mask):
+@pytest.mark.parametrize("attend", [scaled_dot_product_attention, kernel_attention])
+def test_a_mask_that_is_not_boolean_is_refused(attend, mask):
+    x = torch.randn(2, 3, 4)
     with pytest.raises(
         TypeError, match=r"mask must be boolean \(True = may attend\), not torch\.\w+$"
     ):
-        masked_softmax(torch.randn(2, 3), mask)
+        attend(x[:, :2], x, x, mask)
 
 
 # Attention
@@ -180,7 +184,7 @@ def test_a_masked_key_changes_nothing(qkv):
 def test_each_key_needs_a_value(qkv):
     q, k, v = qkv
     with pytest.raises(ValueError, match="each key needs one value: 5 keys, 4 values"):
-        attention(q, k, v[:, :, :4])
+        scaled_dot_product_attention(q, k, v[:, :, :4])
 
 
 # Masks
@@ -324,7 +328,7 @@ def test_growing_cache_equals_all_at_once(steps, rotated, h_kv):
         start = cache.length
         new = x[:, start : start + n]
         outputs.append(
-            heads(new, new, new, mask[start : start + n, : start + n], cache)
+            heads(new, new, new, mask[start : start + n, : start + n], cache, start)
         )
         assert cache.length == start + n and cache.k.shape[1] == h_kv
     assert close(torch.cat(outputs, dim=1), heads(x, x, x, mask))

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.bench import learning, levers, parts, run
 from transformer.bench.harness import in_a_process, rows_of, under
 from transformer.bench.peers import (
@@ -23,8 +22,9 @@ from transformer.bench.peers import (
 from transformer.bench.run import run_bench
 from transformer.bench.settings import QUICK, Bench, EndlessConfig
 from transformer.core.records import read_rows
+from transformer.fast.attention import scaled_dot_product_attention
 from transformer.fast.loss import ChunkedLoss
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.speed import draw_batches, in_turns, real_tokens
 
 CPU = torch.device("cpu")

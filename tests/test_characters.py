@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from transformer.core.records import flatten
-from transformer.core.weights import parameters_of
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
 from transformer.language import LanguageModel
+from transformer.models.kinds import parameters_of
 from transformer.runs import dialogues
 
 KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"

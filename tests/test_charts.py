@@ -11,7 +11,6 @@ from torch import nn
 from transformer.core.records import flatten
 from transformer.corpora.trees import Tree, leaves_of
 from transformer.data import collate
-from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import parser
 from transformer.experiments.charts import (
     Grammar,
@@ -27,12 +26,13 @@ from transformer.experiments.charts import (
 )
 from transformer.experiments.parser import (
     Setting,
-    difference,
     right_branching,
     share_of_rate,
 )
+from transformer.experiments.parser_differences import difference
 from transformer.experiments.spans import Labels, SpanParser, labelled_spans
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.fast.search import KeyValueCache, beam_search, greedy_search
 from transformer.models.tree_model import (
     ParserConfig,
     ParserTokenizer,

@@ -27,18 +27,18 @@ from transformer import (
     Transformer,
     TransformerConfig,
     corpora,
-    decoding,
     language,
 )
 from transformer.cli import demo
 from transformer.cli import train as train_command
-from transformer.core import protocol
 from transformer.core.files import git_commit
+from transformer.core.protocol import About
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import rows
-from transformer.models import pretrained, search
+from transformer.models import kinds, pretrained, search
+from transformer.models.checkpoint import average_checkpoints
 from transformer.models.pretrained import load
 from transformer.runs import experiment as experiments
 from transformer.runs import folder as folders
@@ -182,7 +182,7 @@ def test_train(trained):
 
 
 def test_the_model_is_the_average_of_the_last_checkpoints(trained):
-    average = decoding.average_checkpoints(sorted((trained / "weights").iterdir()))
+    average = average_checkpoints(sorted((trained / "weights").iterdir()))
     for name, parameter in pretrained.load_model(trained).named_parameters():
         assert torch.equal(parameter, average[name])
 
@@ -406,12 +406,12 @@ def test_every_kind_of_model_is_trained_alike(
     family, options, files, tmp_path, monkeypatch
 ):
     """Trained, interrupted, resumed, saved, loaded, translated with, evaluated; "mine" is a user's own."""
-    monkeypatch.setattr(protocol, "KINDS", dict(protocol.KINDS))
+    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
 
     class Mine(TransformerConfig):
         pass
 
-    protocol.register("mine", Transformer, Mine)
+    kinds.register("mine", Transformer, Mine)
     both = family == "language"  # source and target share the positions
     sizes = [
         "--vocab-size",
@@ -438,9 +438,7 @@ def test_every_kind_of_model_is_trained_alike(
         )
     assert call("train", "--resume", "--folder", folder).status == 0
     model, tokenizer = pretrained.load(folder)
-    assert protocol.kind_of(model) == family and model.about == protocol.About(
-        "en", "fr"
-    )
+    assert kinds.kind_of(model) == family and model.about == About("en", "fr")
     value = str(getattr(model.config, options[0].strip("-").replace("-", "_")))
     assert value == ("True" if options[1].startswith("-") else options[1])
     line = call("translate", "The cat sleeps.", "--folder", folder).out
@@ -839,7 +837,7 @@ def test_help_of_the_program():
 def test_every_setting_has_a_meaning_and_the_recipes_default(family):
     """Both stand in the help of train; what the tokenizer decides is no option."""
     help_text = " ".join(call("train", "--family", family, "--help").out.split())
-    config = protocol.kind_named(family).config
+    config = kinds.kind_named(family).config
     settings = recipes.recipe("bundled", None, family)
     for f in [*dataclasses.fields(config), *dataclasses.fields(TrainingConfig)]:
         option = f"--{f.name.replace('_', '-')}"

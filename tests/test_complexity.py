@@ -8,11 +8,7 @@ import torch.nn.functional as F
 from helpers import assert_close, random
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.attention import (
-    causal_mask,
-    padding_mask,
-    scaled_dot_product_attention,
-)
+from transformer.attention import causal_mask, padding_mask
 from transformer.complexity import (
     KINDS,
     Dilated,
@@ -31,6 +27,7 @@ from transformer.complexity import (
 )
 from transformer.convolution import Convolution
 from transformer.experiments import limits
+from transformer.fast.attention import scaled_dot_product_attention
 from transformer.teaching.measuring import TensorMemory, crossing, exponent
 
 pytestmark = pytest.mark.usefixtures("seed")

@@ -10,18 +10,17 @@ from helpers import assert_close as close
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.convolution import (
-    Convolution,
-    ConvolutionalEncoderDecoder,
-    ConvolutionConfig,
-    GatedBlock,
-    dependence,
-    glu,
-)
+from transformer.convolution import Convolution, GatedBlock, dependence, glu
+from transformer.core.state import Cache
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.decoding import beam_search, greedy_search, length_penalty
-from transformer.fast.frame import Cache
+from transformer.decoding import length_penalty
+from transformer.fast.convolution import (
+    ConvolutionalEncoderDecoder,
+    ConvolutionConfig,
+    convolve_on,
+)
+from transformer.fast.search import beam_search, greedy_search
 from transformer.runs.training import TrainingConfig, train, validation_loss
 
 
@@ -76,7 +75,10 @@ def test_a_cached_convolution_equals_the_whole(k):
         Cache(),
     )
     close(
-        torch.cat([layer(part, cache) for part in x.split([1, 1, 3, 4], dim=1)], dim=1),
+        torch.cat(
+            [convolve_on(layer, part, cache) for part in x.split([1, 1, 3, 4], dim=1)],
+            dim=1,
+        ),
         layer(x),
     )
     assert torch.equal(cache.tensors[0], x[:, 9 - k + 1 :])

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from transformer import decoding
 from transformer.core.protocol import About
 from transformer.core.scores import (
     bleu,
@@ -24,21 +23,22 @@ from transformer.core.scores import (
     tokenized_bleu,
 )
 from transformer.core.state import State
-from transformer.core.weights import save_weights
+from transformer.core.weights import load_parameters, save_weights
 from transformer.data import Tokenizer, pad
-from transformer.decoding import (
+from transformer.decoding import length_penalty
+from transformer.fast import FAST
+from transformer.fast import packed as packing
+from transformer.fast import search as searches
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.search import (
     KeyValueCache,
-    average_checkpoints,
     beam_search,
     can_improve,
     greedy_search,
-    length_penalty,
-    next_log_probs,
     output_limit,
+    step_log_probs,
 )
-from transformer.fast import FAST
-from transformer.fast import packed as packing
-from transformer.model import Transformer, TransformerConfig
+from transformer.models.checkpoint import average_checkpoints, keep_weights
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [
@@ -197,8 +197,8 @@ def test_cached_log_probabilities_equal_uncached():
         0.0,
     )
     for t in range(9):
-        step = next_log_probs(model, target[:, t : t + 1], state)
-        whole = next_log_probs(
+        step = step_log_probs(model, target[:, t : t + 1], state)
+        whole = step_log_probs(
             model, target[:, : t + 1], model.start(source, KeyValueCache)
         )
         assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
@@ -425,9 +425,9 @@ def search_and_count(model, alpha):
 def test_stopping_early_changes_nothing(monkeypatch, alpha):
     early = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
     monkeypatch.setattr(
-        decoding,
+        searches,
         "can_improve",
-        lambda found_scores, live, limit, alpha: live.isfinite(),
+        lambda finished_scores, live, limit, alpha: live.isfinite(),
     )
     patient = [search_and_count(model_of(seed=seed), alpha) for seed in range(4)]
     assert [found for found, _ in early] == [found for found, _ in patient]
@@ -460,7 +460,7 @@ def test_the_best_of_all_extensions(k, K, V):
     tokens, scores = torch.randint(0, V, (3, k, 6)), torch.randn(3, k)
     log_probs = torch.randn(3, k, V).log_softmax(dim=-1)
     log_probs[:, :, 0] = -torch.inf
-    candidates, best, parent = decoding.extend(tokens, scores, log_probs, K)
+    candidates, best, parent = searches.extend(tokens, scores, log_probs, K)
     every, place = (
         (scores[:, :, None] + log_probs).flatten(1).sort(dim=1, descending=True)
     )
@@ -485,7 +485,7 @@ def test_as_many_rows_after_a_step_as_before():
         for source, n in zip(sources, limits.tolist())
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "output_limit", lambda model, source, extra: limits)
+        patch.setattr(searches, "output_limit", lambda model, source, extra: limits)
         found = [best[0] for best in beam_search(model, batch(sources))]
     assert [h.tokens for h in found] == [tokens for _, tokens in alone]
     assert [h.score for h in found] == pytest.approx(
@@ -732,6 +732,34 @@ def test_average_is_the_mean(tmp_path):
         )
         for name in "ab"
     )
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_average_fits_its_model(tmp_path, tied):
+    """Files have a shared matrix once, `load_state_dict` wants it under each of its names."""
+    models = [model_of(seed=seed, tie_embeddings=tied) for seed in range(3)]
+    for update, model in enumerate(models):
+        keep_weights(tmp_path, model, update, keep=3)
+    average = average_checkpoints(sorted((tmp_path / "weights").iterdir()))
+    loaded = model_of(seed=9, tie_embeddings=tied)
+    loaded.load_state_dict(average)
+    again = model_of(seed=9, tie_embeddings=tied)
+    load_parameters(again, average, tmp_path)
+    by_hand = sum(model.output.weight.detach().double() for model in models) / 3
+    for model in (loaded, again):
+        assert torch.equal(model.output.weight, by_hand.float())
+        assert (model.output.weight is model.target_embedding.weight) == tied
+
+
+def test_an_average_of_state_dicts():
+    states = [model_of(seed=seed).state_dict() for seed in range(3)]
+    average = average_checkpoints(states)
+    model_of().load_state_dict(average)
+    assert torch.allclose(
+        average["output.weight"], sum(s["output.weight"] for s in states) / 3
+    )
+    with pytest.raises(ValueError, match="checkpoint 2 is of another configuration"):
+        average_checkpoints([states[0], model_of(13).state_dict()])
 
 
 @pytest.mark.parametrize(

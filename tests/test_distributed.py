@@ -18,8 +18,8 @@ from transformer.core.weights import load_weights
 
 PROGRAM = """
     import json, os, sys, time, torch
+    from transformer.fast.model import Transformer, TransformerConfig
     from transformer.core.distributed import process_group
-    from transformer.model import Transformer, TransformerConfig
     from transformer.runs.training import TrainingConfig, train
 
     torch.set_num_threads(1)

@@ -7,13 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.embeddings import (
-    Embedding,
-    Projection,
-    one_hot_product,
-    softmax,
-    three_uses,
-)
+from transformer.embeddings import Projection, one_hot_product, softmax, three_uses
+from transformer.fast.embeddings import Embedding
 
 V, D = 50, 16
 

@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from transformer.bench.peers import available
-from transformer.core.protocol import build
 from transformer.corpora import read_corpus
-from transformer.decoding import greedy_search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.recurrence import RecurrenceConfig
+from transformer.fast.search import greedy_search
 from transformer.models import export
 from transformer.models.export import export_ctranslate2, translate_there, type_names
+from transformer.models.kinds import build
 from transformer.models.pretrained import load
 from transformer.models.search import translate
-from transformer.recurrence import RecurrenceConfig
 
 SIZES = dict(vocab_size=60, N=2, d_model=16, d_ff=24, h=4, P_drop=0.0)
 needs_ctranslate2 = pytest.mark.skipif(

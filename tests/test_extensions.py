@@ -33,9 +33,9 @@ PAIRS = read_corpus("bundled", "train")[:40]
 
 
 def grouped_query_attention():
-    from transformer.attention import MultiHeadAttention
-    from transformer.core.protocol import register
-    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.fast.attention import MultiHeadAttention
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     class GroupedConfig(TransformerConfig):
         """All heads of queries share one head of keys and values."""
@@ -51,15 +51,18 @@ def grouped_query_attention():
 
 
 def rotary_positions():
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
 
     return partial(TransformerConfig, positions="rotary")
 
 
 def another_attention():
-    from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-    from transformer.core.protocol import register
-    from transformer.model import Parts, Transformer, TransformerConfig
+    from transformer.fast.attention import (
+        MultiHeadAttention,
+        scaled_dot_product_attention,
+    )
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     def cosine_attention(q, k, v, mask=None):
         q, k = (10 * torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
@@ -74,8 +77,8 @@ def another_attention():
 
 
 def decoder_only_model():
-    from transformer import model as m
-    from transformer.core.protocol import register
+    from transformer.fast import model as m
+    from transformer.models.kinds import register
 
     class DecoderOnlyConfig(m.TransformerConfig):
         """A decoder that continues what it has written, and reads no source."""
@@ -88,7 +91,7 @@ def decoder_only_model():
             m.initialize(self)
 
         def loss(self, batch, criterion):
-            x = self.embed(self.target_embedding, batch.decoder_input)
+            x = self.embed(batch.decoder_input, self.target_embedding)
             mask = m.causal_mask(x.shape[1], x.device)
             return criterion(self.output, self.decoder(x, mask), batch.gold)
 
@@ -100,8 +103,8 @@ def decoder_only_model():
 
 
 def encoder_only_model():
-    from transformer.core.protocol import register
-    from transformer.model import Transformer, TransformerConfig
+    from transformer.fast.model import Transformer, TransformerConfig
+    from transformer.models.kinds import register
 
     class EncoderOnlyConfig(TransformerConfig):
         """An encoder that guesses hidden words."""
@@ -172,7 +175,7 @@ def tokenizer():
 
 def trained(config_class, tokenizer, folder, **options):
     """A small model of a configuration after two updates, saved and loaded again."""
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     torch.manual_seed(1)
     marks = {
@@ -211,7 +214,7 @@ def test_another_model(extension, tokenizer, tmp_path):
     "extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__
 )
 def test_tensors_are_made_where_the_batch_is(extension):
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
     batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
@@ -219,7 +222,7 @@ def test_tensors_are_made_where_the_batch_is(extension):
 
 
 def test_gaps_are_never_in_the_padding():
-    from transformer.core.protocol import build
+    from transformer.models.kinds import build
 
     model = build(encoder_only_model()(50, d_model=16, d_ff=16, N=1, h=2))
     seen = []
@@ -232,7 +235,7 @@ def test_gaps_are_never_in_the_padding():
 
 def test_another_optimizer(tokenizer, tmp_path):
     """And it is resumed: two updates and two more are four."""
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
 
     trained(TransformerConfig, tokenizer, tmp_path, optimizer=another_optimizer)
 
@@ -242,7 +245,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     score."""
     from transformer import evaluate
     from transformer.core.scores import SCORES
-    from transformer.model import TransformerConfig
+    from transformer.fast.model import TransformerConfig
     from transformer.runs.experiment import Experiment
     from transformer.runs.folder import read_log
     from transformer.runs.run import run_experiment

@@ -1,24 +1,30 @@
 """Fast parts against the plain ones: torch's attention kernel, the loss in chunks, packed weights."""
 
+import copy
+import gc
+import pickle
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from transformer import load, translate
 from transformer.data import Batch
-from transformer.decoding import KeyValueCache
+from transformer.embeddings import Projection
 from transformer.fast import FAST
 from transformer.fast import attention as kernels
 from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
 from transformer.fast.loss import SmoothedLoss, projected_loss
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import PackedLinear, can_pack, packed
+from transformer.fast.search import KeyValueCache
 from transformer.hardware import autocast, matmul_precision
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.regularization import label_smoothing_loss
 
 CPU = torch.device("cpu")
@@ -300,6 +306,114 @@ def test_packed_copy_of_a_model_with_hooks_and_memories(monkeypatch):
                 theirs.in_features,
                 theirs.out_features,
             )
+
+
+def layouts(model):
+    """The laid-out weights of a model's packed copy."""
+    return [m.packed for m in packed(model).modules() if isinstance(m, PackedLinear)]
+
+
+def unchanged(before, after):
+    return [a is b for a, b in zip(before, after, strict=True)]
+
+
+def updated(model, **options):
+    """One update of Adam's."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-6, **options)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    optimizer.step()
+
+
+def fused(model):
+    try:
+        updated(model, fused=True)
+    except RuntimeError:
+        pytest.skip("this torch has no fused Adam on a CPU")
+
+
+CHANGES = {
+    "update": updated,
+    "fused update": fused,
+    "load_state_dict": lambda model: model.load_state_dict(
+        {name: tensor + 1 for name, tensor in model.state_dict().items()}
+    ),
+    "data": lambda model: [p.data.mul_(1.001) for p in model.parameters()],
+    "one entry": lambda model: [
+        p.data.view(-1)[-1:].add_(1) for p in model.parameters()
+    ],
+    "new parameters": lambda model: [
+        setattr(m, "weight", torch.nn.Parameter(m.weight + 1))
+        for m in model.modules()
+        if isinstance(m, (torch.nn.Linear, Projection))
+    ],
+}
+
+
+@needs_onednn
+@pytest.mark.parametrize("change", CHANGES)
+def test_weights_are_laid_out_once_and_again_when_they_changed(monkeypatch, change):
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    model = model_of(tie_embeddings=False).eval()
+    first = layouts(model)
+    assert len(first) > 10 and all(unchanged(first, layouts(model)))
+    CHANGES[change](model)
+    second = layouts(model)
+    assert not any(unchanged(first, second))
+    assert all(unchanged(second, layouts(model)))
+    source, target = tokens(5, 8), tokens(5, 7, padding=False)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            packed(model)(source, target), model(source, target), rtol=0, atol=1e-5
+        )
+
+
+@needs_onednn
+def test_one_changed_weight_is_laid_out_alone():
+    maps = torch.nn.ModuleList(torch.nn.Linear(512, 512) for _ in range(3))
+    first = layouts(maps)
+    with torch.no_grad():
+        maps[1].weight[5, 7] += 1
+    assert unchanged(first, layouts(maps)) == [True, False, True]
+    with torch.no_grad():  # the same numbers in another place
+        maps[0].weight.copy_(maps[0].weight.flip(0))
+        maps[2].weight.copy_(maps[2].weight.roll(2, 1))
+    assert unchanged(first, layouts(maps)) == [False, False, False]
+
+
+@needs_onednn
+def test_translating_again_lays_out_nothing():
+    def kept():
+        return [
+            packing.LAID_OUT[m][-1] for m in model.modules() if m in packing.LAID_OUT
+        ]
+
+    model, tokenizer = load()
+    assert not kept()
+    first = translate(model, tokenizer, ["The cat sleeps."])
+    laid_out = kept()
+    assert laid_out
+    assert translate(model, tokenizer, ["The cat sleeps."]) == first
+    assert all(unchanged(laid_out, kept()))
+
+
+@needs_onednn
+def test_what_is_laid_out_goes_with_its_model(monkeypatch, tmp_path):
+    """It keeps no model alive, and is not saved, pickled or copied with it."""
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    model = model_of(tie_embeddings=False)
+    before = len(pickle.dumps(model)), set(vars(model)), model.state_dict().keys()
+    count = len(packing.LAID_OUT)
+    laid_out = weakref.ref(layouts(model)[0])
+    assert len(packing.LAID_OUT) > count
+    after = len(pickle.dumps(model)), set(vars(model)), model.state_dict().keys()
+    assert after == before
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    copied = copy.deepcopy(model)
+    assert not any(unchanged(layouts(model), layouts(copied)))
+    del model, copied
+    gc.collect()
+    assert laid_out() is None and len(packing.LAID_OUT) <= count
 
 
 def test_what_is_not_packed(monkeypatch):

@@ -14,16 +14,16 @@ import torch
 from filelock import FileLock
 from test_cli import SIZES, SPEED, call, complaint
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.cli import stream
-from transformer.convolution import ConvolutionConfig
 from transformer.core import files
 from transformer.core.checks import Diverged
 from transformer.core.files import locked, write_file, write_json
 from transformer.core.weights import load_weights, save_weights
 from transformer.data import Tokenizer
-from transformer.decoding import beam_search, greedy_search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.attention import scaled_dot_product_attention
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.search import beam_search, greedy_search
 from transformer.models import maps
 from transformer.models.pretrained import load, save
 from transformer.parsing import gold_tree, linearize

@@ -12,13 +12,7 @@ def both():
     c = TransformerConfig(20, d_model=16, d_ff=24, h=2, N=2, P_drop=0.0)
     theirs = Transformer(c).double()
     ours = first_transformer.Transformer(20, 16, 24, 2, 2, 0.0).double()
-    weights = {}
-    for name, tensor in theirs.state_dict().items():
-        name = name.replace(".layers", "").replace("residuals", "norms")
-        weights[name.replace("norm.gain", "weight").replace("norm.bias", "bias")] = (
-            tensor
-        )
-    ours.load_state_dict({name: weights[name] for name in ours.state_dict()})
+    ours.load_state_dict(dict(theirs.named_parameters()))
     return ours, theirs
 
 

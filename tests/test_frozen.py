@@ -39,12 +39,12 @@ from transformer import (
     translate,
     translate_n_best,
 )
-from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.data import collate
 from transformer.fast import FAST
+from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.fast.loss import SmoothedLoss
+from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.optimizer import learning_rate
-from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.regularization import label_smoothing_loss
 from transformer.runs.training import validation_loss
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer import hardware
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import (
     Meter,
     autocast,
@@ -23,7 +24,6 @@ from transformer.hardware import (
     peak_memory,
     training_flops,
 )
-from transformer.model import Transformer, TransformerConfig
 
 CPU = torch.device("cpu")
 

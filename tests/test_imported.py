@@ -14,8 +14,8 @@ from transformer.cli import main
 from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_corpus
 from transformer.data import Batch, encode_pairs
-from transformer.decoding import greedy_search
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
+from transformer.fast.search import greedy_search
 from transformer.imported import (
     NEVER,
     import_folder,

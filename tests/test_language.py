@@ -13,11 +13,13 @@ from helpers import SENTENCES, batch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.attention import MultiHeadAttention
 from transformer.corpora import read_bundled
 from transformer.data import Batch, Tokenizer
-from transformer.decoding import KeyValueCache, beam_search, greedy_search
+from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.loss import SmoothedLoss
+from transformer.fast.model import Parts
+from transformer.fast.positions import RotaryPositions
+from transformer.fast.search import KeyValueCache, beam_search, greedy_search
 from transformer.language import (
     GPT2,
     Chat,
@@ -36,9 +38,7 @@ from transformer.language import (
     language_mask,
     right_aligned,
 )
-from transformer.model import Parts
 from transformer.models.search import translate
-from transformer.positions import RotaryPositions
 from transformer.runs.dialogues import EXAMPLES, encode_dialogue
 from transformer.runs.training import TrainingConfig, train
 

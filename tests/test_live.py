@@ -13,18 +13,19 @@ import torch
 
 import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load
-from transformer.attention import MultiHeadAttention, record_attention
 from transformer.corpora import read_aligned, read_bundled
 from transformer.data import WORD
-from transformer.decoding import beam_search, greedy_search
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts
+from transformer.fast.search import beam_search, greedy_search
 from transformer.language import Chat, LanguageConfig, LanguageModel
-from transformer.model import Parts
 from transformer.models.maps import (
     attention_maps,
     join_pieces,
     kind_of,
     words_and_groups,
 )
+from transformer.models.recording import record_attention
 from transformer.runs.dialogues import dialogues
 from transformer.views.pages import MODULES, engine_of, halves, merges_of, script
 from transformer.visualization import attention_of, edited, silent, turned

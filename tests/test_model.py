@@ -6,16 +6,17 @@ from torch import nn
 
 from transformer.attention import causal_mask, padding_mask
 from transformer.core.weights import count_parameters
-from transformer.decoding import KeyValueCache
 from transformer.fast import FAST
-from transformer.model import (
+from transformer.fast.model import (
     PRESETS,
     Parts,
     Transformer,
     TransformerConfig,
     initialize,
 )
-from transformer.stacks import LayerNorm, Residual
+from transformer.fast.search import KeyValueCache
+from transformer.fast.stacks import Residual
+from transformer.stacks import LayerNorm
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
 VARIANTS = {

@@ -2,20 +2,27 @@
 
 import importlib
 import json
+import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import textwrap
 import venv
 import zipfile
 from importlib import metadata
 from pathlib import Path
 
+import grimp
 import pairs
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from version import version as version_of
 
 ROOT = pairs.ROOT
 PACKAGE = ROOT / "transformer"
@@ -23,6 +30,11 @@ NAMES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(PACKAGE.rglob("*.py"))
 ]
+
+
+EXPERIMENT = re.compile(
+    r"^ *(?:from|import) transformer\.experiments(?:\.| import )(\w+)", re.MULTILINE
+)
 
 
 def python(code, *arguments):
@@ -83,6 +95,19 @@ def test_help_takes_little_longer_than_torch():
     assert cpu_seconds(show) < 1.5 * cpu_seconds("import torch")
 
 
+def needed_experiments():
+    """Files of experiments that notebooks and commands import, by whatever way."""
+    graph = grimp.build_graph("transformer", cache_dir=None)
+    needed = graph.find_upstream_modules("transformer.cli", as_package=True)
+    for notebook in (*pairs.notebooks(), *pairs.evidence()):
+        cells = "\n".join(source for _, source, _ in pairs.cells(notebook))
+        for name in EXPERIMENT.findall(cells):
+            name = f"transformer.experiments.{name}"
+            needed |= {name} | graph.find_upstream_modules(name)
+    names = {name for name in needed if name.startswith("transformer.experiments.")}
+    return {Path(*name.split(".")).with_suffix(".py") for name in names}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
@@ -94,7 +119,11 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
     modules = {path.relative_to(site) for path in (site / "transformer").rglob("*.py")}
-    assert modules == {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
+    experiments = Path("transformer/experiments")
+    everything = {path.relative_to(ROOT) for path in PACKAGE.rglob("*.py")}
+    expected = {path for path in everything if path.parent != experiments}
+    expected |= {experiments / "__init__.py", *needed_experiments()}
+    assert modules == expected
     others = {path.relative_to(ROOT) for path in (PACKAGE / "views" / "live").iterdir()}
     assert all((site / path).is_file() for path in others) and len(others) > 8
     assert (site / "transformer/py.typed").is_file()
@@ -170,10 +199,60 @@ def test_colab_keeps_its_own_torch(wheel, tmp_path):
     assert names.isdisjoint(colab)
 
 
+def test_the_version_is_that_of_the_commit(tmp_path):
+    """Another commit, another version; the tag is the release; without git, the release."""
+    root, release = tmp_path / "copy", importlib.import_module("transformer").RELEASE
+    (root / "transformer").mkdir(parents=True)
+    shutil.copy(PACKAGE / "__init__.py", root / "transformer")
+    assert version_of(root) == release
+
+    def git(*arguments, day=1):
+        date = f"2026-01-0{day}T12:00:00Z"
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        environment = {**os.environ, "GIT_COMMITTER_DATE": date}
+        subprocess.run(
+            command, cwd=root, check=True, env=environment, capture_output=True
+        )
+
+    git("init", "--quiet")
+    versions = [release]
+    for day in (2, 3):
+        git("commit", "--no-verify", "--allow-empty", "--message", "a", day=day)
+        versions.append(version_of(root))
+    assert len(set(versions)) == 3
+    pattern = rf"{re.escape(release)}\.post\d{{14}}\+g[0-9a-f]{{8}}"
+    assert all(re.fullmatch(pattern, each) for each in versions[1:])
+    assert list(map(Version, versions)) == sorted(map(Version, versions))
+    git("tag", f"v{release}")
+    assert version_of(root) == release
+    (root / "PKG-INFO").write_text("Version: 0.0.9\n")  # as in an archive of the source
+    assert version_of(root) == "0.0.9"
+
+
+def test_the_wheel_has_the_version(wheel):
+    assert wheel.name.split("-")[1] == version_of(ROOT)
+
+
+@pytest.mark.slow
+def test_the_source_archive_keeps_the_version(tmp_path):
+    archive = next(SdistBuilder(str(ROOT)).build(directory=str(tmp_path)))
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    (root,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert version_of(root) == version_of(ROOT)
+    wheel = Path(next(WheelBuilder(str(root)).build(directory=str(tmp_path))))
+    assert wheel.name.split("-")[1] == version_of(ROOT)
+
+
+def test_the_command_says_the_version():
+    command = [sys.executable, "-m", "transformer", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    expected = importlib.import_module("transformer").__version__
+    assert (done.stdout, done.stderr) == (f"transformer {expected}\n", "")
+
+
 def test_versions_agree():
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf8")
-    version = re.search(r'^version = "(.*)"', text, re.MULTILINE)[1]
-    assert importlib.import_module("transformer").__version__ == version
+    version = importlib.import_module("transformer").RELEASE
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(
         encoding="utf8"
     )

@@ -13,18 +13,17 @@ import torch
 
 from transformer import Transformer, TransformerConfig, load, translate, view
 from transformer.corpora import read_bundled
+from transformer.fast.model import Parts
+from transformer.fast.positions import LearnedPositions
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Parts
-from transformer.models.maps import KINDS, attention_maps
+from transformer.models.maps import KINDS, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder
-from transformer.positions import LearnedPositions
 from transformer.runs.dialogues import EXAMPLES
 from transformer.stacks import LayerNorm
 from transformer.views.chat_page import view_chat
 from transformer.views.pages import (
     LARGEST,
     View,
-    as_thousandths,
     halves,
     names_of,
     why_still,

@@ -1,9 +1,14 @@
 """Pairs of notebook and module: equal, synced from either side; the repository's address."""
 
+import os
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 
 import jupytext
+import live_cells
 import nbformat
 import pairs
 import pytest
@@ -13,8 +18,9 @@ ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
 PACKAGE_FILES = ("transformer/__init__.pyi", "pyproject.toml")
 
-each_notebook = pytest.mark.parametrize(
-    "notebook", NOTEBOOKS, ids=lambda path: path.stem
+each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=pairs.name_of)
+each_page = pytest.mark.parametrize(
+    "notebook", [*NOTEBOOKS, *pairs.evidence()], ids=pairs.name_of
 )
 
 
@@ -54,26 +60,163 @@ def edit(module):
         file.write("\n# %%\nEDITED = True\n")
 
 
-def test_saving_in_jupyter_writes_the_module(copy):
-    root, notebook, module = copy
+def git(root, *arguments):
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture
+def kept(copy):
+    """`copy`, in a commit."""
+    root = copy[0]
+    shutil.copy(ROOT / ".gitignore", root)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--no-verify", "--message", "all")
+    return copy
+
+
+def edit_notebook(notebook, source="NOTED = True"):
+    book = read(notebook)
+    book.cells.append(nbformat.v4.new_code_cell(source))
+    nbformat.write(book, notebook)
+
+
+def save_in_jupyter(root, notebook, source):
+    """Save a notebook with one cell more, as `make edit` does."""
     manager = jupytext.TextFileContentsManager()
-    manager.root_dir = str(root)
+    manager.root_dir, manager.pre_save_hook = str(root), pairs.tag_saved
     path = str(notebook.relative_to(root))
     model = manager.get(path)
-    model["content"]["cells"].append(
-        nbformat.v4.new_code_cell("SAVED_IN_JUPYTER = True")
-    )
+    model["content"]["cells"].append(nbformat.v4.new_code_cell(source))
     manager.save(model, path)
+
+
+def test_saving_in_jupyter_writes_the_module(copy):
+    root, notebook, module = copy
+    save_in_jupyter(root, notebook, "SAVED_IN_JUPYTER = True")
     assert module.read_text(encoding="utf8").endswith("SAVED_IN_JUPYTER = True\n")
     assert pairs.cells(notebook) == pairs.cells(module)
 
 
-def test_an_edited_module_writes_the_notebook(copy):
+def test_a_scratch_cell_saved_in_jupyter_is_a_comment_in_the_module(copy):
     root, notebook, module = copy
+    save_in_jupyter(root, notebook, 'print("my scratch", plain.sum())')
+    assert module.read_text("utf8").endswith('# print("my scratch", plain.sum())\n')
+    assert pairs.cells(notebook)[-1][2] == ("active-ipynb",)
+
+
+def test_an_edited_module_writes_the_notebook(kept):
+    root, notebook, module = kept
     edit(module)
     pairs.sync(root)
     assert pairs.cells(notebook)[-1] == ("code", "EDITED = True", ())
     assert pairs.cells(notebook) == pairs.cells(module)
+
+
+@pytest.mark.parametrize("side", ["notebook", "module"])
+def test_the_edited_side_wins_whatever_the_dates(kept, side):
+    root, notebook, module = kept
+    changed, other = (notebook, module) if side == "notebook" else (module, notebook)
+    (edit_notebook if side == "notebook" else edit)(changed)
+    os.utime(changed, (1, 1))
+    expected = pairs.cells(changed)
+    pairs.sync(root)
+    assert pairs.cells(other) == pairs.cells(changed) == expected
+
+
+def test_nothing_is_written_where_both_sides_changed(kept):
+    root, notebook, module = kept
+    edit(module)
+    edit_notebook(notebook)
+    before = pairs.cells(notebook), pairs.cells(module)
+    with pytest.raises(SystemExit) as refusal:
+        pairs.sync(root)
+    assert f"notebooks/{notebook.name} and transformer/{module.name}" in str(
+        refusal.value
+    )
+    assert (pairs.cells(notebook), pairs.cells(module)) == before
+    pairs.sync(root, [notebook.stem], take="module")
+    assert pairs.cells(notebook) == pairs.cells(module) == before[1]
+
+
+def test_a_second_edit_needs_no_commit(kept):
+    root, notebook, module = kept
+    edit(module)
+    pairs.sync(root)
+    edit_notebook(notebook)
+    pairs.sync(root)
+    assert pairs.cells(module)[-1] == ("code", "NOTED = True", ())
+    edit(module)
+    pairs.sync(root)
+    assert pairs.cells(notebook)[-1] == ("code", "EDITED = True", ())
+
+
+def test_without_git_the_older_side_is_kept(copy):
+    root, notebook, module = copy
+    edit(module)
+    edit_notebook(notebook)
+    os.utime(module, (1, 1))
+    pairs.sync(root)
+    assert pairs.cells(module)[-1] == ("code", "NOTED = True", ())
+    old = module.with_name(f"{module.name}.old").read_text(encoding="utf8")
+    assert old.endswith("EDITED = True\n")
+
+
+def test_sync_leaves_what_ruff_leaves(kept):
+    root, notebook, module = kept
+    pytest.importorskip("ruff")
+    edit_notebook(notebook, "import sys, os\ndef wide( a ):\n  return {'a':a}")
+    pairs.sync(root)
+    expected = 'import os\nimport sys\n\n\ndef wide(a):\n    return {"a": a}'
+    assert pairs.cells(module)[-1] == ("code", expected, ())
+    assert pairs.cells(notebook) == pairs.cells(module)
+    command = [sys.executable, "-m", "ruff", "format", "--check", str(module)]
+    assert subprocess.run([*command, str(notebook)], cwd=root).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "source, live",
+    [
+        ("import math", True),
+        ("LIMIT = math.inf", True),
+        ("def scaled(x):\n    return unknown(x)", True),
+        ("class Other(nn.Module):\n    pass", True),
+        ("half = partial(math.pow, 2)", True),
+        ("class Other(Unknown):\n    pass", False),
+        ("LIMIT = plain.sum()", False),
+        ("plain = math.sqrt(2)", False),
+        ("print('my scratch')", False),
+        ("LIMIT", False),
+        ("for i in range(3):\n    pass", False),
+        ("%pip install x", False),
+        ("assert math.pi", False),
+    ],
+)
+def test_a_cell_is_live_where_it_only_defines(source, live):
+    known = {"math", "nn", "partial"}
+    assert live_cells.only_defines(source, known) == live
+
+
+@each_notebook
+def test_every_live_cell_only_defines(notebook):
+    assert live_cells.tag_cells(jupytext.read(notebook)) == []
+
+
+@pytest.mark.parametrize("target, paired", [("lab", False), ("edit", True)])
+def test_only_authors_work_with_pairing(target, paired, tmp_path, monkeypatch):
+    """The options that the Makefile gives to JupyterLab, given to its server."""
+    server = pytest.importorskip("jupyter_server.serverapp")
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf8")
+    recipe = re.search(rf"^{target}:.*\n\t.*-m jupyterlab (.*)", makefile, re.M)[1]
+    options = shlex.split(recipe.replace("$(CURDIR)", str(ROOT)))
+    app = server.ServerApp()
+    app.initialize([*options, "--allow-root", "--no-browser"], new_httpserver=False)
+    assert hasattr(app.contents_manager, "formats") == paired
+    assert (app.contents_manager.pre_save_hook is not None) == paired
+    server.ServerApp.clear_instance()
 
 
 def test_a_rebuilt_notebook_has_its_kernel(copy):
@@ -137,10 +280,32 @@ def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
     assert len(set(hashes)) == 3 and hashes[2] == hashes[3]
 
 
+def test_evidence_is_executed_and_has_no_module(tmp_path):
+    root = copied(tmp_path, NOTEBOOKS[:1])
+    page = root / "notebooks" / "evidence" / NOTEBOOKS[0].name
+    page.parent.mkdir()
+    cells = [nbformat.v4.new_code_cell(f"value = {n}\nvalue") for n in (1, 2)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), page)
+    assert pairs.evidence(root) == [page] and page not in pairs.notebooks(root)
+    number = page.stem[:2]
+    assert pairs.choose([number], root) == pairs.notebooks(root)
+    assert pairs.choose([f"evidence/{number}"], root) == [page]
+    before = page.read_bytes()
+    pairs.sync(root)
+    pairs.sync(root, [f"evidence/{number}"])
+    assert page.read_bytes() == before and pairs.is_stale(page)
+    pairs.execute(page)
+    book = read(page)
+    assert [cell.execution_count for cell in book.cells] == [1, 2]
+    assert book.cells[1].outputs[0].data["text/plain"] == "2"
+    assert "jupytext" not in book.metadata and not pairs.is_stale(page)
+    assert {path.parent.name for path in root.rglob("*.py")} == {"transformer"}
+
+
 # The address
 
 
-@each_notebook
+@each_page
 def test_badge_and_install_cell(notebook):
     url, cells = stamp.address(), read(notebook).cells
     assert stamp.badge(url, notebook) in cells[0].source.splitlines(), "make stamp"
@@ -237,7 +402,7 @@ def test_stamp_refuses_what_is_no_address(copy, wrong):
         stamp.main(copy[0], wrong)
 
 
-@each_notebook
+@each_page
 def test_a_notebook_has_the_form_that_editors_check(notebook):
     """nbformat's schema, unconverted, as VS Code and Jupyter read it; every cell has its own id."""
     book = nbformat.read(notebook, as_version=nbformat.NO_CONVERT)

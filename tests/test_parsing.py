@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from transformer import data, parsing
-from transformer.attention import record_attention
 from transformer.corpora import read_corpus
 from transformer.corpora.trees import Tree, leaves_of, read_trees, walk
 from transformer.data import Tokenizer
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.evalb import (
     COLLINS,
     BracketScore,
@@ -23,6 +22,7 @@ from transformer.models.evalb import (
     score_trees,
     summary,
 )
+from transformer.models.recording import record_attention
 from transformer.models.search import Translation
 from transformer.parsing import (
     choose,

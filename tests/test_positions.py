@@ -5,15 +5,12 @@ import math
 import pytest
 import torch
 
-from transformer.positions import (
+from transformer.fast.positions import (
     LearnedPositions,
     RotaryPositions,
     SinusoidalPositions,
-    frequencies,
-    shift_matrix,
-    sinusoids,
-    wavelengths,
 )
+from transformer.positions import frequencies, shift_matrix, sinusoids, wavelengths
 
 both_kinds = pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
 

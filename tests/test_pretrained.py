@@ -8,16 +8,21 @@ from functools import partial
 import pytest
 import torch
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product_attention
-from transformer.convolution import ConvolutionConfig
 from transformer.core.files import write_file
-from transformer.core.protocol import KINDS, About, Kind, build, kind_of
+from transformer.core.protocol import About
 from transformer.core.weights import count_parameters, load_parameters, load_weights
-from transformer.fast import FAST, build_fast
-from transformer.fast.attention import kernel_attention
+from transformer.fast import FAST
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    kernel_attention,
+    scaled_dot_product_attention,
+)
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.model import Parts, Transformer, TransformerConfig
+from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import choose_device
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import check_exportable
+from transformer.models.kinds import KINDS, Kind, build, build_fast, kind_of
 from transformer.models.pretrained import (
     handed_part,
     load,
@@ -25,7 +30,6 @@ from transformer.models.pretrained import (
     read_config,
     save,
 )
-from transformer.recurrence import RecurrenceConfig
 from transformer.stacks import LayerNorm
 
 SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import pytest
 from torch import nn
 
-from transformer.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
-from transformer.core.protocol import KINDS, build, kind_named, kind_of, register
+from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Transformer, TransformerConfig
-from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
+from transformer.models.kinds import KINDS, build, kind_named, kind_of, register
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_kind_of_ones_own(monkeypatch):
         ValueError, match="MineConfig belongs to no kind of model: register it"
     ):
         kind_of(MineConfig())
-    monkeypatch.setattr("transformer.core.protocol.KINDS", dict(KINDS))
+    monkeypatch.setattr("transformer.models.kinds.KINDS", dict(KINDS))
     register("mine", Mine, MineConfig)
     assert type(build(MineConfig())) is Mine and kind_of(Mine(MineConfig())) == "mine"
     assert build(MineConfig(), depth=3).depth == 3

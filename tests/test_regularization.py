@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F
 from helpers import assert_close, random
 
-from transformer.attention import record_attention
 from transformer.fast import loss
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.models.recording import record_attention
 from transformer.regularization import (
     confident_logits,
     cross_entropy_with_targets,

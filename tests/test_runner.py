@@ -20,7 +20,7 @@ from transformer.core.weights import load_weights
 from transformer.experiments import runner, table3
 from transformer.experiments.choosing import best_rates
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.runs import training
 from transformer.runs.folder import read_log
 from transformer.runs.training import TrainingConfig

@@ -21,11 +21,12 @@ from transformer.core.distributed import rank_zero_first
 from transformer.core.files import git_commit
 from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, score_report, scores
-from transformer.core.weights import load_weights, parameters_of
+from transformer.core.weights import load_weights
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.rows import record
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs import experiment as experiments

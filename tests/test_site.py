@@ -261,6 +261,21 @@ def test_every_documented_name_is_on_its_page(site):
         assert public <= pages(site)[f"api/{name}.html"].ids | {""}, name
 
 
+def test_evidence_is_listed_and_links_from_its_folder(monkeypatch, tmp_path):
+    page = tmp_path / "notebooks" / "evidence" / "04_attention.ipynb"
+    page.parent.mkdir(parents=True)
+    title = nbformat.v4.new_markdown_cell("# Evidence for 04\n\nIt is measured.")
+    nbformat.write(nbformat.v4.new_notebook(cells=[title]), page)
+    monkeypatch.setattr(pairs, "evidence", lambda root: [page])
+    name, rows, inside = book.contents()[-1]
+    assert name == "Evidence" and inside == ["notebooks/evidence/04_attention"]
+    assert rows == ["- [Evidence for 04](notebooks/evidence/04_attention.ipynb)"]
+    links = "[results](../../RESULTS.md), [data](../../data/runs/bench.json)"
+    assert book.relink(links, "notebooks/evidence", "URL") == (
+        "[results](../../results.md), [data](URL/blob/main/data/runs/bench.json)"
+    )
+
+
 # The pages in a browser
 
 

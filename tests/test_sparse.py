@@ -12,24 +12,20 @@ import torch.nn.functional as F
 from helpers import assert_close, random
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    padding_mask,
-    record_attention,
-    scaled_dot_product_attention,
-)
+from transformer.attention import causal_mask, padding_mask
 from transformer.complexity import local_attention
 from transformer.data import Batch
 from transformer.experiments import evolution
+from transformer.fast.attention import MultiHeadAttention, scaled_dot_product_attention
 from transformer.fast.loss import SmoothedLoss
+from transformer.fast.model import Parts
 from transformer.language import (
     LanguageConfig,
     LanguageModel,
     MaskedConfig,
     MaskedModel,
 )
-from transformer.model import Parts
+from transformer.models.recording import record_attention
 from transformer.runs.training import TrainingConfig, train
 from transformer.sparse import (
     LongformerAttention,

@@ -1,14 +1,18 @@
 """LayerNorm, residual connections, layers and stacks, against formulas and torch's own layers."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers import close, random
 from torch import nn
 
-from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.attention import causal_mask
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.stacks import DecoderLayer, EncoderLayer, Residual, Stack
 from transformer.feed_forward import FeedForward
-from transformer.stacks import Layer, LayerNorm, Residual, Stack, layer_norm
+from transformer.stacks import LayerNorm, PreNorm, layer_norm
 from transformer.teaching.toys import (
     Average,
     Networks,
@@ -79,8 +83,9 @@ def test_post_norm_is_the_default():
     assert close(residual(x, sublayer), layer_norm(x + sublayer(x), 1, 0))
 
 
-def test_pre_norm_is_a_switch():
-    residual, x = Residual(D, P_drop=0.0, norm_first=True).double(), random(2, 3, D)
+@pytest.mark.parametrize("kind", [partial(Residual, norm_first=True), PreNorm])
+def test_pre_norm(kind):
+    residual, x = kind(D, P_drop=0.0).double(), random(2, 3, D)
     sublayer = nn.Linear(D, D).double()
     assert close(residual(x, sublayer), x + sublayer(layer_norm(x, 1, 0)))
 
@@ -131,32 +136,31 @@ def copy_rest(ours, theirs):
             norm.bias.copy_(residual.norm.bias.normal_())
 
 
-def wrapper(norm_first=False):
-    return Residual(D, 0.0, norm_first)
+def residual(norm_first):
+    return partial(Residual, norm_first=norm_first)
 
 
 def encoder_layer():
-    return Layer(wrapper, Average(), small_network(D)).double()
+    return EncoderLayer(Average(), small_network(D), D, 0.0).double()
 
 
 def decoder_layer(attention=Average):
-    return Layer(wrapper, attention(), small_network(D), attention()).double()
+    return DecoderLayer(attention(), attention(), small_network(D), D, 0.0).double()
 
 
 def layers(kind, norm_first):
     """Our layer and torch's, with the same weights, at float64."""
     attentions = [MultiHeadAttention(D, H) for _ in range(2)]
     if kind == "encoder":
-        ours = Layer(lambda: wrapper(norm_first), attentions[0], FeedForward(D, D_FF))
+        ours = EncoderLayer(
+            attentions[0], FeedForward(D, D_FF), D, 0.0, residual(norm_first)
+        )
         theirs = nn.TransformerEncoderLayer(
             D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first
         )
     else:
-        ours = Layer(
-            lambda: wrapper(norm_first),
-            attentions[0],
-            FeedForward(D, D_FF),
-            attentions[1],
+        ours = DecoderLayer(
+            *attentions, FeedForward(D, D_FF), D, 0.0, residual(norm_first)
         )
         theirs = nn.TransformerDecoderLayer(
             D, H, D_FF, 0.0, batch_first=True, norm_first=norm_first
@@ -247,7 +251,7 @@ def test_decoder_layer_equals_torch(norm_first):
         random(2, 5, D),
         torch.tensor([[True] * 5, [True, True, True, False, False]]),
     )
-    mine = ours(x, causal_mask(4), memory, real[:, None, None])
+    mine = ours(x, memory, causal_mask(4), real[:, None, None])
     compare(
         ours,
         theirs,
@@ -265,7 +269,7 @@ def test_decoder_layer_masks():
     layer = decoder_layer()
     x, memory = random(1, 4, D), random(1, 5, D)
     source_mask = torch.tensor([True, True, True, False, True]).expand(4, 5)
-    y = layer(x, causal_mask(4), memory, source_mask)[0]
+    y = layer(x, memory, causal_mask(4), source_mask)[0]
     for t in range(4):
         own, source = torch.autograd.grad(
             (y[t] * torch.randn(D)).sum(), (x, memory), retain_graph=True
@@ -289,8 +293,8 @@ def test_stacks_are_their_layers_in_order():
 def test_every_decoder_layer_gets_the_same_memory():
     layers = [decoder_layer() for _ in range(2)]
     x, memory, mask = random(2, 4, D), random(2, 5, D), causal_mask(4)
-    by_hand = layers[1](layers[0](x, mask, memory), mask, memory)
-    assert torch.equal(Stack(layers)(x, mask, memory), by_hand)
+    by_hand = layers[1](layers[0](x, memory, mask), memory, mask)
+    assert torch.equal(Stack(layers)(x, memory, mask), by_hand)
 
 
 def test_final_norm_comes_last():
@@ -300,10 +304,10 @@ def test_final_norm_comes_last():
 
 
 class Remembers(Average):
-    """Keeps the cache it was given."""
+    """Keeps the cache and the position that it was given."""
 
-    def forward(self, query, key, value, mask=None, cache=None):
-        self.cache = cache
+    def forward(self, query, key, value, mask=None, cache=None, start=None):
+        self.cache, self.start = cache, start
         return super().forward(query, key, value, mask)
 
 
@@ -312,14 +316,17 @@ def test_each_attention_gets_its_own_cache():
         [decoder_layer(Remembers) for _ in range(2)],
         [("own 0", "cross 0"), ("own 1", "cross 1")],
     )
-    Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs)
+    Stack(layers)(random(1, 2, D), random(1, 3, D), caches=pairs, start=7)
+    for layer in layers:
+        assert layer.self_attention.start == 7
+        assert layer.cross_attention.start is None
     assert [
         (layer.self_attention.cache, layer.cross_attention.cache) for layer in layers
     ] == pairs
     with pytest.raises(
         ValueError, match="2 layers need as many pairs of caches, not 1"
     ):
-        Stack(layers)(random(1, 2, D), None, random(1, 3, D), caches=pairs[:1])
+        Stack(layers)(random(1, 2, D), random(1, 3, D), caches=pairs[:1])
 
 
 # What notebook 03 measures with

@@ -12,12 +12,12 @@ from torch import nn
 
 from transformer.attention import causal_mask
 from transformer.data import Batch
-from transformer.decoding import KeyValueCache, beam_search, greedy_search
 from transformer.experiments import characters
 from transformer.experiments import state_space as runs
 from transformer.fast.loss import SmoothedLoss
+from transformer.fast.model import Parts, Transformer, TransformerConfig
+from transformer.fast.search import KeyValueCache, beam_search, greedy_search
 from transformer.language import LanguageConfig, LanguageModel, generate_ahead
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.state_space import (
     FixedLayer,
     SelectiveLayer,

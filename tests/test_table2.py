@@ -9,13 +9,13 @@ from helpers import SENTENCES, assert_close, batch, small_bundled
 from sacrebleu.metrics import BLEU
 
 from transformer.core.analysis import counts_at, paired_bootstrap
-from transformer.core.protocol import build
 from transformer.core.records import flatten, read_rows, table, write_rows
 from transformer.core.scores import bleu, bleu_of_counts, ngram_counts
 from transformer.corpora import read_bundled, read_corpus
-from transformer.decoding import KeyValueCache
 from transformer.experiments import positions, table2
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.fast.search import KeyValueCache
+from transformer.models.kinds import build
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids
 from transformer.views import families

@@ -8,14 +8,15 @@ import torch
 from helpers import close
 
 from transformer.attention import causal_mask
-from transformer.core.weights import count_parameters, parameters_of
+from transformer.core.weights import count_parameters
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer
-from transformer.decoding import beam_search, greedy_search
 from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.search import beam_search, greedy_search
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import save
 from transformer.models.search import translate
 from transformer.variations import (

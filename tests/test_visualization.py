@@ -15,10 +15,10 @@ from transformer import (
     translate,
     visualization,
 )
-from transformer.attention import MultiHeadAttention, record_attention
 from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
+from transformer.fast.attention import MultiHeadAttention
 from transformer.models.gold import (
     Turn,
     determiners,
@@ -46,6 +46,7 @@ from transformer.models.maps import (
     maps_of_pair,
     words_and_groups,
 )
+from transformer.models.recording import record_attention
 from transformer.visualization import (
     alignment_error_rate,
     attention_of,

@@ -11,7 +11,7 @@ import torch
 from transformer import vocabulary
 from transformer.corpora import read_corpus
 from transformer.data import WORD, encode_pairs
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.pretrained import save
 from transformer.models.search import translate
 from transformer.runs.training import TrainingConfig, train

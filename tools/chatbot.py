@@ -20,9 +20,9 @@ from transformer.core.weights import count_parameters
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer, pad
 from transformer.experiments import runner
-from transformer.fast import build_fast
 from transformer.fast.training import fast_training
 from transformer.language import LanguageConfig, Sampler, generate
+from transformer.models.kinds import build_fast
 from transformer.models.pretrained import load, save
 from transformer.optimizer import peak_rate
 from transformer.runs.dialogues import (

@@ -5,20 +5,22 @@ import re
 from functools import cache
 
 import torch
-from fault_cases import NUMBERS, SIZES, VALUES, Case, some_text
+from fault_cases import SIZES, Case
+from fault_damage import NUMBERS, VALUES, some_text
 
-from transformer.convolution import ConvolutionConfig
-from transformer.core.protocol import build
 from transformer.core.scores import bleu
-from transformer.core.weights import load_weights, parameters_of
+from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
 from transformer.data import Tokenizer, collate, encode_pairs, pad
-from transformer.decoding import average_checkpoints, beam_search, greedy_search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.recurrence import RecurrenceConfig
+from transformer.fast.search import beam_search, greedy_search
+from transformer.models.checkpoint import average_checkpoints
+from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
-from transformer.recurrence import RecurrenceConfig
 from transformer.runs.batches import token_batches
 from transformer.runs.training import TrainingConfig, train
 from transformer.translation import evaluate
@@ -86,6 +88,16 @@ def broken_model(chance, home):
     return model, tokenizer, bad
 
 
+def searched(model, source, way, beam, alpha, extra, n_best):
+    """What is wrong with a search from ids."""
+    found = (
+        greedy_search(model, source, extra)
+        if way == 2
+        else beam_search(model, source, beam, alpha, extra, n_best)
+    )
+    return "" if len(found) == len(source) and all(found) else "no output"
+
+
 def search(chance, home):
     """A search with settings, sentences, or a model that may not suit it."""
     model, tokenizer, pairs = parts(home)
@@ -101,27 +113,23 @@ def search(chance, home):
     if chance.random() < 0.1:
         texts = chance.choice([texts + [None], "text", texts + [3], [b"a"], None])
 
-    def call():
+    def by_texts():
         how = Batching(extra=extra)
         if way == 0:
             found = translate(model, tokenizer, texts, beam, alpha, how)
-        elif way == 1:
+        else:
             lists = translate_n_best(model, tokenizer, texts, n_best, beam, alpha, how)
             found = [entries[0].text for entries in lists]
             if any(not math.isfinite(e.score) for entries in lists for e in entries):
                 return "a score that is no number"
-        else:
-            source = pad([source for source, _ in pairs], 0)
-            found = (
-                greedy_search(model, source, extra)
-                if way == 2
-                else beam_search(model, source, beam, alpha, extra, n_best)
-            )
-            return "" if len(found) == len(source) and all(found) else "no output"
         return "" if len(found) == len(texts) else f"{len(found)} outputs"
 
+    def by_ids():
+        source = pad([source for source, _ in pairs], 0)
+        return searched(model, source, way, beam, alpha, extra, n_best)
+
     told = f"way {way}, {texts!r}, {beam}, {alpha}, {extra}, {n_best}, {bad}"
-    return Case("searches", told, call=call)
+    return Case("searches", told, call=by_texts if way < 2 else by_ids)
 
 
 def tokenize(chance, home):
@@ -185,6 +193,10 @@ def trees(chance, home):
     return Case("trees", f"way {way}, {text[:100]!r}", call=call)
 
 
+# pairs of ids that no model should have to read
+ROWS = [[], [([], [])], [([5], [1])], [([300], [1, 2])], [([5, 2], [1, -3, 2])]]
+
+
 def forward(chance, home):
     """Batches of ids that a model cannot read."""
     model, tokenizer, pairs = parts(home)
@@ -194,17 +206,7 @@ def forward(chance, home):
         chance.choice([(2, 3, 4), (3,), (0, 3), (2, 0), (1, 2)]) for _ in range(2)
     ]
     way = chance.randrange(5)
-    rows = chance.choice(
-        [
-            pairs,
-            [],
-            [([], [])],
-            [([5], [1])],
-            pairs + [([5] * 200, [1, 2])],
-            [([300], [1, 2])],
-            [([5, 2], [1, -3, 2])],
-        ]
-    )
+    rows = chance.choice([pairs, *ROWS[:3], pairs + [([5] * 200, [1, 2])], *ROWS[3:]])
     size = chance.choice([100, *NUMBERS])
 
     def call():
@@ -228,24 +230,24 @@ def forward(chance, home):
     return Case("batches", told, call=call)
 
 
+NOWHERE = ["", ".", "/", "/nowhere", "\x00", "a" * 300, "/dev/null", "\udce9"]
+
+
+def register(name, paths):
+    """Register a corpus, read it, and forget it."""
+    known = dict(CORPORA)
+    try:
+        register_corpus(name, train=paths)
+        read_corpus(name, "train")
+    finally:
+        CORPORA.clear()
+        CORPORA.update(known)
+
+
 def files(chance, home):
     """Folders, files and corpora that are not there or not what they should be."""
-    place = chance.choice(
-        [
-            "",
-            ".",
-            "/",
-            "/nowhere",
-            "\x00",
-            "a" * 300,
-            "/dev/null",
-            "\udce9",
-            home,
-            home / "own.en",
-            home / "run",
-            home / "run" / "run.json",
-        ]
-    )
+    there = [home, home / "own.en", home / "run", home / "run" / "run.json"]
+    place = chance.choice([*NOWHERE, *there])
     way = chance.randrange(6)
     names = [
         chance.choice(
@@ -266,18 +268,23 @@ def files(chance, home):
         elif way == 4:
             read_corpus(*names)
         else:
-            known = dict(CORPORA)
-            try:
-                register_corpus(
-                    names[0], train=chance.choice([(place,), (place, place), place])
-                )
-                read_corpus(names[0], "train")
-            finally:
-                CORPORA.clear()
-                CORPORA.update(known)
+            register(names[0], chance.choice([(place,), (place, place), place]))
         return ""
 
     return Case("files", f"way {way}, {place!r}, {names}", call=call)
+
+
+TO_VIEW = [
+    "A cat.",
+    "",
+    [],
+    ["A cat."] * 500,
+    [None],
+    3,
+    [("a", "b", "c")],
+    ("A cat.", "Eine Katze."),
+    [("", "")],
+]
 
 
 def scored(chance, home):
@@ -289,21 +296,7 @@ def scored(chance, home):
     if chance.random() < 0.2:
         outputs = chance.choice(["text", [None], None, [3]])
     way = chance.randrange(3)
-    many = chance.choice(
-        [
-            outputs,
-            references,
-            "A cat.",
-            "",
-            [],
-            ["A cat."] * 500,
-            [None],
-            3,
-            [("a", "b", "c")],
-            ("A cat.", "Eine Katze."),
-            [("", "")],
-        ]
-    )
+    many = chance.choice([outputs, references, *TO_VIEW])
     resamples = chance.choice([0, 0, 2, -1, 1])
 
     def call():

@@ -311,21 +311,24 @@ def work(numbers, seed, home, kinds, fresh):
         print(json.dumps(found), file=report, flush=True)
 
 
+def worker_command(numbers, options, home, fresh):
+    """The command of a process that does cases, one after the other."""
+    numbered = f"{numbers[0]}:{numbers[-1] + 1}"
+    command = [sys.executable, __file__, "--worker", numbered, "--home", str(home)]
+    command += ["--seed", str(options.seed), *(f"--kind={k}" for k in options.kind)]
+    return [*command, "--forked"] if fresh else command
+
+
+def lost(number, fresh, verdict, status):
+    """The finding where a case has ended its process, or never ends."""
+    row = {"number": number, "kind": "?", "fresh": fresh, "verdict": verdict}
+    return {**row, "why": f"status {status}", "case": "", "seconds": 0}
+
+
 def in_one_process(numbers, options, home, fresh=None):
     """Yield the findings; the process is begun anew where a case has killed or blocked it."""
     while numbers:
-        words = [
-            sys.executable,
-            __file__,
-            "--worker",
-            f"{numbers[0]}:{numbers[-1] + 1}",
-            "--home",
-            str(home),
-            "--seed",
-            str(options.seed),
-            *(f"--kind={k}" for k in options.kind),
-        ]
-        words += ["--forked"] if fresh else []
+        words = worker_command(numbers, options, home, fresh)
         with subprocess.Popen(
             words,
             stdout=subprocess.PIPE,
@@ -338,16 +341,8 @@ def in_one_process(numbers, options, home, fresh=None):
                 line = worker.stdout.readline() if ready else b""
                 if not line.endswith(b"\n"):
                     worker.kill()
-                    status = "hang" if not ready else "crash"
-                    yield {
-                        "number": numbers[0],
-                        "kind": "?",
-                        "fresh": fresh,
-                        "verdict": status,
-                        "why": f"status {worker.wait()}",
-                        "case": "",
-                        "seconds": 0,
-                    }
+                    verdict = "hang" if not ready else "crash"
+                    yield lost(numbers[0], fresh, verdict, worker.wait())
                 else:
                     yield json.loads(line)
                 numbers = numbers[1:]
@@ -424,12 +419,8 @@ def main():
         home = fault_cases.make_home(Path(name))
         if options.only is not None:
             fresh = "started" if options.only < options.fresh else None
-            print(
-                json.dumps(
-                    run_case(options.only, options.seed, home, options.kind, fresh),
-                    indent=1,
-                ).replace("\\n", "\n")
-            )
+            row = run_case(options.only, options.seed, home, options.kind, fresh)
+            print(json.dumps(row, indent=1).replace("\\n", "\n"))
             return None
         found = []
         report = open(options.report or os.devnull, "w", encoding="utf8")

@@ -134,6 +134,9 @@ def tests_of(mutant):
     return [f"tests/test_{name}.py" for name in (mutant.tests or module).split()]
 
 
+QUICKLY = ("-xq", "--tb=line", "-p", "no:cacheprovider")
+
+
 def run_tests(tests, path=None, text=None, limit=900):
     """(pytest's exit status, what failed first) in a copy of the package, broken by text at path.
 
@@ -151,18 +154,9 @@ def run_tests(tests, path=None, text=None, limit=900):
         if path:
             Path(name, path.relative_to(ROOT)).write_text(text, encoding="utf8")
         environment = {**os.environ, "PYTHONPATH": name, "OMP_NUM_THREADS": "1"}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-xq",
-            "--tb=line",
-            "-p",
-            "no:cacheprovider",
-        ]
         try:
             done = subprocess.run(
-                [*command, *tests],
+                [sys.executable, "-m", "pytest", *QUICKLY, *tests],
                 cwd=name,
                 env=environment,
                 capture_output=True,
@@ -182,14 +176,18 @@ def try_mutant(mutant):
     return status == 1, by.removeprefix("FAILED ")
 
 
-def main():
+def arguments_of_command():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("words", nargs="*")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = arguments_of_command()
     words = arguments.words or [""]
     chosen = [
         m for m in read_table() if any(word in f"{m.area} {m.place}" for word in words)

@@ -31,9 +31,8 @@ def draw_attention():
     sentence."""
     model, tokenizer = load(None)
     (card,) = read_rows(bundled_folder() / "card.json")
-    maps = attention_maps(
-        model, tokenizer, [(SENTENCE, translate(model, tokenizer, [SENTENCE])[0])]
-    )[0]
+    translation = translate(model, tokenizer, [SENTENCE])[0]
+    (maps,) = attention_maps(model, tokenizer, [(SENTENCE, translation)])
     its, alignment = under(card, "pronoun"), under(card, "alignment")
     if its["attention"] != "encoder":
         raise SystemExit(

@@ -57,7 +57,8 @@ def badge(url, notebook):
     """The line that opens this notebook in Colab."""
     repository = url.removeprefix("https://github.com/")
     picture = "https://colab.research.google.com/assets/colab-badge.svg"
-    link = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{notebook.name}"
+    path = notebook.relative_to(pairs.root_of(notebook)).as_posix()
+    link = f"https://colab.research.google.com/github/{repository}/blob/main/{path}"
     return f"[![Open in Colab]({picture})]({link})"
 
 
@@ -105,7 +106,7 @@ def main(root=ROOT, new=None):
     url = address(root)
     for name in DOCUMENTS:
         rewrite(root / name, old, url)
-    for notebook in pairs.notebooks(root):
+    for notebook in (*pairs.notebooks(root), *pairs.evidence(root)):
         stamp_notebook(notebook, url, old)
     pairs.sync(root)
     print(f"stamped {url}")

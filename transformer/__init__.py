@@ -9,17 +9,17 @@ Editors and type checkers read `__init__.pyi`.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+RELEASE = "0.1.0"  # the last; tools/version.py makes each commit's version from it
 HOMES = {
-    "attention": ["record_attention"],
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
-    "decoding": ["beam_search", "greedy_search"],
-    "model": ["Transformer", "TransformerConfig"],
+    "fast.search": ["beam_search", "greedy_search"],
+    "fast.model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
+    "models.kinds": ["register"],
     "models.pretrained": ["load", "save"],
-    "core.protocol": ["register"],
     "core.scores": ["bleu"],
+    "models.recording": ["record_attention"],
     "models.search": ["translate", "translate_n_best"],
     "runs.training": ["TrainingConfig", "train"],
     "translation": ["evaluate"],
@@ -29,6 +29,8 @@ __all__ = sorted(name for names in HOMES.values() for name in names)
 
 def __getattr__(name: str) -> Any:
     """Import one of the names above when it is first asked for (PEP 562)."""
+    if name == "__version__":
+        return installed_version()
     for module, names in HOMES.items():
         if name in names:
             value = getattr(import_module(f"{__name__}.{module}"), name)
@@ -37,5 +39,16 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def installed_version() -> str:
+    """The version that was installed; the last release where this folder was only put on the
+    path."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("annotated-attention")
+    except metadata.PackageNotFoundError:
+        return RELEASE
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -1,17 +1,17 @@
 """The front door as editors and type checkers see it."""
 
-from transformer.attention import record_attention as record_attention
-from transformer.core.protocol import register as register
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
-from transformer.decoding import beam_search as beam_search
-from transformer.decoding import greedy_search as greedy_search
-from transformer.model import Transformer as Transformer
-from transformer.model import TransformerConfig as TransformerConfig
+from transformer.fast.model import Transformer as Transformer
+from transformer.fast.model import TransformerConfig as TransformerConfig
+from transformer.fast.search import beam_search as beam_search
+from transformer.fast.search import greedy_search as greedy_search
+from transformer.models.kinds import register as register
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
+from transformer.models.recording import record_attention as record_attention
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
 from transformer.runs.training import TrainingConfig as TrainingConfig

@@ -21,13 +21,9 @@
 
 # %%
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-
-from transformer.core.checks import check_heads, check_mask, check_values
 
 # %% tags=["active-ipynb"]
 # # what only pictures, trainings and checks need: not part of the module
@@ -175,46 +171,31 @@ def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
 
     logits: (..., T, S); mask: boolean, broadcastable to it, True = may attend. A row
     with no allowed position becomes zeros (and passes zero gradient back), on every
-    version of torch. Raises TypeError for a mask that is not boolean.
+    version of torch.
     """
     if mask is None:
         return logits.softmax(dim=-1)
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
     lowest = torch.finfo(logits.dtype).min
     return logits.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
 # %% [markdown]
-# **Attention** is then two lines: scores become weights, and weights mix the values. Equation 1 of the paper is the flavour with the scaled score:
+# **Attention** is then two lines: scores become weights, and weights mix the values. Equation 1 of the paper:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 
 
 # %%
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None = None,
-    score: Callable = scaled_dot_product,
-) -> tuple[Tensor, Tensor]:
-    """softmax(score(Q, K)) V: every flavour of attention in the paper (Section 3.2.1).
-
-    q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
-    Returns the output (..., T, d_v) and the weights (..., T, S). Raises ValueError
-    where k and v differ in length.
-    """
-    check_values(k, v)
-    weights = masked_softmax(score(q, k), mask)
-    return weights @ v, weights
-
-
-def scaled_dot_product_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """softmax(Q K^T / sqrt(d_k)) V, equation 1; shapes and results: see `attention`."""
-    return attention(q, k, v, mask, scaled_dot_product)
+    """softmax(Q K^T / sqrt(d_k)) V, equation 1 (Section 3.2.1).
+
+    q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
+    Returns the output (..., T, d_v) and the weights (..., T, S).
+    """
+    weights = masked_softmax(scaled_dot_product(q, k), mask)
+    return weights @ v, weights
 
 
 # %% tags=["active-ipynb"]
@@ -232,10 +213,10 @@ def scaled_dot_product_attention(
 # assert weights[2].eq(0).all() and logits.grad[2].eq(0).all()
 # print(weights.detach())
 # print("nothing allowed: weights 0, gradient 0")
-# assert torch.allclose(scaled_dot_product_attention(Q, K, V)[0], output)
+# assert torch.allclose(attention(Q, K, V)[0], output)
 # q, k, v = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 6)
 # mask = (torch.rand(2, 1, 4, 5) < 0.7) | (torch.arange(5) == 0)
-# ours, weights = scaled_dot_product_attention(q, k, v, mask)
+# ours, weights = attention(q, k, v, mask)
 # theirs = F.scaled_dot_product_attention(q, k, v, mask)
 # assert ours.shape == (2, 3, 4, 6) and weights.shape == (2, 3, 4, 5)
 # assert torch.allclose(ours, theirs, atol=1e-6)
@@ -253,7 +234,7 @@ def scaled_dot_product_attention(
 # | causal (masked) | which keys a query may see |
 # | multi-head | how often it happens side by side, each time with other matrices |
 #
-# One function, four settings of the first two rows, the same seven random vectors as queries. Both kinds of score are timed:
+# Here are four settings of the first two rows, with the same seven random vectors as queries: the weights are the softmax of other scores, or of scores with other keys. Both kinds of score are timed:
 
 # %% tags=["active-ipynb"]
 # from transformer.recurrence import AdditiveScore
@@ -267,7 +248,7 @@ def scaled_dot_product_attention(
 #     "scaled, other sequence": (y, scaled_dot_product),
 # }
 # panels = [
-#     (name, attention(x, other, other, score=score)[1].detach(), None, None)
+#     (name, masked_softmax(score(x, other)).detach(), None, None)
 #     for name, (other, score) in settings.items()
 # ]
 # plotting.heatmaps(panels, largest=1.0, labels=("keys", "queries", "weight"))
@@ -306,8 +287,8 @@ def scaled_dot_product_attention(
 #     def forward(self, asked, names, numbers):
 #         # (B, 1, d_model), (B, n, d_model), (B, n, 1) -> (B, 1)
 #         q, k = asked @ self.W_Q, names @ self.W_K
-#         output, _ = attention(q, k, numbers, score=self.score)
-#         return output[:, 0]
+#         weights = masked_softmax(self.score(q, k))
+#         return (weights @ numbers)[:, 0]
 
 # %% [markdown] tags=["question-04"]
 # ## If attention is only a weighted sum, what makes it powerful?
@@ -646,147 +627,37 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-def share_heads(x: Tensor, h: int) -> Tensor:
-    """Repeat heads, each for its queries' heads: (B, h_kv, n, d) -> (B, h, n, d)."""
-    return x if x.shape[1] == h else x.repeat_interleave(h // x.shape[1], dim=1)
-
-
 # %% [markdown]
-# `Projections` holds the four matrices, and `MultiHeadAttention` multiplies, splits, attends, joins and multiplies by $W^O$. At first reading take the defaults; the switches are for later notebooks. The paper has no `rotate` (turns queries and keys by position, counted from `start`; [07](07_positions.ipynb)) and no `h_kv` (several heads of queries share one head of keys and values, by `share_heads`; Ainslie et al., 2023). `attend` may be any function that, like ours, returns an output and weights. `cache` keeps the keys and values of earlier words ([15](15_decoding.ipynb)). `record_attention` collects weights inside a `with` block.
+# `MultiHeadAttention` multiplies by its matrices, splits, attends, joins, and multiplies by $W^O$. With `from transformer import ...` the models get a larger form of this class, with the same matrices under the same names (`transformer/fast/attention.py`). Its switches are for later notebooks: it can turn queries and keys by position ([07](07_positions.ipynb)), let several heads of queries share one head of keys and values (Ainslie et al., 2023), attend by another function, and keep the keys and values of earlier words ([15](15_decoding.ipynb)).
 
 
 # %%
-class Projections(nn.Module):
-    """W_Q, W_K, W_V of all heads side by side, and W_O; no biases, as in the paper.
-
-    d_k and d_v default to d_model / h, h_kv (heads of keys and values) to h.
-    rotate(x, start): q or k (B, h, n, d_k), turned by position; start is that of the
-    first. Raises ValueError for sizes that do not fit.
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        h: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        *,
-        bias: bool = False,
-        h_kv: int | None = None,
-        rotate: Callable | None = None,
-    ):
-        super().__init__()
-        check_heads(d_model, h, d_k, d_v, h_kv)
-        d_k, d_v = d_k or d_model // h, d_v or d_model // h
-        self.h, self.h_kv = h, h_kv or h
-        self.rotate = rotate
-        self.W_Q = nn.Linear(d_model, h * d_k, bias)
-        self.W_K = nn.Linear(d_model, self.h_kv * d_k, bias)
-        self.W_V = nn.Linear(d_model, self.h_kv * d_v, bias)
-        self.W_O = nn.Linear(h * d_v, d_model, bias)
-
-    def queries(self, query: Tensor, start: int = 0) -> Tensor:
-        """(B, T, d_model) -> q (B, h, T, d_k)."""
-        q = split_heads(self.W_Q(query), self.h)
-        return q if self.rotate is None else self.rotate(q, start)
-
-    def keys_and_values(
-        self, key: Tensor, value: Tensor, start: int = 0
-    ) -> tuple[Tensor, Tensor]:
-        """(B, S, d_model) each -> k (B, h_kv, S, d_k) and v (B, h_kv, S, d_v)."""
-        k = split_heads(self.W_K(key), self.h_kv)
-        v = split_heads(self.W_V(value), self.h_kv)
-        return (k if self.rotate is None else self.rotate(k, start)), v
-
-
-# %%
-class MultiHeadAttention(Projections):
+class MultiHeadAttention(nn.Module):
     """Concat(head_1, ..., head_h) W_O, head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i).
 
-    Section 3.2.2. Sizes and switches: see `Projections`. attend(q, k, v, mask) ->
-    output (B, h, T, d_v) and weights (or None).
+    Section 3.2.2. The matrices of all heads lie side by side, and have no biases.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        h: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        *,
-        attend: Callable = scaled_dot_product_attention,
-        **switches,
-    ):
-        super().__init__(d_model, h, d_k, d_v, **switches)
-        self.attend = attend
+    def __init__(self, d_model: int, h: int):
+        super().__init__()
+        self.h = h
+        self.W_Q = nn.Linear(d_model, d_model, bias=False)
+        self.W_K = nn.Linear(d_model, d_model, bias=False)
+        self.W_V = nn.Linear(d_model, d_model, bias=False)
+        self.W_O = nn.Linear(d_model, d_model, bias=False)
 
     def forward(
-        self,
-        query: Tensor,
-        key: Tensor | None = None,
-        value: Tensor | None = None,
-        mask: Tensor | None = None,
-        cache=None,
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
-        mask: boolean, broadcastable to (B, h, T, S). cache: with `length` for rotated
-        positions. Key and value may be left out where a cache holds them.
+        mask: boolean, broadcastable to (B, h, T, S).
         """
-        check_mask(mask)
-        start = getattr(cache, "length", 0)
-        q = self.queries(query, start)
-        k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
-        if cache is not None:
-            k, v = cache.update(k, v)
-        output, _ = self.attend(q, share_heads(k, self.h), share_heads(v, self.h), mask)
-        return self.W_O(join_heads(output))
-
-
-# %%
-def recording(attend: Callable, kept: list) -> Callable:
-    """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
-
-    Where attend returns None in their place, `scaled_dot_product_attention` computes
-    them; ValueError where its output is another one.
-    """
-
-    def attend_and_keep(q, k, v, mask=None):
-        output, weights = attend(q, k, v, mask)
-        if weights is None:
-            full, weights = scaled_dot_product_attention(q, k, v, mask)
-            if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by 1%
-                raise ValueError(
-                    "no weights to record: this attention looks elsewhere "
-                    "than its mask says, and does not say where"
-                )
-        kept.append(weights.detach())
-        return output, weights
-
-    return attend_and_keep
-
-
-# %%
-@contextmanager
-def record_attention(model: nn.Module) -> Iterator[dict]:
-    """Inside the block, collect the weights of every `MultiHeadAttention` in model.
-
-    Yields {name of the module: [weights (B, h, T, S) of each call]}.
-    """
-    heads = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, MultiHeadAttention)
-    }
-    before = {name: module.attend for name, module in heads.items()}
-    record = {name: [] for name in heads}
-    for name, module in heads.items():
-        module.attend = recording(module.attend, record[name])
-    try:
-        yield record
-    finally:
-        for name, module in heads.items():
-            module.attend = before[name]
+        q = split_heads(self.W_Q(query), self.h)  # (B, h, T, d_k)
+        k = split_heads(self.W_K(key), self.h)  # (B, h, S, d_k)
+        v = split_heads(self.W_V(value), self.h)  # (B, h, S, d_v)
+        heads, _ = attention(q, k, v, mask)
+        return self.W_O(join_heads(heads))
 
 
 # %% [markdown]
@@ -861,9 +732,11 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # places = (pairs[:, None, :, 16] - right[:, :, None]).abs().argmin(dim=2)
 # panels = [("what is asked for", F.one_hot(places, 6).sum(dim=1), range(6), range(8))]
 # for name in ("one head", "two heads"):
-#     with record_attention(trained[name][1]) as record, torch.no_grad():
-#         trained[name][1](query, pairs)
-#     weights = record["heads"][0][:, :, 0]  # (B, h, 6)
+#     heads = trained[name][1].heads
+#     with torch.no_grad():
+#         q = split_heads(heads.W_Q(query), heads.h)
+#         k = split_heads(heads.W_K(pairs), heads.h)
+#         weights = attention(q, k, k)[1][:, :, 0]  # (B, h, 6)
 #     panels += [
 #         (f"{name}: no. {i + 1}", weights[:, i], range(6), range(8))
 #         for i in range(weights.shape[1])
@@ -880,8 +753,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 # of sentences and scores it on others. In the two sentences "cat" and "old school" change places.
 
 # %% tags=["active-ipynb"]
-# # the model is made of the package's class, not of the one above
-# from transformer.attention import record_attention as record_package
+# from transformer import record_attention
 #
 # model, tokenizer = load()
 # panels, found = [], []
@@ -892,7 +764,7 @@ def record_attention(model: nn.Module) -> Iterator[dict]:
 #     ids = [*tokenizer.encode(sentence.replace(" .", ".")), tokenizer.eos_id]
 #     words = [*sentence.split(), "</s>"]
 #     assert len(ids) == len(words)  # each of these words is one token
-#     with record_package(model) as record, torch.no_grad():
+#     with record_attention(model) as record, torch.no_grad():
 #         model.encode(torch.tensor([ids]))
 #     weights = record["encoder.layers.0.self_attention"][0][0, 2]  # (S, S)
 #     found.append(words[weights[words.index("its")].argmax()])

@@ -29,14 +29,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import (
-    MultiHeadAttention,
-    scaled_dot_product,
-    scaled_dot_product_attention,
-)
+from transformer.attention import scaled_dot_product
 from transformer.convolution import GatedBlock
 from transformer.core.checks import check_local_attention
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    kernel_attention,
+    scaled_dot_product_attention,
+)
 from transformer.recurrence import gru_step
 
 # %% tags=["active-ipynb"]

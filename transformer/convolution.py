@@ -28,13 +28,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.fast.frame import (
-    Cache,
-    SequenceConfig,
-    SequenceToSequence,
-    convolutional_flops,
-    sentence_lengths,
-)
 from transformer.recurrence import blend
 
 # %% [markdown]
@@ -77,7 +70,7 @@ from transformer.recurrence import blend
 #
 # In an encoder the window is centred, with $(k - 1) / 2$ words on each side. In a decoder it must not contain words that are
 # not yet written, so it ends at the word itself and is called **causal**. Both are torch's convolution, with zeros put on both sides of the sentence, or all
-# on the left. When the model writes word by word, the layer's last $k - 1$ inputs stand there instead of the zeros.
+# on the left.
 
 
 # %%
@@ -85,10 +78,10 @@ class Convolution(nn.Module):
     """A convolution along a sentence: x (B, T, d_in) -> (B, T, d_out).
 
     Windows have k positions. causal: the window ends at its own position; otherwise it
-    is centred, and k must be odd. With a `Cache`, x holds only new positions (causal
-    only). Weights start with variance 3 (1 - P_drop) / (k d_in), so that inputs of
-    variance 1 give outputs of variance 1 after `glu` below, whose gate squared is 1/3
-    on average. (Gehring et al., 2017, have 4, as if every gate were 1/2.)
+    is centred, and k must be odd. Weights start with variance 3 (1 - P_drop) / (k d_in),
+    so that inputs of variance 1 give outputs of variance 1 after `glu` below, whose
+    gate squared is 1/3 on average. (Gehring et al., 2017, have 4, as if every gate were
+    1/2.)
     """
 
     def __init__(
@@ -97,19 +90,15 @@ class Convolution(nn.Module):
         super().__init__()
         if not causal and k % 2 == 0:
             raise ValueError(f"k must be odd, so that a window has a middle, not {k}")
-        self.k, self.causal = k, causal
+        self.k = k
+        self.causal = causal
         self.conv = nn.Conv1d(d_in, d_out, k)
         nn.init.normal_(self.conv.weight, std=math.sqrt(3 * (1 - P_drop) / (k * d_in)))
         nn.init.zeros_(self.conv.bias)
 
-    def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor:
-        if self.causal and cache is not None and cache.tensors:
-            x = torch.cat([cache.tensors[0], x], dim=1)
-        else:
-            around = (self.k - 1, 0) if self.causal else (self.k // 2, self.k // 2)
-            x = F.pad(x, (0, 0, *around))
-        if cache is not None:
-            cache.tensors = (x[:, x.shape[1] - self.k + 1 :],)  # the last k - 1
+    def forward(self, x: Tensor) -> Tensor:
+        around = (self.k - 1, 0) if self.causal else (self.k // 2, self.k // 2)
+        x = F.pad(x, (0, 0, *around))
         return self.conv(x.transpose(1, 2)).transpose(1, 2)  # torch wants (B, d, T)
 
 
@@ -246,12 +235,10 @@ class GatedBlock(nn.Module):
         self.convolution = Convolution(d_model, 2 * d_model, k, causal, P_drop)
         self.dropout = nn.Dropout(P_drop)
 
-    def gated(
-        self, x: Tensor, real: Tensor | None = None, cache: Cache | None = None
-    ) -> Tensor:
+    def gated(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """GLU(convolution(x)), without the path around it."""
         x = self.dropout(x) if real is None else self.dropout(x) * real
-        return glu(self.convolution(x, cache))
+        return glu(self.convolution(x))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return (x + self.gated(x, real)) * ROOT_HALF
@@ -311,31 +298,21 @@ class GatedBlock(nn.Module):
 # %% [markdown]
 # ## Configuration
 #
-# The sizes are those of [notebook 01](01_recurrence.ipynb), and the width of the window. A block here is smaller than a layer of the
-# Transformer, so the presets have twice as many.
+# The sizes are those of [notebook 01](01_recurrence.ipynb), the width of the window, and the most positions that a sentence may have.
 
 
 # %%
 @dataclass(frozen=True)
-class ConvolutionConfig(SequenceConfig):
-    """The sizes of a `ConvolutionalEncoderDecoder`."""
+class ConvolutionConfig:
+    """The sizes of a `ConvolutionalEncoderDecoder`; k is odd."""
 
+    vocab_size: int  # types in the vocabulary that both languages share
+    d_model: int = 512  # width of every token's vector between layers
     N: int = 12  # blocks in the encoder, and as many in the decoder
     k: int = 3  # positions in each window
-    presets = {
-        "tiny": dict(d_model=128, N=4),
-        "small": dict(d_model=256, N=6),
-        "base": dict(),
-    }
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.k < 1 or self.k % 2 == 0:
-            raise ValueError(
-                f"k must be odd, so that a window has a middle, not {self.k}"
-            )
-
-    forward_flops = convolutional_flops  # what notebook 11 counts
+    P_drop: float = 0.1  # dropout on embeddings and before each window
+    max_positions: int = 1024  # longest sentence in tokens
+    pad_id: int = 0  # token id that fills up short sentences
 
 
 # %% [markdown]
@@ -347,21 +324,14 @@ class ConvolutionConfig(SequenceConfig):
 
 # %%
 class Positions(nn.Module):
-    """Adds a learned vector for each position: x (B, T, d_model), from start on."""
+    """Adds a learned vector for each position: x (B, T, d_model) -> the same."""
 
     def __init__(self, max_positions: int, d_model: int):
         super().__init__()
         self.table = nn.Parameter(0.1 * torch.randn(max_positions, d_model))
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        end = start + x.shape[1]
-        if end > len(self.table):
-            raise ValueError(
-                f"a sentence of {end} tokens is longer than the model's "
-                f"{len(self.table)} positions: shorten it, or train with "
-                "a larger max_positions"
-            )
-        return x + self.table[start:end]
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table[: x.shape[1]]
 
 
 # %% [markdown]
@@ -425,8 +395,7 @@ class DotProductScore(nn.Module):
 class ConvolutionalDecoderLayer(nn.Module):
     """A causal block that looks at the source: x, g (B, T, d_model) -> the same.
 
-    memory (B, S, 2 d_model): keys and values; mask (B, 1, S), True = may be looked at;
-    own is a `Cache` of the block's last k - 1 inputs.
+    memory (B, S, 2 d_model): keys and values; mask (B, 1, S), True = may be looked at.
     """
 
     def __init__(self, c: ConvolutionConfig):
@@ -434,101 +403,86 @@ class ConvolutionalDecoderLayer(nn.Module):
         self.block = GatedBlock(c.d_model, c.k, True, c.P_drop)
         self.score = DotProductScore(c.d_model)
 
-    def forward(
-        self,
-        x: Tensor,
-        g: Tensor,
-        memory: Tensor,
-        mask: Tensor | None,
-        own: Cache | None = None,
-    ) -> Tensor:
+    def look(self, h: Tensor, g: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
+        """h and its context, summed."""
         keys, values = memory.chunk(2, dim=-1)
-        h = self.block.gated(x, cache=own)
-        context = blend(self.score(h, g, keys), values, mask)
-        return (x + (h + context) * ROOT_HALF) * ROOT_HALF
+        return (h + blend(self.score(h, g, keys), values, mask)) * ROOT_HALF
+
+    def forward(
+        self, x: Tensor, g: Tensor, memory: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        h = self.block.gated(x)
+        return (x + self.look(h, g, memory, mask)) * ROOT_HALF
 
 
 # %%
 class ConvolutionalDecoder(nn.Module):
-    """N layers over a memory: x (B, T, d_model) -> (B, T, d_model).
-
-    caches hold one pair a layer, or are None.
-    """
+    """N layers over a memory: x (B, T, d_model) -> (B, T, d_model)."""
 
     def __init__(self, c: ConvolutionConfig):
         super().__init__()
         layers = [ConvolutionalDecoderLayer(c) for _ in range(c.N)]
         self.layers = nn.ModuleList(layers)
 
-    def forward(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None, caches: list | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
         g = x
-        for n, layer in enumerate(self.layers):
-            x = layer(x, g, memory, mask, caches[n][0] if caches else None)
+        for layer in self.layers:
+            x = layer(x, g, memory, mask)
         return x
 
 
 # %% [markdown]
 # ## The model
 #
-# The frame is that of notebook 01: the same table of vectors at both ends, the same methods. Only the two halves are new.
+# Around the two halves stands what notebook 01 has: the same table of vectors at both ends, the same methods. New are the positions.
 
 
 # %%
-class ConvolutionalEncoderDecoder(SequenceToSequence):
-    """ConvS2S (Gehring et al., 2017): ids (B, S) and (B, T) -> logits (B, T, V).
-
-    See `SequenceToSequence`. Raises ValueError also for a sentence longer than
-    config.max_positions.
-    """
+class ConvolutionalEncoderDecoder(nn.Module):
+    """ConvS2S (Gehring et al., 2017): ids (B, S) and (B, T) -> logits (B, T, V)."""
 
     def __init__(self, config: ConvolutionConfig):
-        super().__init__(config)
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.output.weight = self.embedding.weight
+        self.dropout = nn.Dropout(config.P_drop)
         self.positions = Positions(config.max_positions, config.d_model)
         self.encoder = ConvolutionalEncoder(config)
         self.decoder = ConvolutionalDecoder(config)
 
+    def embed(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens) * math.sqrt(self.config.d_model)
+        return self.dropout(self.positions(x))
+
+    def mask(self, source: Tensor) -> Tensor:
+        return (source != self.config.pad_id)[:, None]  # (B, 1, S)
+
     def encode(self, source: Tensor) -> Tensor:
         """Source ids (B, S) -> memory (B, S, 2 d_model)."""
-        sentence_lengths(source, self.config.pad_id)  # refuses empty ones
-        x = self.dropout(self.positions(self.embed(source)))
-        return self.encoder(x, (source != self.config.pad_id)[:, :, None])
+        return self.encoder(self.embed(source), self.mask(source).transpose(1, 2))
 
-    def new_caches(self) -> list[tuple[Cache, Cache]]:
-        """Empty caches, a pair a layer: its last inputs, and nothing for the memory."""
-        return [(Cache(), Cache()) for _ in self.decoder.layers]
+    def states(self, target: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
+        """Target ids (B, T) over a memory -> the decoder's vectors (B, T, d_model)."""
+        return self.dropout(self.decoder(self.embed(target), memory, mask))
 
-    def states(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        source_mask: Tensor | None,
-        caches: list | None = None,
-        start: int = 0,
-    ) -> Tensor:
-        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
-
-        source_mask: (B, 1, 1, S), or None where every token is real. With caches the
-        target holds new tokens only, from position start on.
-        """
-        x = self.dropout(self.positions(self.embed(target), start))
-        mask = None if source_mask is None else source_mask[:, 0]
-        return self.dropout(self.decoder(x, memory, mask, caches))
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        memory = self.encode(source)
+        return self.output(self.states(target, memory, self.mask(source)))
 
 
 # %% [markdown]
-# Padding must change nothing, and writing word by word must equal training, where all positions go through at once. Each output may depend on the whole source. Of the target it may depend on seven words only, the one just read and the six before it, because each of the three blocks adds two.
+# Padding must change nothing. Each output may depend on the whole source. Of the target it may depend on seven words only, the one just read and the six before it, because each of the three blocks adds two.
 
 # %% tags=["active-ipynb"]
 # model = ConvolutionalEncoderDecoder(ConvolutionConfig(50, d_model=32, N=3))
 # model = model.double().eval()
 # source, target = torch.randint(3, 50, (3, 8)), torch.randint(3, 50, (3, 14))
-# logits, state = model(source, target), model.start(source)
+# logits = model(source, target)
 # padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :14]
-# steps = [model.step(target[:, [t]], state) for t in range(14)]
-# for other in (padded, torch.stack(steps, dim=1)):
-#     assert torch.allclose(other, logits, rtol=0, atol=1e-9)
+# assert torch.allclose(padded, logits, rtol=0, atol=1e-9)
 # vectors = []  # those of the source and of the target, as the model looks them up
 # hook = model.embedding.register_forward_hook(lambda *call: vectors.append(call[2]))
 # outputs = model(source, target)[0].square().sum(dim=-1)
@@ -540,9 +494,12 @@ class ConvolutionalEncoderDecoder(SequenceToSequence):
 # assert (of_source > 0).all()
 # assert torch.equal(of_target > 0, torch.ones(14, 14).tril().triu(-6) > 0)
 # print(
-#     "padding changes nothing, word by word equals all at once; an output depends on\n"
-#     "the whole source, the word just read and six before it, and on no later one"
+#     "padding changes nothing; an output depends on the whole source,\n"
+#     "the word just read and six before it, and on no later one"
 # )
+
+# %% [markdown]
+# To write the next word it is enough to know each layer's last $k - 1$ inputs: they stand where all at once has the zeros. `transformer/fast/convolution.py` has a `ConvolutionalEncoderDecoder` with these parameters that keeps them; `transformer train --family convolution` trains it.
 
 # %% [markdown]
 # ## It learns

@@ -21,16 +21,10 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-
-from transformer.core.checks import check_extra, check_ids, check_padding, check_search
-from transformer.core.weights import check_numbers, load_weights
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
@@ -41,23 +35,33 @@ from transformer.core.weights import check_numbers, load_weights
 # import random
 # import tempfile
 # from collections import Counter
+# from pathlib import Path
 #
 # from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 #
-# from transformer import TrainingConfig, load, train
+# import transformer
+# from transformer import (
+#     Tokenizer,
+#     TrainingConfig,
+#     Transformer,
+#     TransformerConfig,
+#     bleu,
+#     encode_pairs,
+#     load,
+#     train,
+#     translate,
+#     translate_n_best,
+# )
 # from transformer.core.records import read_rows
 # from transformer.core.scores import (
-#     bleu,
 #     compound_bleu,
 #     exact_match,
 #     moses_words,
 #     split_compounds,
 #     tokenized_bleu,
 # )
+# from transformer.core.weights import load_weights
 # from transformer.corpora import read_aligned, read_bundled
-# from transformer.data import Tokenizer, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
-# from transformer.models.search import translate, translate_n_best
 # from transformer.views import plotting, trees
 #
 # random.seed(0)
@@ -67,112 +71,29 @@ from transformer.core.weights import check_numbers, load_weights
 # %% [markdown]
 # ## What does a search ask the model?
 #
-# A search always asks the same: given the source and the tokens so far, how likely is each next token? Every model of
-# this package answers with two methods. `start` reads the source and returns a `State`, which holds what the model keeps between steps
-# (`transformer/core/state.py`), and `step` reads the newest token of each output and returns logits.
+# A search always asks the same: given the source and the tokens so far, how likely is each next token? The model of
+# [notebook 08](08_model.ipynb) answers with logits at every position, and the last position's are the answer.
 #
-# Padding is not a word, but a model gives it a little probability (label smoothing asks for that), so it is ruled out here. The
-# paper lets an output be at most 50 tokens longer than the input. Here the end mark counts on both sides.
+# Padding is not a word, but a model gives it a little probability (label smoothing asks for that), so it is ruled out here.
 
 
 # %%
-def next_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
-    """log P(next token) in nats after tokens (rows, T), T >= 1: (rows, V).
+def next_log_probs(model: nn.Module, source: Tensor, outputs: Tensor) -> Tensor:
+    """log P(next token) in nats: sources (k, S), outputs so far (k, T) -> (k, V).
 
     Padding is no token: -inf.
     """
-    log_probs = model.step(tokens, state).log_softmax(dim=-1)
+    log_probs = model(source, outputs)[:, -1].log_softmax(dim=-1)
     log_probs[:, model.config.pad_id] = -torch.inf
     return log_probs
-
-
-def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
-    """Most tokens each output may have, (B,): source length + extra (Section 6.1).
-
-    It stays within the model's positions. Raises ValueError for a negative extra, and
-    for a sentence that is empty or has padding before it.
-    """
-    check_extra(extra)
-    real = source != model.config.pad_id
-    room = model.config.max_positions
-    if getattr(model.config, "one_sequence", False):  # notebook 21: no gap between
-        room -= source.shape[1]
-    else:
-        check_padding(real)
-    return (real.sum(dim=1) + extra).clamp(max=room)
-
-
-# %% [markdown]
-# ## What need not be computed again?
-#
-# When the decoder writes a sentence token by token, the keys and values of earlier tokens never change, because no position looks
-# ahead ([notebook 04](04_attention.ipynb)). A *cache* keeps them, so that each step computes one position instead of the whole
-# sentence. **Not in the paper:** the cache; nearly every implementation has one. Each decoder layer gets two: one
-# grows with the output, and one holds keys and values of the source, which are computed once.
-#
-# Every output that a search is writing has a row in the cache. `append` adds a position behind the first $n$. `some_rows` copies the rows of those outputs
-# that go on, and leaves room for one more position, which `append` then fills without copying once more.
-
-
-# %%
-def append(held: Tensor | None, new: Tensor, n: int) -> Tensor:
-    """Held keys or values (rows, h, n or more, d), with new ones behind the first n."""
-    if held is None:
-        return new.contiguous()
-    end = n + new.shape[2]
-    if held.shape[2] < end:
-        return torch.cat([held[:, :, :n], new], dim=2)
-    held[:, :, n:end] = new
-    return held
-
-
-def some_rows(held: Tensor, rows: Tensor, n: int) -> Tensor:
-    """A copy of some rows, with room for the next position."""
-    copy = held.new_empty(len(rows), held.shape[1], n + 1, held.shape[3])
-    torch.index_select(held[:, :, :n], 0, rows, out=copy[:, :, :n])
-    return copy
-
-
-# %%
-class KeyValueCache:
-    """Projected keys and values (rows, h, n, d) of all that a decoder layer has read.
-
-    See `MultiHeadAttention`. For searches: without gradients.
-    """
-
-    def __init__(self):
-        self.k = self.v = None
-        self.length = 0  # positions that are held
-
-    def update(
-        self, k: Tensor | None = None, v: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new positions, if any; return all there are.
-
-        The source has new ones once only: later steps call this with none.
-        """
-        if k is not None:
-            self.k = append(self.k, k, self.length)
-            self.v = append(self.v, v, self.length)
-            self.length += k.shape[2]
-        return self.k[:, :, : self.length], self.v[:, :, : self.length]
-
-    def select(self, rows: Tensor):
-        """Keep these rows, in this order: searches drop, repeat and reorder them."""
-        if self.k is not None:
-            self.k = some_rows(self.k, rows, self.length)
-            self.v = some_rows(self.v, rows, self.length)
-
-    def shorten(self, length: int):
-        """Forget all positions behind the first so many (notebook 21)."""
-        self.length = min(self.length, length)
 
 
 # %% [markdown]
 # ## Greedy search
 #
-# The simplest search takes the likeliest token, appends it and asks again, until the end mark or the limit. A batch of
-# sentences goes along together, and a sentence that is done leaves the batch and the state. The cell after the definition
+# The simplest search takes the likeliest token, appends it and asks again, until the end mark or the limit. The
+# paper lets an output be at most 50 tokens longer than the input. Here the end mark counts on both sides. A batch of
+# sentences goes along together, and a sentence that is done gets padding until all are. The cell after the definition
 # follows one sentence through the model that comes with the package.
 
 
@@ -184,22 +105,16 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
     The end mark is included where it was reached. The model is in evaluation mode
     afterwards, as after `beam_search`.
     """
-    model.eval()
-    limit = output_limit(model, check_ids(source), extra)
-    alive = torch.arange(len(source), device=source.device)
-    output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
-    state = model.start(source, KeyValueCache)
-    results = [[] for _ in source]
-    while len(alive):
-        best = next_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
-        output = torch.cat([output, best], dim=1)
-        go_on = (best[:, 0] != model.config.eos_id) & (output.shape[1] <= limit)
-        if not go_on.all():
-            for b, tokens in zip(alive[~go_on].tolist(), output[~go_on, 1:].tolist()):
-                results[b] = tokens
-            state.select(go_on.nonzero()[:, 0])
-            alive, output, limit = (x[go_on] for x in (alive, output, limit))
-    return results
+    c = model.eval().config
+    limit = (source != c.pad_id).sum(dim=1) + extra
+    outputs = torch.full_like(source[:, :1], c.bos_id)
+    done = torch.zeros_like(limit, dtype=torch.bool)
+    while not done.all():
+        best = next_log_probs(model, source, outputs).argmax(dim=-1)
+        best[done] = c.pad_id
+        outputs = torch.cat([outputs, best[:, None]], dim=1)
+        done |= (best == c.eos_id) | (outputs.shape[1] > limit)
+    return [tokens[tokens != c.pad_id].tolist() for tokens in outputs[:, 1:]]
 
 
 # %% tags=["active-ipynb"]
@@ -214,7 +129,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 #
 # @torch.no_grad()
 # def log_p_of(model, source, tokens):
-#     """log P of each token, in one forward pass without caches: a list"""
+#     """log P of each token, in one forward pass: a list"""
 #     logits = model.eval()(source, torch.tensor([[1, *tokens[:-1]]]))[0]
 #     return logits.log_softmax(dim=-1)[range(len(tokens)), tokens].tolist()
 #
@@ -229,30 +144,32 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # The source is in the past tense ("did"), the translation *Badet ...* in the present: it is wrong. The numbers
 # show where. After the piece *B* the model has no favourite, *ad* is the likeliest with 0.08, and after it the ending *et* gets only
 # 0.32. Greedy search cannot go back and try another second piece.
+
+# %% [markdown]
+# ## What need not be computed again?
 #
-# What did the cache save? Without it, an output of $n$ tokens costs $n(n+1)/2$ positions instead of $n$. The next cell counts those that
+# This code is wasteful. To choose token 10 it pushes tokens 1 to 9 through the decoder again, although their keys and values have not changed, because no position looks
+# ahead ([notebook 04](04_attention.ipynb)). A *cache* keeps them, so that each step computes one position instead of the whole
+# sentence. **Not in the paper:** the cache; nearly every implementation has one. Each decoder layer gets two: one
+# grows with the output, and one holds keys and values of the source, which are computed once. Every output that a search is writing has a row in the cache.
+#
+# **The package's own searches**, `from transformer import greedy_search, beam_search`, have such caches
+# ([transformer/fast/search.py](../transformer/fast/search.py)). They are called like those of this page and give the same, for many sentences at once. In this notebook
+# they are `transformer.greedy_search` and `transformer.beam_search`.
+#
+# What does a cache save? Without it, an output of $n$ tokens costs $n(n+1)/2$ positions instead of $n$. The next cell counts those that
 # the first decoder layer computes, for eight long sentences.
 
 # %% tags=["active-ipynb"]
-# def without_cache(model, source):
-#     tokens = torch.ones(1, 1, dtype=torch.long)
-#     limit = source.shape[1] + 50
-#     while tokens[0, -1] != tokenizer.eos_id and tokens.shape[1] <= limit:
-#         logits = model(source, tokens)[:, -1, 1:]  # no padding
-#         tokens = torch.cat([tokens, 1 + logits.argmax(dim=-1, keepdim=True)], dim=1)
-#     return tokens[0, 1:].tolist()
-#
-#
 # computed = []
 # hook = model.decoder.layers[0].register_forward_hook(
 #     lambda layer, inputs, output: computed.append(output.shape[0] * output.shape[1])
 # )
 # texts = sorted((example.source for example in read_bundled("test")), key=len)[-8:]
 # rows = [torch.tensor([[*tokenizer.encode(text), 2]]) for text in texts]
-# cached = [greedy_search(model, row)[0] for row in rows]
+# cached = [transformer.greedy_search(model, row)[0] for row in rows]
 # with_caches, computed[:] = sum(computed), []
-# with torch.no_grad():
-#     assert cached == [without_cache(model, row) for row in rows]
+# assert cached == [greedy_search(model, row)[0] for row in rows]
 # hook.remove()
 # print(f"positions computed: {with_caches} with caches, {sum(computed)} without")
 # print("the eight translations are the same, token by token")
@@ -269,55 +186,42 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # - At the length limit the $K$ best count as finished, ended or not.
 
 # %% [markdown]
-# Of the extensions of $K$ beginnings at most $K$ end, one each, so among the best $2K$ at least $K$ go on.
-# `extend` finds these $2K$. With $K = 21$ (the paper's beam for parsing) and, say, 8,000 types a sentence has 168,000 extensions. To rank fewer,
-# `extend` first rates each token by the best extension that ends with it, and keeps the $2K$ best tokens. An extension with any other token is no loss:
-# each of the $2K$ kept tokens has one that is at least as good.
+# First the step. Of the extensions of one beginning only the best $K + 1$ can matter: at most one of them ends, so $K$ of them go on, and no
+# beam has room for more.
 #
 # The picture after it shows the first steps of our sentence with $K = 2$: the three best extensions of each step, with the
 # probability of the whole beginning. The two that are kept are bold.
 
 
 # %%
-def take(tokens: Tensor, places: Tensor) -> Tensor:
-    """Rows of each sentence's n hypotheses: (B, n, t), places (B, k) -> (B, k, t)."""
-    return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
+def extensions(
+    model: nn.Module, source: Tensor, alive: list[tuple[float, list[int]]], K: int
+) -> list[tuple[float, list[int]]]:
+    """The best extensions by one token of pairs (log P, tokens), best first.
 
-
-def extend(
-    tokens: Tensor, scores: Tensor, log_probs: Tensor, K: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The 2K best one-token extensions of each sentence's k <= K live hypotheses.
-
-    tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), best
-    first, their scores, and which of the k hypotheses each extends, both (B, 2K). If
-    there are fewer than 2K, k V of each.
+    source: ids (S,). All that can be among the K best, or the K best that go on.
     """
-    k, V = log_probs.shape[1:]
-    totals = scores[:, :, None] + log_probs
-    # (B, m), m <= 2K: no other token can end one of the 2K best
-    ends = totals.amax(dim=1).topk(min(2 * K, V)).indices
-    some = totals.gather(2, ends[:, None].expand(-1, k, -1))  # (B, k, m)
-    best, place = some.flatten(1).topk(min(2 * K, k * V))
-    parent = place // ends.shape[1]  # place counts through all k * m of them
-    token = ends.gather(1, place % ends.shape[1])
-    return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
+    outputs = torch.tensor([tokens for _, tokens in alive], device=source.device)
+    rows = next_log_probs(model, source.expand(len(alive), -1), outputs)
+    longer = []
+    for (log_p, tokens), row in zip(alive, rows):
+        best = row.topk(min(K + 1, len(row)))
+        for more, token in zip(best.values.tolist(), best.indices.tolist()):
+            if more > -torch.inf:
+                longer.append((log_p + more, [*tokens, token]))
+    return sorted(longer, reverse=True)
 
 
 # %% tags=["active-ipynb"]
-# beam = torch.ones(1, 1, 1, dtype=torch.long)  # the begin mark
-# log_ps = torch.zeros(1, 1)
+# alive = [(0.0, [tokenizer.bos_id])]
 # tree, kept = {}, []
-# with torch.no_grad():
-#     for _ in range(4):
-#         # a new state that reads each beginning anew: no row has to move
-#         state = model.start(source.expand(beam.shape[1], -1), KeyValueCache)
-#         log_probs = next_log_probs(model, beam[0], state)[None]
-#         candidates, best, _ = extend(beam, log_ps, log_probs, K=2)
-#         paths = [tuple(map(piece, row[1:])) for row in candidates[0].tolist()]
-#         tree |= dict(zip(paths[:3], best[0].exp().tolist()))
-#         kept += paths[:2]
-#         beam, log_ps = candidates[:, :2], best[:, :2]
+# for _ in range(4):
+#     with torch.no_grad():
+#         longer = extensions(model, source[0], alive, K=2)
+#     paths = [tuple(map(piece, tokens[1:])) for _, tokens in longer]
+#     tree |= {path: math.exp(log_p) for path, (log_p, _) in zip(paths[:3], longer)}
+#     kept += paths[:2]
+#     alive = longer[:2]
 # ax = trees.hypotheses(tree, kept, "<s>", width=1.6)
 # ax.set_title("the second-best beginning after two steps is the best after three");
 
@@ -331,44 +235,13 @@ def extend(
 #
 # $$\mathrm{score}(Y) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad lp(Y) = \left(\frac{5 + |Y|}{6}\right)^{\alpha}$$
 #
-# The next section shows what it is for. The best finished ones, as many as are asked for, are kept beside the beam.
+# The next section shows what it is for. With $\alpha = 0$ it is 1.
 
 
 # %%
 def length_penalty(length: float | Tensor, alpha: float = 0.6) -> float | Tensor:
     """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al., 2016); |Y| counts the end mark."""
     return ((5 + length) / 6) ** alpha
-
-
-def keep_finished(
-    found: Tensor, found_scores: Tensor, tokens: Tensor, scores: Tensor, pad_id: int
-) -> tuple[Tensor, Tensor]:
-    """The best n of the n found (B, n, t) and the newly finished (B, K, t + 1).
-
-    Their tokens (B, n, t + 1) and scores (B, n); -inf marks what is none.
-    """
-    n = found_scores.shape[1]
-    found_scores, places = torch.cat([found_scores, scores], dim=1).topk(n)
-    found = F.pad(found, (0, 1), value=pad_id)
-    return take(torch.cat([found, tokens], dim=1), places), found_scores
-
-
-# %% [markdown]
-# When may the search of a sentence stop? The first finished hypothesis may still be overtaken by one that is alive. But
-# $\log P$ only falls, and no penalty is larger than that of the longest output allowed. With $\log P = -4$ now and a largest penalty of 2, a
-# live hypothesis cannot end above $-2$. The paper says only that it ends early when it can; here a search ends as soon as these bounds prove that nothing
-# can change.
-
-
-# %%
-def can_improve(
-    found_scores: Tensor, live: Tensor, limit: Tensor, alpha: float
-) -> Tensor:
-    """(B,): can the best live hypothesis still overtake the last of those found?
-
-    found_scores: (B, n), log P / lp, best first; live: (B,), the best one's log P.
-    """
-    return found_scores[:, -1] < live / length_penalty(limit, alpha)
 
 
 @dataclass(frozen=True)
@@ -380,95 +253,25 @@ class Hypothesis:
     score: float
 
 
+# %% [markdown]
+# When may the search of a sentence stop? The first finished hypothesis may still be overtaken by one that is alive. But
+# $\log P$ only falls, and no penalty is larger than that of the longest output allowed. With $\log P = -4$ now and a largest penalty of 2, a
+# live hypothesis cannot end above $-2$. The paper says only that it ends early when it can; here a search ends as soon as these bounds prove that nothing
+# can change.
+
+
 # %%
-@dataclass
-class Beam:
-    """The hypotheses of B sentences: k alive of each (1 at first, then up to K), and
-    the n best finished ones."""
-
-    sentence: Tensor  # (B,): its number in the batch
-    limit: Tensor  # (B,): most tokens of an output
-    tokens: Tensor  # (B, k, t), begin mark included
-    scores: Tensor  # (B, k): log P
-    found: Tensor  # (B, n, t)
-    found_scores: Tensor  # (B, n): log P / lp, -inf where there is none yet
-
-    def keep(self, which: Tensor) -> "Beam":
-        """The same for some of the sentences."""
-        return Beam(*(getattr(self, field.name)[which] for field in fields(self)))
+def can_improve(
+    alive: list, finished: list[Hypothesis], n_best: int, limit: int, alpha: float
+) -> bool:
+    """Can the best live hypothesis still become one of the n_best?"""
+    at_best = alive[0][0] / length_penalty(limit, alpha)
+    return len(finished) < n_best or at_best > finished[-1].score
 
 
 # %% [markdown]
-# One step of the search does three things. It takes the best $2K$ extensions; it puts those that ended, and were among the
-# $K$ best, beside the beam; and the $K$ best that did not end live on.
-#
-# Each live hypothesis has a row in the state. When one goes on in two ways and another dies, the rows must follow. So `advance` also returns which
-# row each survivor extends, and `State.select` copies the caches' rows accordingly.
-
-
-# %%
-def advance(
-    beam: Beam, log_probs: Tensor, K: int, alpha: float, c
-) -> tuple[Beam, Tensor]:
-    """A step with log_probs (B, k, V) of a model with configuration c.
-
-    Returns the next `Beam`, and which of the B * k rows each one extends, (B, K).
-    """
-    candidates, best, parent = extend(beam.tokens, beam.scores, log_probs, K)
-    length = candidates.shape[2] - 1  # without the begin mark
-    ended = (candidates[:, :, -1] == c.eos_id) | (beam.limit <= length)[:, None]
-    finished = best.masked_fill(~ended, -torch.inf)[:, :K]
-    finished = finished / length_penalty(length, alpha)
-    found, found_scores = keep_finished(
-        beam.found, beam.found_scores, candidates[:, :K], finished, c.pad_id
-    )
-    scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
-    B, k = log_probs.shape[:2]
-    first = torch.arange(0, B * k, k, device=best.device)[:, None]
-    beam = replace(
-        beam,
-        tokens=take(candidates, places),
-        scores=scores,
-        found=found,
-        found_scores=found_scores,
-    )
-    return beam, first + parent.gather(1, places)
-
-
-# %%
-def first_beam(source: Tensor, limit: Tensor, bos_id: int, n: int) -> Beam:
-    """The `Beam` before the first step: a hypothesis a sentence, its begin mark."""
-    B = len(source)
-    tokens = source.new_full((B, 1, 1), bos_id)
-    scores = torch.zeros(B, 1, device=source.device)
-    nothing = torch.full((B, n), -torch.inf, device=source.device)
-    return Beam(
-        torch.arange(B, device=source.device),
-        limit,
-        tokens,
-        scores,
-        tokens.expand(-1, n, -1),
-        nothing,
-    )
-
-
-def beam_steps(
-    model: nn.Module, source: Tensor, K: int, alpha: float, extra: int, n: int
-) -> Iterator[Beam]:
-    """Run the search; yield a `Beam` of the sentences that are done, once some are."""
-    c = model.config
-    state = model.start(source, KeyValueCache)
-    beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
-    while len(beam.sentence):
-        newest = beam.tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
-        log_probs = next_log_probs(model, newest, state).unflatten(0, beam.scores.shape)
-        beam, rows = advance(beam, log_probs, K, alpha, c)
-        # at the limit all have ended, and none can improve
-        go_on = can_improve(beam.found_scores, beam.scores[:, 0], beam.limit, alpha)
-        if not go_on.all():
-            yield beam.keep(~go_on)
-            beam, rows = beam.keep(go_on), rows[go_on]
-        state.select(rows.flatten())
+# Now the whole search. Each step puts the extensions that ended, and were among the $K$ best, beside the beam, where the best few remain, as many as are asked for. The best
+# $K$ of the others live on. Sentences are searched one after another, each without its padding.
 
 
 # %%
@@ -483,24 +286,28 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
-    source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best
-    first. A hypothesis that ends leaves the beam, and the next best takes its place. A
-    sentence is done when none alive can still overtake the n_best found. The model is
-    in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an alpha or
-    an extra out of range.
+    source: (B, S) ids -> for each sentence at most n_best of them, best first.
     """
-    check_search(beam, alpha, n_best)
-    model.eval()
-    results = [[] for _ in range(len(source))]
-    for done in beam_steps(model, source, beam, alpha, extra, n_best):
-        scores_of = done.found_scores.tolist()
-        found = zip(done.sentence.tolist(), done.found[:, :, 1:], scores_of)
-        for b, rows, own in found:
-            results[b] = [
-                Hypothesis(row[row != model.config.pad_id].tolist(), score)
-                for row, score in zip(rows, own)
-                if score > -torch.inf
-            ]
+    c = model.eval().config
+    results = []
+    for sentence in source:
+        sentence = sentence[sentence != c.pad_id]
+        limit = len(sentence) + extra
+        alive = [(0.0, [c.bos_id])]
+        finished = []
+        while alive and can_improve(alive, finished, n_best, limit, alpha):
+            longer = extensions(model, sentence, alive, beam)
+            alive = []
+            for rank, (log_p, tokens) in enumerate(longer):
+                length = len(tokens) - 1  # without the begin mark
+                if tokens[-1] != c.eos_id and length < limit:
+                    alive.append((log_p, tokens))
+                elif rank < beam:
+                    score = log_p / length_penalty(length, alpha)
+                    finished.append(Hypothesis(tokens[1:], score))
+            alive = alive[:beam]
+            finished = sorted(finished, key=lambda h: h.score, reverse=True)[:n_best]
+        results.append(finished)
     return results
 
 
@@ -517,7 +324,10 @@ def beam_search(
 # *Badete* is right, and twice as likely as the greedy output, which comes second. Then follow a wrong verb and *Bante*, which is no word. All four
 # differ in nothing but the verb.
 #
-# For many sentences there is `translate` (`transformer/models/search.py`). It sorts sentences by length and cuts batches so that the caches stay within a
+# In a search with caches each live hypothesis has a row in them. When one goes on in two ways and another dies, the rows must follow: those of the first are
+# copied, and those of the second dropped. The package's own search does that for the beams of a whole batch.
+#
+# For texts there is `translate` ([transformer/models/search.py](../transformer/models/search.py)). It sorts sentences by length and cuts batches so that the caches stay within a
 # bound on memory.
 #
 # ## What is the length penalty for?
@@ -645,37 +455,18 @@ def beam_search(
 
 
 # %%
-def shapes(tensors: dict) -> dict:
-    """{name: shape} of {name: tensor}."""
-    return {name: tensor.shape for name, tensor in tensors.items()}
-
-
-def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, Tensor]:
-    """The mean of the weights in several files, parameter by parameter (Section 6.1).
-
-    Returns {name: tensor}, float32. Raises ValueError for no files at all, and for one
-    whose names or shapes differ from the first's, or that holds no numbers.
-    """
-    if isinstance(paths, (str, Path)):
-        paths = [paths]
-    paths = [Path(path) for path in paths]
-    if not paths:
-        raise ValueError("no checkpoints to average: name at least one file")
-    total = {}
-    for path in paths:
-        tensors = load_weights(path)[0]
-        check_numbers(tensors.items(), path)
-        if total and shapes(tensors) != shapes(total):
-            raise ValueError(
-                f"{path} is of another configuration than {paths[0]}: "
-                "average the checkpoints of one run"
-            )
-        for name, tensor in tensors.items():
-            total[name] = total.get(name, 0) + tensor.double()
-    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+def average_checkpoints(checkpoints: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several {name: weights}, parameter by parameter (Section 6.1)."""
+    average = {}
+    for name in checkpoints[0]:
+        weights = torch.stack([checkpoint[name] for checkpoint in checkpoints])
+        average[name] = weights.mean(dim=0)
+    return average
 
 
 # %% [markdown]
+# The package's own ([transformer/models/checkpoint.py](../transformer/models/checkpoint.py)) also takes files, which it reads one after another.
+#
 # A small model learns to say rows of digits backwards. It is stopped early, with a checkpoint every ten updates. What share of 300 new rows
 # does each of the last five get right, and what share their mean?
 
@@ -710,8 +501,8 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # with tempfile.TemporaryDirectory() as folder:
 #     train(small, encoded[:2000], how, folder)
 #     paths = sorted(Path(folder, "weights").iterdir())
-#     average = average_checkpoints(paths)
 #     checkpoints = [load_weights(path)[0] for path in paths]
+# average = average_checkpoints(checkpoints)
 # right = {
 #     f"update {path.stem.lstrip('0')}": share_right(tensors)
 #     for path, tensors in zip(paths, checkpoints)
@@ -894,24 +685,34 @@ def average_checkpoints(paths: str | Path | Iterable[str | Path]) -> dict[str, T
 # print(f"a wide beam finds the ten best of all {len(everything)} outputs")
 
 # %% [markdown]
-# **Stopping early changes nothing**, and **a batch gives each sentence what it gets alone.** For the first search below, `can_improve` is replaced by
-# a function that never lets it stop before the limit.
+# **Stopping early changes nothing.** For the first search below, `can_improve` is replaced by
+# a function that never lets it stop before the limit. **A batch gives each sentence what it gets alone**, and **the package's searches give the same as those of this page.**
 
 # %% tags=["active-ipynb"]
 # early = can_improve
 #
 #
-# def can_improve(found_scores, live, limit, alpha):
-#     return live.isfinite()
+# def can_improve(alive, finished, n_best, limit, alpha):
+#     return True
 #
 #
 # patient = beam_search(model, long, extra=5, n_best=4)
 # can_improve = early
 # assert patient == beam_search(model, long, extra=5, n_best=4)
 # print("a search that goes on to the limit finds nothing else")
-# both = translate(model, tokenizer, sources[:20])
-# assert both == [translate(model, tokenizer, [text])[0] for text in sources[:20]]
-# print("20 sentences together are translated as each alone")
+# rows = [[*tokenizer.encode(text), tokenizer.eos_id] for text in sources[:8]]
+# longest = max(map(len, rows))
+# batch = torch.tensor([row + [0] * (longest - len(row)) for row in rows])  # padding
+# together = greedy_search(model, batch)
+# assert together == [greedy_search(model, torch.tensor([row]))[0] for row in rows]
+# assert together == transformer.greedy_search(model, batch)
+# print("8 sentences together are translated as each alone")
+# for alpha in (0.0, 0.6):
+#     here = beam_search(model, batch, alpha=alpha)
+#     there = transformer.beam_search(model, batch, alpha=alpha)
+#     for [plain], [fast] in zip(here, there):
+#         assert plain.tokens == fast.tokens and abs(plain.score - fast.score) < 1e-4
+# print("and the package's searches give the same as those of this page")
 
 # %% [markdown]
 # ## Exercises

@@ -28,8 +28,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.core.checks import outside_vocabulary
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
@@ -37,7 +35,7 @@ from transformer.core.checks import outside_vocabulary
 # from transformer import load
 # from transformer.attention import MultiHeadAttention
 # from transformer.feed_forward import FeedForward
-# from transformer.stacks import Layer, Residual
+# from transformer.stacks import EncoderLayer
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)
@@ -71,7 +69,7 @@ def one_hot_product(tokens: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 # the target, and for the logits, as Press and Wolf (2017) had done in recurrent models. This is called *tying*. Source and target can share it
 # because both languages share one vocabulary ([notebook 10](10_data.ipynb)).
 #
-# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. `outside_vocabulary` writes the error message for an unknown id. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
+# At the bottom the rows are multiplied by $\sqrt{d_{model}}$; the next section asks why. `Projection` holds the same parameter as `Embedding`, not a copy: a step of the optimizer changes both.
 
 
 # %%
@@ -79,8 +77,7 @@ class Embedding(nn.Module):
     """Rows of a matrix E (V, d_model), times sqrt(d_model) (Section 3.4).
 
     Token ids (B, T) -> (B, T, d_model). Rows start as N(0, 1 / d_model), so that
-    scaled rows have variance 1. Raises ValueError for a token id outside the vocabulary
-    (checked on a CPU; a GPU reports it as a device-side assert).
+    scaled rows have variance 1.
     """
 
     def __init__(self, vocab_size: int, d_model: int):
@@ -89,10 +86,7 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(rows)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        try:
-            return F.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
-        except IndexError:
-            raise outside_vocabulary(tokens, len(self.weight)) from None
+        return F.embedding(tokens, self.weight) * math.sqrt(self.weight.shape[1])
 
 
 # %%
@@ -169,8 +163,8 @@ class Projection(nn.Module):
 #         self.embedding = Embedding(V, d)
 #         self.output = Projection(self.embedding if tied else Embedding(V, d))
 #         self.factor = factor / math.sqrt(d)  # `Embedding` has the root already
-#         self.layer = Layer(
-#             lambda: Residual(d, 0.0), MultiHeadAttention(d, 4), FeedForward(d, 2 * d)
+#         self.layer = EncoderLayer(
+#             MultiHeadAttention(d, 4), FeedForward(d, 2 * d), d, P_drop=0.0
 #         )
 #         angles = torch.arange(12)[:, None] / 10_000 ** (torch.arange(0, d, 2) / d)
 #         self.positions = torch.cat([angles.sin(), angles.cos()], dim=1)  # see 07

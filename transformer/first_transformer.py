@@ -90,9 +90,10 @@ class Attention(nn.Module):
         v = self.split(self.W_V(seen))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
         # mask: True where a token may look, (T, S) or (B, 1, 1, S)
-        scores = scores.masked_fill(~mask, float("-inf"))
-        self.weights = scores.softmax(dim=-1)  # kept for the pictures below
-        return self.W_O((self.weights @ v).transpose(1, 2).flatten(2))
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1).masked_fill(~mask, 0)
+        self.weights = weights  # kept for the pictures below
+        return self.W_O((weights @ v).transpose(1, 2).flatten(2))
 
 
 # %% [markdown]
@@ -133,7 +134,32 @@ class FeedForward(nn.Module):
 #
 # An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
 # normalisation: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
-# amounts. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
+# amounts, its gain and bias. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
+
+
+# %%
+class LayerNorm(nn.Module):
+    """Each vector gets mean 0 and variance 1, then learned ones: (B, T, d_model)."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        return F.layer_norm(x, self.gain.shape, self.gain, self.bias)
+
+
+class Residual(nn.Module):
+    """Add what a sub-layer makes of x (B, T, d_model), then normalise."""
+
+    def __init__(self, d_model, P_drop):
+        super().__init__()
+        self.norm = LayerNorm(d_model)
+        self.dropout = nn.Dropout(P_drop)
+
+    def forward(self, x, sublayer):
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 # %%
@@ -144,12 +170,11 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = Attention(d_model, h)
         self.feed_forward = FeedForward(d_model, d_ff)
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2))
-        self.dropout = nn.Dropout(P_drop)
+        self.residuals = nn.ModuleList(Residual(d_model, P_drop) for _ in range(2))
 
     def forward(self, x, mask):
-        x = self.norms[0](x + self.dropout(self.self_attention(x, x, mask)))
-        return self.norms[1](x + self.dropout(self.feed_forward(x)))
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask))
+        return self.residuals[1](x, self.feed_forward)
 
 
 # %% [markdown]
@@ -165,14 +190,30 @@ class DecoderLayer(nn.Module):
         self.self_attention = Attention(d_model, h)
         self.cross_attention = Attention(d_model, h)
         self.feed_forward = FeedForward(d_model, d_ff)
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
-        self.dropout = nn.Dropout(P_drop)
+        self.residuals = nn.ModuleList(Residual(d_model, P_drop) for _ in range(3))
 
     def forward(self, x, memory, mask, source_mask):
-        x = self.norms[0](x + self.dropout(self.self_attention(x, x, mask)))
-        read = self.cross_attention(x, memory, source_mask)
-        x = self.norms[1](x + self.dropout(read))
-        return self.norms[2](x + self.dropout(self.feed_forward(x)))
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask))
+        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, source_mask))
+        return self.residuals[2](x, self.feed_forward)
+
+
+# %% [markdown]
+# Several such layers on top of each other are a stack. All of them get the same masks, and in the decoder the same memory: the `context`.
+
+
+# %%
+class Stack(nn.Module):
+    """Layers, one after the other: x (B, T, d_model) -> the same shape."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x, *context):
+        for layer in self.layers:
+            x = layer(x, *context)
+        return x
 
 
 # %% [markdown]
@@ -214,8 +255,8 @@ class Transformer(nn.Module):
         self.register_buffer("positions", sinusoids(200, d_model), persistent=False)
         self.dropout = nn.Dropout(P_drop)
         sizes = d_model, d_ff, h, P_drop
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(N))
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(N))
+        self.encoder = Stack(EncoderLayer(*sizes) for _ in range(N))
+        self.decoder = Stack(DecoderLayer(*sizes) for _ in range(N))
 
     def embed(self, tokens):
         x = self.embedding(tokens) * math.sqrt(self.d_model)
@@ -223,14 +264,10 @@ class Transformer(nn.Module):
 
     def forward(self, source, target):
         source_mask = (source != 0)[:, None, None, :]  # (B, 1, 1, S); 0 is padding
-        x = self.embed(source)
-        for layer in self.encoder:
-            x = layer(x, source_mask)
-        memory, T = x, target.shape[1]
+        memory = self.encoder(self.embed(source), source_mask)
+        T = target.shape[1]
         mask = torch.ones(T, T, dtype=torch.bool, device=target.device).tril()
-        x = self.embed(target)
-        for layer in self.decoder:
-            x = layer(x, memory, mask, source_mask)
+        x = self.decoder(self.embed(target), memory, mask, source_mask)
         return x @ self.embedding.weight.T
 
 
@@ -337,7 +374,9 @@ def train_step(model, optimizer, step, warmup=100):
 #     if step in (1, 100, 150, 200, 300, 400):
 #         answer = write(model, number, longest=9)
 #         # of the last pass of `write`: nine tokens look at eight digits
-#         weights = model.decoder[-1].cross_attention.weights[0].mean(dim=0)  # (9, 8)
+#         weights = (
+#             model.decoder.layers[-1].cross_attention.weights[0].mean(dim=0)
+#         )  # (9, 8)
 #         looks[step] = weights[:8]
 #         text = shown(answer[0]) or "(nothing)"
 #         print(f"step {step:3}  loss {losses[-1]:.3f}  31415926 -> {text}")
@@ -396,7 +435,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # The package comes with a model of this very kind, trained like the README's demo but for twice as many updates, on sentences of a small made-up English grammar and their German translations
 # (`make bundled` trains it, [notebook 16](16_translation.ipynb) a smaller one). Its tokens are words and pieces of words; padding and begin mark are 0 and 1 there, too, and its sources
-# have the end mark, for it was trained so. Its parameters can be put into the class above: their names are almost the same, and four replacements make them equal.
+# have the end mark, for it was trained so. Its parameters can be put into the class above, for they have the same names.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
@@ -405,18 +444,12 @@ def train_step(model, optimizer, step, warmup=100):
 # c = package.config
 # assert (c.pad_id, c.bos_id) == (0, 1)
 # model = Transformer(c.vocab_size, c.d_model, c.d_ff, c.h, c.N, c.P_drop).eval()
-# weights = {}
-# for name, tensor in package.state_dict().items():
-#     name = name.replace(".layers", "").replace("residuals", "norms")
-#     name = name.replace("norm.gain", "weight").replace("norm.bias", "bias")
-#     weights[name] = tensor
-# renamed = {name: weights[name] for name in model.state_dict()}
-# model.load_state_dict(renamed)
-# print(f"{len(renamed)} tensors fit, out of {len(weights)}")
+# weights = dict(package.named_parameters())
+# model.load_state_dict(weights)
+# print(f"{len(weights)} tensors fit")
 
 # %% [markdown]
-# The package's three matrices for source, target and output are one and the same, so two of its tensors are left over. Now our 100 lines and the tested package must say
-# the same:
+# Now our lines and the tested package must say the same:
 
 # %% tags=["active-ipynb"]
 # source = torch.tensor([tokenizer.encode("The cat has lost its ball.") + [c.eos_id]])

@@ -32,8 +32,7 @@ from typing import Literal
 
 import torch
 
-from transformer.core.weights import parameters_of
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -46,10 +45,10 @@ from transformer.model import TransformerConfig
 # from torch.multiprocessing import spawn
 # from torch.utils.flop_counter import FlopCounterMode
 #
+# from transformer import Transformer
 # from transformer.core.records import read_rows
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
-# from transformer.model import Transformer
 # from transformer.teaching import toys
 # from transformer.teaching.measuring import turns
 # from transformer.views import plotting
@@ -199,17 +198,17 @@ def attention_flops(c, T: float, S: float) -> float:
 
 
 # %%
-def forward_flops(c, S: float, T: float) -> float:
+def forward_flops(c, S: float, T: float, parameters: int = 0) -> float:
     """FLOPs of one pass over a pair of S and T tokens through a model of config c.
 
-    Matrix products only; a causal mask saves none here, as in most programs. The models
-    of 01 and 02 have a method of this name. Of kinds not known here, half of the
+    Matrix products only; a causal mask saves none here, as in most programs. Where c
+    has a method of this name, that one counts. Of kinds not known here, half of the
     parameters are taken to multiply each source token, and half each target token.
     """
     if hasattr(c, "forward_flops"):
         return c.forward_flops(S, T)
     if not isinstance(c, TransformerConfig):
-        return parameters_of(c) * (S + T)
+        return parameters * (S + T)
     encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
     decoder = attention_flops(c, T, T) + attention_flops(c, T, S)
     decoder += 4 * T * c.d_model * c.d_ff
@@ -217,9 +216,9 @@ def forward_flops(c, S: float, T: float) -> float:
 
 
 # %%
-def training_flops(c, S: float, T: float) -> float:
+def training_flops(c, S: float, T: float, parameters: int = 0) -> float:
     """FLOPs of training on one pair: the backward pass needs twice the forward's."""
-    return 3 * forward_flops(c, S, T)
+    return 3 * forward_flops(c, S, T, parameters)
 
 
 # %% [markdown]
@@ -425,9 +424,10 @@ def estimate_seconds(
 class Meter:
     """Counts target tokens and FLOPs; `read` gives what was done a second."""
 
-    def __init__(self, config, peak: float):
+    def __init__(self, config, peak: float, parameters: int = 0):
         self.config = config
         self.peak = peak  # FLOPs a second of all processes together
+        self.parameters = parameters  # what kinds not known here are counted by
         self.restart()
 
     def restart(self) -> None:
@@ -439,7 +439,8 @@ class Meter:
         """One update: so many pairs, with so many real tokens in all on either side."""
         self.tokens += target_tokens
         source, target = source_tokens / pairs, target_tokens / pairs
-        self.flops += pairs * training_flops(self.config, source, target)
+        flops = training_flops(self.config, source, target, self.parameters)
+        self.flops += pairs * flops
 
     def read(self) -> dict[str, float]:
         """{"tokens_per_second", "utilisation"} since the beginning, or `restart`."""

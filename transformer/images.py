@@ -29,12 +29,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention
 from transformer.core.checks import check_image_ids, check_images, check_patch
 from transformer.core.settings import check_sizes
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import POSITIONS, Parts, initialize, stack
 from transformer.hardware import attention_flops
 from transformer.language import GeluFeedForward, LanguageModel, Sampler, generate
-from transformer.model import POSITIONS, Parts, initialize, stack
 from transformer.stacks import LayerNorm
 
 # %% tags=["active-ipynb"]
@@ -42,7 +42,6 @@ from transformer.stacks import LayerNorm
 # import statistics
 # import time
 #
-# from transformer.attention import record_attention
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters
 # from transformer.corpora.digits import DIGIT_SPLITS, WRITERS, read_digits
@@ -54,6 +53,7 @@ from transformer.stacks import LayerNorm
 #     pixel_frequencies,
 #     training_of,
 # )
+# from transformer.models.recording import record_attention
 # from transformer.runs.training import train
 # from transformer.views import images as figures
 # from transformer.views import plotting

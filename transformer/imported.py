@@ -34,14 +34,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.core.files import existing, read_json
-from transformer.core.protocol import About, build
+from transformer.core.protocol import About
 from transformer.core.weights import (
     check_fit,
     load_parameters,
     load_weights,
     weights_in,
 )
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Projection
+from transformer.fast.embeddings import Embedding
+from transformer.fast.model import Parts, Positions, Transformer, TransformerConfig
 from transformer.feed_forward import FeedForward
 from transformer.language import (
     GPT2,
@@ -50,7 +52,6 @@ from transformer.language import (
     LanguageModel,
     biased,
 )
-from transformer.model import Parts, Positions, Transformer, TransformerConfig
 from transformer.models.pieces import (
     GPT2Pieces,
     SentencePieces,
@@ -72,11 +73,10 @@ from transformer.positions import frequencies
 # from safetensors.torch import save_file
 #
 # from transformer import load, save, translate
-# from transformer.core.protocol import register
-# from transformer.core.weights import parameters_of
 # from transformer.corpora import read_corpus
-# from transformer.decoding import greedy_search
+# from transformer.fast.search import greedy_search
 # from transformer.language import Sampler, generate
+# from transformer.models.kinds import parameters_of, register
 # from transformer.positions import sinusoids
 # from transformer.views import plotting
 #
@@ -710,8 +710,8 @@ class Imported:
 
 
 KINDS = {
-    "marian": (marian_config, from_marian, marian_pieces),
-    "gpt2": (gpt2_config, from_gpt2, gpt2_pieces),
+    "marian": (marian_config, marian, from_marian, marian_pieces),
+    "gpt2": (gpt2_config, gpt2, from_gpt2, gpt2_pieces),
 }
 
 
@@ -738,7 +738,8 @@ def import_folder(folder: Path | str) -> Imported:
     """
     folder = Path(folder)
     said, config = said_by(folder)
-    path, (_, weights_of, pieces_of) = weights_in(folder), KINDS[said["model_type"]]
+    path = weights_in(folder)
+    _, build, weights_of, pieces_of = KINDS[said["model_type"]]
     tensors = load_weights(path)[0]
     found, ignored = weights_of(config, said, tensors, path)
     with torch.device("meta"):  # takes no memory, whatever sizes config.json names

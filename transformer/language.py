@@ -30,14 +30,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.attention import causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
+from transformer.core.protocol import SequenceModel
 from transformer.core.state import State, caches_of
-from transformer.decoding import KeyValueCache
-from transformer.embeddings import Embedding
-from transformer.feed_forward import FeedForward
-from transformer.hardware import attention_flops
-from transformer.model import (
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.embeddings import Embedding
+from transformer.fast.model import (
     POSITIONS,
     Parts,
     Positions,
@@ -45,7 +44,10 @@ from transformer.model import (
     initialize,
     stack,
 )
-from transformer.positions import LearnedPositions
+from transformer.fast.positions import LearnedPositions
+from transformer.fast.search import KeyValueCache
+from transformer.feed_forward import FeedForward
+from transformer.hardware import attention_flops
 from transformer.regularization import label_smoothing_loss
 from transformer.stacks import LayerNorm
 
@@ -210,7 +212,7 @@ class CausalStack(OneStack):
         if real.shape[1] or end > start + 1:
             mask = language_mask(real, end, self.config.prefix)[:, :, start:]
         x = self.embed(tokens, start, (~real).sum(dim=1, keepdim=True))
-        return self.decoder(x, mask, caches=caches)
+        return self.decoder(x, mask, caches=caches, start=start)
 
 
 # %% [markdown]
@@ -266,7 +268,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 
 
 # %%
-class LanguageModel(CausalStack):
+class LanguageModel(CausalStack, SequenceModel):
     """GPT, in the loops of training and search: a source begins what it writes."""
 
     def loss(self, batch, criterion: Callable) -> Tensor:
@@ -1038,6 +1040,8 @@ class MaskedModel(OneStack):
 #     within, beyond = right[positions][5:20].mean(), right[positions][20:].mean()
 #     print(f"{positions:11} right up to 20: {within:4.0%}, from 21 to 40: {beyond:4.0%}")
 # assert all(found[5:20].mean() > 0.9 for found in right.values())
+
+# %% tags=["active-ipynb"]
 # curves = {name: found[5:].tolist() for name, found in right.items()}
 # ax = plotting.lines(
 #     range(6, 41),

@@ -23,32 +23,27 @@
 # %%
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal
 
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, causal_mask, padding_mask
-from transformer.core.checks import check_ids, check_sides
-from transformer.core.settings import check_sizes, named_sizes
-from transformer.core.state import EncoderDecoder, State, caches_of
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Embedding
 from transformer.feed_forward import FeedForward
-from transformer.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from transformer.stacks import Layer, LayerNorm, Residual, Stack
+from transformer.positions import Positions
+from transformer.stacks import DecoderLayer, EncoderLayer, Stack
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
 # import math
-# from dataclasses import replace
 #
 # import torch
 # import torch.nn.functional as F
 # from torch.nn.utils.rnn import pad_sequence
 #
-# from transformer.attention import record_attention
+# import transformer
+# from transformer.attention import attention, split_heads
 # from transformer.core.weights import count_parameters
 # from transformer.views import diagrams, plotting
 #
@@ -75,22 +70,7 @@ from transformer.stacks import Layer, LayerNorm, Residual, Stack
 # ## Configuration
 #
 # A handful of sizes decides everything. Those that the paper names have its names, and their defaults are the paper's base
-# model. The function `check_sizes` refuses wrong types and ranges, with one sentence.
-#
-# The paper's two main models are base and big, the first and the last row of Table 3. We add two that suit a laptop.
-
-# %%
-PRESETS = {
-    "tiny": dict(d_model=128, d_ff=512, N=2, h=4, P_drop=0.1),
-    "small": dict(d_model=256, d_ff=1024, N=3, h=4, P_drop=0.1),
-    "base": dict(),
-    "big": dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3),
-}
-Positions = Literal["sinusoidal", "learned", "rotary"]
-
-
-# %% [markdown]
-# The command line is made from the following class, so each comment (but for the three ids) is also what `transformer train --help` prints.
+# model. Its other main model is big, the last row of Table 3.
 
 
 # %%
@@ -103,208 +83,95 @@ class TransformerConfig:
     d_ff: int = 2048  # hidden units of the position-wise network
     N: int = 6  # layers in the encoder, and as many in the decoder
     h: int = 8  # attention heads
-    d_k: int | None = None  # width of a head's queries and keys (otherwise d_model / h)
-    d_v: int | None = None  # width of a head's values (otherwise d_model / h)
     P_drop: float = 0.1  # dropout on each sub-layer's output and on embeddings
-    positions: Positions = "sinusoidal"  # sines, learned vectors, or turned q and k
-    norm_first: bool = False  # pre-norm, the later variant; the paper's is post-norm
-    tie_embeddings: bool = True  # one matrix for source, target, output, not three
-    max_positions: int = 1024  # longest sentence in tokens
     pad_id: int = 0  # token id that fills up short sentences
     bos_id: int = 1  # token id that every target begins with
     eos_id: int = 2  # token id that every sentence ends with
 
-    def __post_init__(self):
-        check_sizes(self)
-
-    @classmethod
-    def preset(cls, name: str, **changes) -> "TransformerConfig":
-        """A named size: "tiny", "small", or the paper's "base" and "big".
-
-        changes replace single fields.
-        """
-        return cls(**{**named_sizes(PRESETS, name), **changes})
-
 
 # %% tags=["active-ipynb"]
-# for name in PRESETS:
-#     c = TransformerConfig.preset(name, vocab_size=37000)
+# base = TransformerConfig(vocab_size=37000)
+# big = TransformerConfig(vocab_size=37000, d_model=1024, d_ff=4096, h=16, P_drop=0.3)
+# for name, c in (("base", base), ("big", big)):
 #     print(
-#         f"{name:6} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
+#         f"{name:4} d_model {c.d_model:4}  d_ff {c.d_ff:4}  N {c.N}  h {c.h:2}  "
 #         f"P_drop {c.P_drop}"
 #     )
 
 # %% [markdown]
-# ## Layers and stacks
-#
-# [Notebook 03](03_stacks.ipynb) built layers around sub-layers that are handed in. Now these layers get the real
-# sub-layers. Which classes the sub-layers are made of is itself a setting, `Parts`. Its defaults are the classes of
-# this book. Whoever wants another kind of attention or norm hands it in here, and touches nothing else; the faster
-# forms with which `transformer train` builds its models are such parts, too.
-#
-# If positions are rotary ([07](07_positions.ipynb)), self-attention gets them as `rotate`. The attention to the memory does not: its queries and
-# keys stand in two different sentences, whose positions are counted apart.
-
-
-# %%
-@dataclass(frozen=True)
-class Parts:
-    """What a `Transformer` is built from.
-
-    Other parts take the same arguments, and their parameters have the same names.
-    """
-
-    attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
-    feed_forward: Callable = FeedForward  # (d_model, d_ff)
-    norm: Callable = LayerNorm  # (d_model)
-    dropout: Callable = nn.Dropout  # (P_drop)
-    residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
-    positions: Callable | None = None  # (max_positions, d_model); None: config decides
-    output: Callable = Projection  # (an `Embedding`), whose matrix it shares
-
-
-# what a config decides: names of positions that are added to embeddings
-POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-
-
-# %%
-def layer(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Layer:
-    """One layer of a config: with attention over the memory in the decoder."""
-    rotate = None
-    if c.positions == "rotary":
-        rotate = RotaryPositions(c.max_positions, c.d_k or c.d_model // c.h)
-    sizes = c.d_model, c.h, c.d_k, c.d_v
-    residual = partial(
-        parts.residual, c.d_model, c.P_drop, c.norm_first, parts.norm, parts.dropout
-    )
-    return Layer(
-        residual,
-        parts.attention(*sizes, rotate=rotate),
-        parts.feed_forward(c.d_model, c.d_ff),
-        parts.attention(*sizes) if of_decoder else None,
-    )
-
-
-# %% [markdown]
-# A post-norm layer ends with a LayerNorm, so a post-norm stack needs none at its end. A pre-norm stack needs one,
-# because otherwise its last sum would never be normalised.
-
-
-# %%
-def stack(c: TransformerConfig, parts: Parts, of_decoder: bool) -> Stack:
-    """The encoder's or the decoder's stack; a pre-norm stack ends with a norm."""
-    layers = [layer(c, parts, of_decoder) for _ in range(c.N)]
-    return Stack(layers, parts.norm(c.d_model) if c.norm_first else None)
-
-
-# %% [markdown]
 # ## First values
 #
-# **Deviation: the paper does not say how weights are initialised.** Here the numbers of a matrix from $m$ to $n$ units are drawn uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
+# **Deviation: the paper does not say how weights are initialised.** The models that `from transformer import Transformer` makes draw the numbers of a matrix from $m$ to $n$ units uniformly between $-\sqrt{6/(m + n)}$ and $\sqrt{6/(m + n)}$ (Glorot and Bengio, 2010; often called Xavier). Their variance is $2/(m + n)$, which is $1/d$ for a matrix of
 # $d \times d$, so that a product keeps the size of a vector. $W_Q$, $W_K$ and $W_V$ start smaller by a factor of $\sqrt{2}$, as in torch's own layer, which
 # stores the three as one matrix from $d$ to $3d$ units: $m + n$ is then $4d$ in place of $2d$. (Without it a small model's loss rose less with another sentence's source, but not clearly so at an equal loss: [14](14_training.ipynb).) Biases start at zero, and embeddings with variance $1/d_{model}$ ([06](06_embeddings.ipynb)).
-
-
-# %%
-def initialize(model: nn.Module):
-    """Xavier-uniform matrices and zero biases.
-
-    The matrices of queries, keys and values are divided by sqrt(2), and embeddings keep
-    N(0, 1 / d_model). The paper names no scheme; the matrices follow
-    `torch.nn.Transformer`.
-    """
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Linear):
-            gain = 2**-0.5 if name.endswith(("W_Q", "W_K", "W_V")) else 1.0
-            nn.init.xavier_uniform_(module.weight, gain=gain)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-
+#
+# The class below leaves its matrices as torch's `nn.Linear` makes them, uniform between $-1/\sqrt{m}$ and $1/\sqrt{m}$.
 
 # %% [markdown]
 # ## From tokens to logits
 #
-# The class below is the picture above. Begin with `forward`: `encode` makes the memory, `states` runs the decoder over
-# it, and `output` makes logits of the decoder's vectors. The target is given as a whole, and all next tokens are predicted
+# The class below is the picture above. Begin with `forward`: `encode` makes the memory, `decode` runs the decoder over
+# it, and `score` makes logits of the decoder's vectors. The target is given as a whole, and all next tokens are predicted
 # in parallel: row $t$ of the result sees the target up to and including token $t$, and scores token
 # $t + 1$. No row would score the first token, so the target that goes in begins with a start mark: the paper calls it *shifted right*.
 
 # %% [markdown]
-# The class extends `EncoderDecoder`, as the models of 01 and 02 do. From it come `mask` (True where a source token is real), the
-# `loss` of a batch ([14](14_training.ipynb)), and `step`, which continues a translation ([15](15_decoding.ipynb)). The method `start`, the argument of that name and `caches` serve `step`, and can be passed over until then. `check_ids` and `check_sides` refuse anything but a batch of pairs.
+# One place is left to hand something in: the class of the attention. With `from transformer import ...` this model comes in a larger form (`transformer/fast/model.py`) with the same parameters under the same names: it knows more sizes and parts, refuses wrong input with one sentence, and keeps what it has computed while it writes ([15](15_decoding.ipynb)).
 
 
 # %%
-class Transformer(EncoderDecoder):
+class Transformer(nn.Module):
     """Figure 1: token ids of source (B, S) and target (B, T) -> logits (B, T, V).
 
     Row t scores the token after target[:, :t + 1]; padding is config.pad_id, behind a
-    sentence. Raises ValueError for a token id outside the vocabulary and for a sentence
-    longer than config.max_positions.
+    sentence.
     """
 
-    def __init__(self, config: TransformerConfig, parts: Parts = Parts()):
+    def __init__(
+        self, config: TransformerConfig, attention: Callable = MultiHeadAttention
+    ):
         super().__init__()
         self.config = c = config
         self.embedding = Embedding(c.vocab_size, c.d_model)
-        self.target_embedding = self.embedding
-        self.output = parts.output(self.embedding)
-        if not c.tie_embeddings:
-            self.target_embedding = Embedding(c.vocab_size, c.d_model)
-            self.output = parts.output(Embedding(c.vocab_size, c.d_model))
-        self.positions = None  # as with rotary positions, which are inside attention
-        add = parts.positions or POSITIONS.get(c.positions)
-        if add is not None:
-            self.positions = add(c.max_positions, c.d_model)
-        self.dropout = parts.dropout(c.P_drop)
-        self.encoder = stack(c, parts, of_decoder=False)
-        self.decoder = stack(c, parts, of_decoder=True)
-        initialize(self)
+        self.positions = Positions(c.d_model)
+        self.dropout = nn.Dropout(c.P_drop)
+
+        def heads():
+            return attention(c.d_model, c.h)
+
+        def network():
+            return FeedForward(c.d_model, c.d_ff)
+
+        self.encoder = Stack(
+            EncoderLayer(heads(), network(), c.d_model, c.P_drop) for _ in range(c.N)
+        )
+        self.decoder = Stack(
+            DecoderLayer(heads(), heads(), network(), c.d_model, c.P_drop)
+            for _ in range(c.N)
+        )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        check_sides(check_ids(source), target)
-        x = self.states(target, self.encode(source), self.mask(source))
-        return self.output(x)
+        return self.score(self.decode(target, self.encode(source), source))
 
-    def embed(self, embedding: nn.Module, tokens: Tensor, start: int = 0) -> Tensor:
-        """Ids (B, T) of tokens from position start on -> (B, T, d_model)."""
-        x = embedding(tokens)
-        if self.positions is not None:
-            x = self.positions(x, start)
-        return self.dropout(x)
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Ids (B, n) -> vectors with positions (B, n, d_model)."""
+        return self.dropout(self.positions(self.embedding(tokens)))
 
     def encode(self, source: Tensor) -> Tensor:
         """Source ids (B, S) -> memory (B, S, d_model)."""
-        mask = padding_mask(check_ids(source), self.config.pad_id)
-        return self.encoder(self.embed(self.embedding, source), mask)
+        return self.encoder(
+            self.embed(source), padding_mask(source, self.config.pad_id)
+        )
 
-    def states(
-        self,
-        target: Tensor,
-        memory: Tensor | None,
-        source_mask: Tensor,
-        caches: list | None = None,
-        start: int = 0,
-    ) -> Tensor:
-        """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model).
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        """Target ids (B, T) and the memory of a source -> vectors (B, T, d_model)."""
+        so_far = causal_mask(target.shape[1], target.device)
+        real = padding_mask(source, self.config.pad_id)
+        return self.decoder(self.embed(target), memory, so_far, real)
 
-        caches: of a search, pairs that hold what came before position start.
-        """
-        if memory is not None:
-            check_sides(memory, check_ids(target), "memory")
-        x = self.embed(self.target_embedding, target, start)
-        mask = None
-        if target.shape[1] > 1:  # a single token may look at all that is written
-            mask = causal_mask(start + target.shape[1], target.device)[start:]
-        return self.decoder(x, mask, memory, source_mask, caches)
-
-    def start(self, source: Tensor, new_cache: Callable) -> State:
-        """The `State` of a search that has read source (B, S) and written nothing (15).
-
-        new_cache() makes an empty cache.
-        """
-        caches = caches_of(self.decoder.layers, self.encode(source), new_cache)
-        return State(caches, self.mask(source))
+    def score(self, x: Tensor) -> Tensor:
+        """Compare vectors with every row of the embedding: (B, T, d_model) -> (B, T, V)."""
+        return x @ self.embedding.weight.T
 
 
 # %% [markdown]
@@ -313,9 +180,7 @@ class Transformer(EncoderDecoder):
 # Here is a first run, with random tokens and random weights. The first logits are nearly normal, with mean 0 and variance 1 (why: see below). Then each power $e^z$ is $e^{1/2}$ on average, and the denominator of softmax about $V e^{1/2}$. The loss is the denominator's logarithm minus the score of the right token, which is 0 on average: about $\log V + \tfrac12$.
 
 # %% tags=["active-ipynb"]
-# config = TransformerConfig(
-#     vocab_size=1000, d_model=64, d_ff=128, N=2, h=4, max_positions=400
-# )
+# config = TransformerConfig(vocab_size=1000, d_model=64, d_ff=128, N=2, h=4)
 # model = Transformer(config).eval()
 # source, target = torch.randint(3, 1000, (8, 9)), torch.randint(3, 1000, (8, 30))
 # logits = model(source, target)
@@ -374,11 +239,22 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
+# class KeepsWeights(MultiHeadAttention):
+#     """Attention that keeps the weights (B, h, T, S) with which it last looked."""
+#
+#     def forward(self, query, key, value, mask=None):
+#         q = split_heads(self.W_Q(query), self.h)
+#         k = split_heads(self.W_K(key), self.h)
+#         _, self.weights = attention(q, k, k, mask)
+#         return super().forward(query, key, value, mask)
+#
+#
+# watched = Transformer(config, KeepsWeights).eval()
+# watched.load_state_dict(model.state_dict())
 # for n in (3, 300):
 #     tokens = torch.randint(3, 1000, (1, n))
-#     with record_attention(model) as record:
-#         logits_n = model(tokens, tokens)
-#     table = record["encoder.layers.0.self_attention"][0]
+#     logits_n = watched(tokens, tokens)
+#     table = watched.encoder.layers[0].self_attention.weights
 #     learned = sum(p.numel() for p in model.parameters())
 #     print(
 #         f"{n:3} tokens: logits {tuple(logits_n.shape)}, "
@@ -387,8 +263,8 @@ class Transformer(EncoderDecoder):
 #     assert torch.allclose(table.sum(dim=-1), torch.ones(1, 4, n), atol=1e-5)
 
 # %% [markdown]
-# The table of attention has $n \times n$ entries for each of four heads, and the learned numbers are the same. Two things limit
-# the length: the table of positions ([07](07_positions.ipynb)) and the computer's memory.
+# The table of attention has $n \times n$ entries for each of four heads, and the learned numbers are the same. The length is
+# limited by the computer's memory (and with learned positions, [07](07_positions.ipynb), by their table). The class with which we looked was handed in as `attention`.
 #
 # ## Counting parameters
 #
@@ -406,8 +282,7 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# for name, paper in (("base", 65), ("big", 213)):
-#     c = TransformerConfig.preset(name, vocab_size=37000)
+# for name, c, paper in (("base", base, 65), ("big", big, 213)):
 #     with torch.device("meta"):
 #         count = count_parameters(Transformer(c))
 #     print(f"{name:4} {count:11,} = {count / 1e6:.1f} M; the paper says {paper} M")
@@ -424,8 +299,8 @@ class Transformer(EncoderDecoder):
 # Where the numbers sit:
 
 # %% tags=["active-ipynb"]
-# for ax, name in zip(plotting.new_axes(3.8, 3, columns=2), ("base", "big")):
-#     c = TransformerConfig.preset(name, vocab_size=37000)
+# axes = plotting.new_axes(3.8, 3, columns=2)
+# for ax, name, c in zip(axes, ("base", "big"), (base, big)):
 #     parts = {
 #         "embedding": c.vocab_size * c.d_model,
 #         "attention": 12 * c.N * c.d_model**2,  # three times four matrices
@@ -477,9 +352,7 @@ class Transformer(EncoderDecoder):
 # [12](12_optimizer.ipynb) to [14](14_training.ipynb) explain each piece and do it as the paper does.
 
 # %% tags=["active-ipynb"]
-# config = TransformerConfig(
-#     len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0, max_positions=20
-# )
+# config = TransformerConfig(len(words), d_model=64, d_ff=128, N=1, h=2, P_drop=0.0)
 #
 #
 # def loss_of(model, source, target):
@@ -488,7 +361,7 @@ class Transformer(EncoderDecoder):
 #     return F.cross_entropy(logits.flatten(0, 1), gold, ignore_index=0)
 #
 #
-# model = Transformer(config)
+# model = Transformer(config, KeepsWeights)
 # optimizer = torch.optim.Adam(model.parameters())
 # losses, seen = [], set()
 # for step in range(400):
@@ -516,13 +389,14 @@ class Transformer(EncoderDecoder):
 
 # %% [markdown]
 # The loss falls far below that of guessing. But it starts above 4, and not near $\log 13 + \tfrac12 \approx 3.1$. We suspect the tied embeddings, with which the token just read has a high score at first
-# ([notebook 06](06_embeddings.ipynb)), though it is seldom the next one. If so, models with three separate matrices start near 3.1. We build twenty of each:
+# ([notebook 06](06_embeddings.ipynb)), though it is seldom the next one. If so, models with three separate matrices start near 3.1. We build twenty of each, from the package's larger form of the class, which has a switch for it:
 
 # %% tags=["active-ipynb"]
 # source, target = examples(300)
 # read, firsts = target[:, :-1], {}
 # for name, tied in (("one matrix", True), ("three matrices", False)):
-#     models = [Transformer(replace(config, tie_embeddings=tied)) for _ in range(20)]
+#     c = transformer.TransformerConfig(**vars(config), tie_embeddings=tied)
+#     models = [transformer.Transformer(c) for _ in range(20)]
 #     with torch.no_grad():
 #         firsts[name] = torch.stack([loss_of(one, source, target) for one in models])
 #         logits = torch.stack([one(source, read) for one in models])
@@ -576,9 +450,9 @@ class Transformer(EncoderDecoder):
 # source = torch.tensor([[words.index(word) for word in "four seven one nine".split()]])
 # written = answer(model, source)
 # target = written[:, :5]
-# with torch.no_grad(), record_attention(model) as record:
-#     x = model.states(target, model.encode(source), model.mask(source))
-#     probabilities = model.output(x).softmax(dim=-1)
+# with torch.no_grad():
+#     x = model.decode(target, model.encode(source), source)
+#     probabilities = model.score(x).softmax(dim=-1)
 # best = probabilities.argmax(dim=-1)
 # text = " ".join(words[i] for i in best[0])
 # shapes = [str(tuple(tensor.shape)) for tensor in (x, probabilities, best)]
@@ -587,8 +461,8 @@ class Transformer(EncoderDecoder):
 
 # %% tags=["active-ipynb"]
 # rows = [f"after {words[i]}" for i in target[0]]
-# attention = record["decoder.layers.0.cross_attention"][0]  # of the first call
-# attention = attention[0].mean(dim=0)  # of the first sentence, the mean of the heads
+# looks = model.decoder.layers[0].cross_attention.weights  # of the last call
+# looks = looks[0].mean(dim=0)  # of the first sentence, the mean of the heads
 # left, right = plotting.new_axes(4.8, 3, columns=2)
 # title = "the next word is nearly certain"
 # labels = ("next word", "", "probability")
@@ -596,7 +470,7 @@ class Transformer(EncoderDecoder):
 # title = "the decoder looks from right to left"
 # labels = ("source", "", "weight, mean of heads")
 # columns = [words[i] for i in source[0]]
-# plotting.heatmap(attention, columns, rows, title, right, largest=1.0, labels=labels);
+# plotting.heatmap(looks, columns, rows, title, right, largest=1.0, labels=labels);
 
 # %% [markdown]
 # On the left each row is a distribution over all thirteen types, with nearly all of its weight on one type. Row by row the bright squares
@@ -623,7 +497,7 @@ class Transformer(EncoderDecoder):
 # %% tags=["active-ipynb"]
 # def copy_layer(ours, theirs):
 #     pairs = [(ours.self_attention, theirs.self_attn)]
-#     if ours.cross_attention:
+#     if isinstance(ours, DecoderLayer):
 #         pairs += [(ours.cross_attention, theirs.multihead_attn)]
 #     for a, b in pairs:
 #         matrices = [a.W_Q.weight, a.W_K.weight, a.W_V.weight]
@@ -653,11 +527,10 @@ class Transformer(EncoderDecoder):
 # %% tags=["active-ipynb"]
 # source, target = examples(16)
 # ignored = source == 0
-# x = model.positions(model.embedding(source))
-# y = model.positions(model.target_embedding(target))
+# x, y = model.embed(source), model.embed(target)
 # masks = dict(src_key_padding_mask=ignored, memory_key_padding_mask=ignored)
 # output = theirs(x, y, tgt_mask=~causal_mask(target.shape[1]), **masks)
-# difference = (model.output(output) - model(source, target)).abs().max().item()
+# difference = (model.score(output) - model(source, target)).abs().max().item()
 # print(f"largest difference of the trained model's logits (float64): {difference:.0e}")
 # assert difference < 1e-9
 

@@ -28,7 +28,7 @@ from torch import nn
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
-# from transformer.model import Transformer, TransformerConfig
+# from transformer import Transformer, TransformerConfig
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)

@@ -41,7 +41,7 @@ from transformer.models.search import Batching, translate, translate_n_best
 # from transformer.core.records import table
 # from transformer.corpora.trees import leaves_of
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
+# from transformer.fast.model import Transformer, TransformerConfig
 # from transformer.models.evalb import brackets, score_trees, summary
 # from transformer.models.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
 # from transformer.models.tree_search import OnlyTrees

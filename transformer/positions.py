@@ -260,56 +260,29 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 # The paper adds the pattern to the embedding and does not put the two side by side, so the width stays $d_{model}$. A model can still tell both parts apart if it uses different directions for each. The factor $\sqrt{d_{model}}$ of
 # [notebook 06](06_embeddings.ipynb) gives the embeddings about the same size as the sines.
 #
-# A table has an end, and a longer sentence is refused. The argument `start` is for writing word by word ([notebook 15](15_decoding.ipynb)),
-# where only the newest word comes in, and stands at position `start`.
+# The sines are computed for as many places as a sentence has. (The package's models keep a table of them, which has an end, and refuse a longer sentence.)
 
 
 # %%
-def positions_of(table: Tensor, start: int, length: int) -> Tensor:
-    """Rows start to start + length of a table (max_positions, d).
+class Positions(nn.Module):
+    """Add the sinusoids of positions 0, 1, ... to embeddings (B, T, d_model)."""
 
-    Raises ValueError past its end.
-    """
-    if start < 0:
-        raise ValueError(f"start must be at least 0, not {start}")
-    if start + length > len(table):
-        raise ValueError(
-            f"a sentence of {start + length} tokens is longer than the model's "
-            f"{len(table)} positions: split the sentence, or make the model with a "
-            "larger max_positions (learned positions have to be trained with it)"
-        )
-    return table[start : start + length]
-
-
-# %% [markdown]
-# A *buffer* in torch is a tensor that moves to the GPU with its module, but is not learned. The table is one, and it need not be saved, because it can be computed again.
-
-
-# %%
-class SinusoidalPositions(nn.Module):
-    """Add the fixed sinusoids to embeddings (B, T, d_model), the first being at start.
-
-    Raises ValueError for a sentence that goes past max_positions.
-    """
-
-    def __init__(self, max_positions: int, d_model: int):
+    def __init__(self, d_model: int):
         super().__init__()
-        table = sinusoids(max_positions, d_model).float()
-        self.register_buffer("table", table, persistent=False)
+        self.d_model = d_model
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        return x + positions_of(self.table, start, x.shape[1])
+    def forward(self, x: Tensor) -> Tensor:
+        return x + sinusoids(x.shape[1], self.d_model).to(x)  # of its type and device
 
 
 # %% [markdown]
 # With positions added, "dog bites man" and "man bites dog" give different vectors:
 
 # %% tags=["active-ipynb"]
-# positions = SinusoidalPositions(max_positions=50, d_model=16)
+# positions = Positions(d_model=16)
 # there, back = positions(words), positions(words.flip(1))
 # after_there, after_back = heads(there, there, there), heads(back, back, back)
 # assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
-# assert torch.equal(positions(words[:, 2:], start=2), there[:, 2:])  # word by word
 # gap = (after_there[0, 0] - after_back[0, 2]).abs().max()
 # print(f"dog as the first word or the last: outputs differ by {gap:.2f}")
 
@@ -318,7 +291,7 @@ class SinusoidalPositions(nn.Module):
 #
 # The other choice of the time was one learned vector for each position (Gehring et al., 2017). Row E of the paper's Table 3 tries it
 # and finds nearly the same score (25.7 in place of 25.8 BLEU, which [notebook 15](15_decoding.ipynb) defines). The paper keeps the sines, because they might carry over to sentences
-# longer than any in training. The model of the next notebook takes `positions="learned"`.
+# longer than any in training. The package's model takes `positions="learned"`.
 #
 # **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. When
 # [notebook 17](17_variations.ipynb) repeats row E, it therefore compares two sizes at the start as well as two kinds of positions.
@@ -326,7 +299,7 @@ class SinusoidalPositions(nn.Module):
 
 # %%
 class LearnedPositions(nn.Module):
-    """Add a learned vector a position (row E of Table 3), as `SinusoidalPositions` do.
+    """Add a learned vector a position (row E of Table 3), of at most max_positions.
 
     Rows start as N(0, 1 / d_model), as embeddings do before they are scaled.
     """
@@ -336,8 +309,8 @@ class LearnedPositions(nn.Module):
         rows = torch.randn(max_positions, d_model)
         self.table = nn.Parameter(rows / math.sqrt(d_model))
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        return x + positions_of(self.table, start, x.shape[1])
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table[: x.shape[1]]
 
 
 # %% tags=["active-ipynb"]
@@ -359,39 +332,31 @@ class LearnedPositions(nn.Module):
 # the score depends on the content of query and key, and on how far one stands before or after the other.
 
 # %% [markdown]
-# **Not in the paper (a switch, off by default):** the model of the next notebook takes `positions="rotary"`, and so do the commands (`transformer demo --positions rotary`).
+# **Not in the paper (a switch, off by default):** the package's model takes `positions="rotary"`, and so do the commands (`transformer demo --positions rotary`).
 
 
 # %%
-class RotaryPositions(nn.Module):
+def rotate(x: Tensor, table: Tensor) -> Tensor:
     """Turn queries or keys x (B, h, n, d_k) by their positions (Su et al., 2021).
 
-    The numbers 2i and 2i + 1 of the vector at position pos are rotated by
-    pos * omega_i, so that an inner product of a query and a key depends on
-    pos_q - pos_k. start is the position of the first vector. ValueError past
-    max_positions.
+    table (n, d_k) has the `sinusoids` of these positions. The numbers 2i and 2i + 1 of
+    the vector at position pos are rotated by pos * omega_i, so that an inner product of
+    a query and a key depends on pos_q - pos_k.
     """
-
-    def __init__(self, max_positions: int, d_k: int):
-        super().__init__()
-        table = sinusoids(max_positions, d_k).float()
-        pairs = table.unflatten(1, (-1, 2))  # (max_positions, d_k / 2, 2)
-        self.register_buffer("table", pairs, persistent=False)
-
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
-        sin, cos = positions_of(self.table, start, x.shape[-2]).unbind(dim=-1)
-        even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (B, h, n, d_k / 2)
-        turned = [cos * even - sin * odd, sin * even + cos * odd]
-        return torch.stack(turned, dim=-1).flatten(-2)
+    sin, cos = table.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (n, d_k / 2)
+    even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (B, h, n, d_k / 2)
+    turned = [cos * even - sin * odd, sin * even + cos * odd]
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
 # %% [markdown]
 # A query and a key, moved together by 20 positions, fit each other as they did before:
 
 # %% tags=["active-ipynb"]
-# rotary = RotaryPositions(max_positions=50, d_k=16)
 # q, k = torch.randn(1, 1, 4, 16), torch.randn(1, 1, 4, 16)
-# scores = [rotary(q, start) @ rotary(k, start).transpose(2, 3) for start in (0, 20)]
+# table = sinusoids(50, d_model=16).float()
+# places = table[:4], table[20:24]
+# scores = [rotate(q, rows) @ rotate(k, rows).transpose(2, 3) for rows in places]
 # difference = (scores[0] - scores[1]).abs().max().item()
 # print(f"moved by 20 positions: largest difference of the scores {difference:.0e}")
 # assert difference < 1e-5

@@ -20,24 +20,14 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-
-from transformer.fast.frame import (
-    Cache,
-    SequenceConfig,
-    SequenceToSequence,
-    go_on,
-    recur,
-    recurrent_flops,
-    sentence_lengths,
-)
 
 # %% [markdown]
 # Each notebook is also a Python module, this one `transformer/recurrence.py`. The next cell holds what only the pictures and checks
@@ -275,37 +265,25 @@ def gradient_by_distance(layer: Callable, x: Tensor) -> Tensor:
 # Exploding is cured by *clipping*: too long a gradient is cut to a fixed length. Against vanishing a shorter path helps. In an average all inputs are one step away, and its line is flat. Attention is an average with weights.
 
 # %% [markdown]
-# ## The frame
+# ## Words as numbers
 #
 # The *vocabulary* is a numbered list of the words and punctuation that a model knows. An entry is called a *type*,
 # its number an *id*, each occurrence in a sentence a *token*. Three more ids are the start, the end, and the padding that brings
 # the sentences of a batch to one length.
-
-# %% [markdown]
-# What goes around the two halves is imported from `transformer/fast/frame.py`. `SequenceConfig` has the sizes, with the paper's names: a vector has `d_model` numbers, a half has `N` layers. `SequenceToSequence` turns ids into vectors with a table, the *embedding*; at the top the same table turns vectors into a score for each type, a *logit*
-# ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
-# sentences of a batch, S and T the tokens of source and target, V the types.
 #
-# A model supplies `encode(source)`, which gives the memory, and `states(target, memory, mask)`, the decoder's vectors. From these the frame makes `forward`, which gives all logits at once, and what a search calls: `start` encodes a source once, and `step` takes one token more, with *caches* for what later steps need. (`recur` calls torch's layers.)
+# A model's sizes have the paper's names: a vector has `d_model` numbers, each half has `N` layers, and training sets a share `P_drop` of the numbers between layers to 0 at random (*dropout*, [13](13_regularization.ipynb)).
 
 
 # %%
 @dataclass(frozen=True)
-class RecurrenceConfig(SequenceConfig):
-    """The sizes of a `RecurrentEncoderDecoder`."""
+class RecurrenceConfig:
+    """The sizes of a `RecurrentEncoderDecoder`; d_model is even."""
 
-    cell: Literal["gru", "lstm"] = "gru"  # the kind of recurrent layer
-    attention: bool = True  # look at every state of the encoder, or get one vector only
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.d_model % 2:
-            raise ValueError(
-                "d_model must be even, because the encoder reads in two "
-                f"directions, not {self.d_model}"
-            )
-
-    forward_flops = recurrent_flops  # what notebook 11 counts
+    vocab_size: int  # types in the vocabulary that both languages share
+    d_model: int = 512  # width of every token's vector between layers
+    N: int = 2  # layers in the encoder, and as many in the decoder
+    P_drop: float = 0.1  # dropout on embeddings and between layers
+    pad_id: int = 0  # token id that fills up short sentences
 
 
 # %% [markdown]
@@ -317,39 +295,28 @@ class RecurrenceConfig(SequenceConfig):
 
 
 # %%
-def recurrent_layers(c: RecurrenceConfig, bidirectional: bool = False) -> nn.Module:
-    """N layers of torch's GRU or LSTM, d_model wide in all.
-
-    x (B, T, d_model) -> (B, T, d_model) and last states.
-    """
-    kind = {"gru": nn.GRU, "lstm": nn.LSTM}[c.cell]
-    width = c.d_model // (2 if bidirectional else 1)
-    between = c.P_drop if c.N > 1 else 0.0
-    return kind(
-        c.d_model,
-        width,
-        c.N,
-        batch_first=True,
-        bidirectional=bidirectional,
-        dropout=between,
-    )
-
-
 class RecurrentEncoder(nn.Module):
     """Reads in both directions: x (B, S, d_model) and lengths (B,) -> (B, S, d_model).
 
     What lies past a sentence's length is 0.
     """
 
-    def __init__(self, config: RecurrenceConfig):
+    def __init__(self, c: RecurrenceConfig):
         super().__init__()
-        self.layers = recurrent_layers(config, bidirectional=True)
+        self.layers = nn.GRU(
+            c.d_model,
+            c.d_model // 2,
+            c.N,
+            batch_first=True,
+            bidirectional=True,
+            dropout=c.P_drop if c.N > 1 else 0.0,  # between layers
+        )
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         packed = pack_padded_sequence(
             x, lengths.cpu(), batch_first=True, enforce_sorted=False
         )
-        states, _ = recur(self.layers, packed)
+        states, _ = self.layers(packed)
         return pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])[0]
 
 
@@ -382,8 +349,8 @@ def summary(states: Tensor, lengths: Tensor) -> Tensor:
 # $$e_s = w^\top \tanh(W q + U m_s), \qquad a_s = \frac{\exp e_s}{\sum_i \exp e_i}, \qquad context = \sum_s a_s m_s$$
 #
 # Today $q$ is called the *query*. Each $m_s$ is a *key* where it is compared with $q$, and a *value* in the sum
-# (more in [04](04_attention.ipynb)). Weights and sum stand in `blend`. A mask keeps the padding out: a score of
-# $-\infty$ gives a weight of 0.
+# (more in [04](04_attention.ipynb)). Weights and sum stand in `blend`. A mask keeps the padding out: the lowest number
+# there is, as a score, gives a weight of 0. (Where nothing may be looked at, softmax would share out its 1 all the same; the last factor makes that 0.)
 
 
 # %%
@@ -391,8 +358,7 @@ class AdditiveScore(nn.Module):
     """How well each query fits each key: w . tanh(W q + U k) (Bahdanau et al., 2015).
 
     q: (..., T, d), keys: (..., S, d) -> (..., T, S). It holds T * S * d_hidden numbers
-    at once; d_hidden is d if not given. multiplied: the keys are U k already, as the
-    decoder keeps them from step to step.
+    at once; d_hidden is d if not given.
     """
 
     def __init__(self, d: int, d_hidden: int | None = None):
@@ -402,21 +368,21 @@ class AdditiveScore(nn.Module):
         self.U = nn.Linear(d, d_hidden, bias=False)
         self.w = nn.Linear(d_hidden, 1, bias=False)
 
-    def forward(self, q: Tensor, keys: Tensor, multiplied: bool = False) -> Tensor:
-        if not multiplied:
-            keys = self.U(keys)
-        hidden = torch.tanh(self.W(q).unsqueeze(-2) + keys.unsqueeze(-3))
+    def forward(self, q: Tensor, keys: Tensor) -> Tensor:
+        hidden = torch.tanh(self.W(q).unsqueeze(-2) + self.U(keys).unsqueeze(-3))
         return self.w(hidden).squeeze(-1)
 
 
 def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(scores) values: scores (B, T, S), values (B, S, d) -> (B, T, d).
 
-    mask (B, 1, S), True = may be looked at; each row needs at least one such value.
+    mask (B, 1, S), True = may be looked at; where nothing may, the result is 0.
     """
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(dim=-1) @ values
+    if mask is None:
+        return scores.softmax(dim=-1) @ values
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
+    return weights @ values
 
 
 # %% tags=["active-ipynb"]
@@ -436,136 +402,132 @@ def blend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
 # %% [markdown]
 # ## The decoder
 #
-# The decoder's first state is computed from the memory's first vector. In the bottleneck model that is the one vector. With
-# attention it is the joined state of the first word, whose backward half has read the whole sentence.
-# After the recurrent layers, state and context meet in one more layer. (Without attention the one vector is the context at every step.)
+# The decoder's first state is computed from the memory's first vector: the joined state of the first word, whose backward half has read the whole sentence. (In the bottleneck model it is the one vector.)
+# After the recurrent layers, state and context meet in one more layer.
 #
 # **Deviation: Bahdanau's decoder looks before each step, ours after it** (as in Luong et al., 2015). So torch's layer
 # can run over the whole target in one call, and attention does all its positions at once.
-#
-# A trained model writes one token at a time. All it has to remember of what it wrote is its state, and that is kept in a `Cache`; `go_on` runs torch's layers from a given state (both stand in the frame).
 
 
 # %%
 class RecurrentDecoder(nn.Module):
     """Writes: x (B, T, d_model) over memory (B, S, d_model) -> (B, T, d_model).
 
-    mask: (B, 1, S). own and cross are `Cache`s: states, and the memory's keys times U.
+    mask (B, 1, S): which vectors of the memory may be looked at.
     """
 
     def __init__(self, c: RecurrenceConfig):
         super().__init__()
-        self.vectors = {"gru": 1, "lstm": 2}[c.cell]  # an LSTM's state is two vectors
-        self.start = nn.Linear(c.d_model, self.vectors * c.N * c.d_model)
-        self.layers = recurrent_layers(c)
-        self.score = AdditiveScore(c.d_model) if c.attention else None
+        self.start = nn.Linear(c.d_model, c.N * c.d_model)
+        dropout = c.P_drop if c.N > 1 else 0.0  # between layers
+        self.layers = nn.GRU(
+            c.d_model, c.d_model, c.N, batch_first=True, dropout=dropout
+        )
+        self.score = AdditiveScore(c.d_model)
         self.join = nn.Linear(2 * c.d_model, c.d_model)
 
-    def first_state(self, memory: Tensor) -> tuple[Tensor, ...]:
-        """(B, N, d_model), once for a GRU, twice for an LSTM."""
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
         start = torch.tanh(self.start(memory[:, 0]))
-        start = start.unflatten(-1, (self.vectors, self.layers.num_layers, -1))
-        return start.unbind(dim=1)
-
-    def look(
-        self, y: Tensor, memory: Tensor, mask: Tensor | None, cross: Cache
-    ) -> Tensor:
-        """The context of each state: y (B, T, d_model) -> (B, T, d_model)."""
-        if self.score is None:
-            return memory.expand_as(y)
-        if not cross.tensors:
-            cross.tensors = (self.score.U(memory),)
-        scores = self.score(y, cross.tensors[0], multiplied=True)
-        return blend(scores, memory, mask)
-
-    def forward(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None, own: Cache, cross: Cache
-    ) -> Tensor:
-        y, own.tensors = go_on(self.layers, x, own.tensors or self.first_state(memory))
-        context = self.look(y, memory, mask, cross)
+        start = start.unflatten(-1, (self.layers.num_layers, -1))  # (B, N, d_model)
+        y, _ = self.layers(x, start.transpose(0, 1).contiguous())
+        context = blend(self.score(y, memory), memory, mask)
         return torch.tanh(self.join(torch.cat([y, context], dim=-1)))
 
 
 # %% [markdown]
 # ## The model
 #
-# Now both halves are put into the frame. The two versions differ in how many vectors the memory holds and, with
-# attention, in the parameters of the score. The preset `tiny` is a ready-made choice of sizes.
+# Around the two halves stands a table that turns ids into vectors, the *embedding*. At the top the same table turns the decoder's vectors into a score for each type, a *logit*
+# ([06](06_embeddings.ipynb) takes this apart). The *memory* is all that the encoder tells the decoder. B counts the
+# sentences of a batch, S and T the tokens of source and target, V the types.
 
 
 # %%
-class RecurrentEncoderDecoder(SequenceToSequence):
-    """Recurrent encoder and decoder: ids (B, S) and (B, T) -> logits (B, T, V)."""
+class RecurrentEncoderDecoder(nn.Module):
+    """Source ids (B, S) and target ids (B, T) -> logits (B, T, V)."""
 
-    def __init__(self, config: RecurrenceConfig):
-        super().__init__(config)
-        self.encoder = RecurrentEncoder(config)
-        self.decoder = RecurrentDecoder(config)
+    def __init__(
+        self,
+        config: RecurrenceConfig,
+        encoder: Callable = RecurrentEncoder,
+        decoder: Callable = RecurrentDecoder,
+    ):
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(config.vocab_size, config.d_model)
+        nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
+        self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.output.weight = self.embedding.weight
+        self.dropout = nn.Dropout(config.P_drop)
+        self.encoder = encoder(config)
+        self.decoder = decoder(config)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        return self.dropout(self.embedding(tokens) * math.sqrt(self.config.d_model))
+
+    def mask(self, source: Tensor) -> Tensor:
+        return (source != self.config.pad_id)[:, None]  # (B, 1, S)
 
     def encode(self, source: Tensor) -> Tensor:
-        """Source ids (B, S) -> memory (B, S, d_model), or (B, 1, d_model)."""
-        lengths = sentence_lengths(source, self.config.pad_id)
-        states = self.encoder(self.dropout(self.embed(source)), lengths)
-        return states if self.config.attention else summary(states, lengths)
+        """Source ids (B, S) -> memory (B, S, d_model)."""
+        lengths = (source != self.config.pad_id).sum(dim=1)
+        return self.encoder(self.embed(source), lengths)
 
-    def new_caches(self) -> list[tuple[Cache, Cache]]:
-        """Two empty caches: for the decoder's states, and for the memory's keys."""
-        return [(Cache(), Cache())]
+    def states(self, target: Tensor, memory: Tensor, mask: Tensor | None) -> Tensor:
+        """Target ids (B, T) over a memory -> the decoder's vectors (B, T, d_model)."""
+        return self.dropout(self.decoder(self.embed(target), memory, mask))
 
-    def states(
-        self,
-        target: Tensor,
-        memory: Tensor,
-        source_mask: Tensor | None,
-        caches: list | None = None,
-        start: int = 0,
-    ) -> Tensor:
-        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        memory = self.encode(source)
+        return self.output(self.states(target, memory, self.mask(source)))
 
-        source_mask: (B, 1, 1, S), or None where every token is real. With caches the
-        target holds new tokens only, from position start on.
-        """
-        own, cross = (caches or self.new_caches())[0]
-        mask = None if source_mask is None else source_mask[:, 0]
-        x = self.dropout(self.embed(target))
-        y = self.dropout(self.decoder(x, memory, mask, own, cross))
-        # with mixed precision (11) y has 16 bits a number; the loss wants 32
-        return y.to(self.embedding.weight.dtype)
 
+# %% [markdown]
+# The other model, without attention, has the same parts. Its memory is one vector; a softmax over one score gives it all the weight, so that the context is this vector at every step, and what the score has learned does not matter.
+
+# %% tags=["active-ipynb"]
+# class OneVector(RecurrentEncoderDecoder):
+#     def encode(self, source):
+#         lengths = (source != self.config.pad_id).sum(dim=1)
+#         return summary(super().encode(source), lengths)
+#
+#     def mask(self, source):
+#         return None  # no part of one vector is padding
 
 # %% tags=["active-ipynb"]
 # source = torch.randint(3, 50, (4, 9))
 # target = torch.randint(3, 50, (4, 7))
-# for attention in (False, True):
-#     config = RecurrenceConfig.preset("tiny", vocab_size=50, attention=attention)
-#     model = RecurrentEncoderDecoder(config)
+# for kind in (OneVector, RecurrentEncoderDecoder):
+#     model = kind(RecurrenceConfig(50, d_model=128))
 #     count = sum(p.numel() for p in model.parameters())
 #     memory, logits = model.encode(source), model(source, target)
 #     print(
-#         f"attention {attention!s:5}  memory {str(tuple(memory.shape)):12}  "
+#         f"{kind.__name__:23}  memory {str(tuple(memory.shape)):12}  "
 #         f"logits {tuple(logits.shape)}  {count:,} parameters"
 #     )
 
 # %% [markdown]
-# Padding must change nothing, the decoder must not see later words, and writing token by token (the model's `start` and `step`) must equal training, where all go through at once:
+# Padding must change nothing, a sentence must not depend on the others of its batch, and the decoder must not see later words:
 
 # %% tags=["active-ipynb"]
 # source, target = source[:3], target[:3]
-# for cell, attention in (("gru", True), ("gru", False), ("lstm", True), ("lstm", False)):
-#     config = RecurrenceConfig(50, d_model=32, N=2, cell=cell, attention=attention)
-#     model = RecurrentEncoderDecoder(config).eval()
+# source[0, 6:] = 0  # a shorter sentence
+# for kind in (OneVector, RecurrentEncoderDecoder):
+#     model = kind(RecurrenceConfig(50, d_model=32)).eval()
 #     logits = model(source, target)
 #     padded = model(F.pad(source, (0, 5)), F.pad(target, (0, 2)))[:, :7]
-#     state = model.start(source)
-#     steps = [model.step(target[:, [t]], state) for t in range(7)]
+#     alone = model(source[:1, :6], target[:1])
 #     later = torch.cat([target[:, :4], target[:, 4:].flip(1)], dim=1)
 #     assert torch.equal(model(source, later)[:, :4], logits[:, :4])
-#     for other in (padded, torch.stack(steps, dim=1)):
-#         assert torch.allclose(other, logits, atol=1e-5)
+#     assert torch.allclose(padded, logits, atol=1e-5)
+#     assert torch.allclose(alone, logits[:1], atol=1e-5)
 # print(
-#     "with both cells and both memories: padding changes nothing, later words change"
-#     "\nnothing before them, and token by token equals all at once"
+#     "with both memories: padding changes nothing, nor do a batch's other sentences,"
+#     "\nand later words change nothing before them"
 # )
+
+# %% [markdown]
+# A trained model writes one token at a time and would read all it has written anew for each. `transformer/fast/recurrence.py` has a `RecurrentEncoderDecoder` with these parameters that keeps its last state instead; it can have LSTMs, too, and it is what `transformer train --family recurrence` trains.
 
 # %% [markdown]
 # ## What the bottleneck costs
@@ -576,15 +538,14 @@ class RecurrentEncoderDecoder(SequenceToSequence):
 
 # %% tags=["active-ipynb"]
 # models = {}
-# for width, steps, attention in (
-#     (48, 250, True),
-#     (48, 250, False),
-#     (96, 250, False),
-#     (48, 500, False),
+# for kind, name, width, steps in (
+#     (RecurrentEncoderDecoder, "attention", 48, 250),
+#     (OneVector, "one vector", 48, 250),
+#     (OneVector, "one vector", 96, 250),
+#     (OneVector, "one vector", 48, 500),
 # ):
-#     config = RecurrenceConfig(13, d_model=width, N=1, P_drop=0.0, attention=attention)
-#     name = f"{'attention' if attention else 'one vector'}, width {width}, {steps} steps"
-#     model = RecurrentEncoderDecoder(config)
+#     model = kind(RecurrenceConfig(13, d_model=width, N=1, P_drop=0.0))
+#     name = f"{name}, width {width}, {steps} steps"
 #     models[name] = toys.learn_to_reverse(model, steps)
 #
 # right = {

@@ -32,11 +32,10 @@ from torch import nn
 # %% tags=["active-ipynb"]
 # import sacrebleu
 #
-# from transformer import load
+# from transformer import Transformer, TransformerConfig, load
 # from transformer.core.records import read_rows
 # from transformer.corpora import read_corpus
 # from transformer.data import collate, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)

@@ -30,13 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    masked_softmax,
-    scaled_dot_product,
-    scaled_dot_product_attention,
-)
+from transformer.attention import causal_mask, masked_softmax, scaled_dot_product
 from transformer.complexity import collect, deal, local_attention
 from transformer.core.checks import (
     check_from_the_left,
@@ -45,8 +39,9 @@ from transformer.core.checks import (
     check_sees_both_ways,
     check_span,
 )
+from transformer.fast.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.fast.model import Parts
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Parts
 from transformer.optimizer import adam
 
 # %% tags=["active-ipynb"]
@@ -554,8 +549,9 @@ class LongformerAttention(MultiHeadAttention):
         value: Tensor,
         mask: Tensor | None = None,
         cache=None,
+        start: int = 0,
     ) -> Tensor:
-        y = super().forward(query, key, value, mask, cache)
+        y = super().forward(query, key, value, mask, cache, start)
         places = places_of(self.pattern, query.shape[1], query.device)
         rows = self.of_global(query[:, places], key, value, mask)
         return y.index_copy(1, places, self.W_O(rows))

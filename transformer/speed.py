@@ -46,7 +46,7 @@ from transformer.hardware import wait_for
 # from transformer.core.records import read_rows
 # from transformer.corpora import read_corpus
 # from transformer.data import encode_pairs
-# from transformer.model import TransformerConfig
+# from transformer.fast.model import TransformerConfig
 # from transformer.models.export import export_ctranslate2, translate_there, type_names
 # from transformer.models.search import translate
 # from transformer.translation import SENTENCES

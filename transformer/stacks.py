@@ -23,7 +23,7 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -180,39 +180,33 @@ class LayerNorm(nn.Module):
 #
 # $$x + \mathrm{Sublayer}(\mathrm{LayerNorm}(x))$$
 #
-# **Deviation (a switch, off by default):** `norm_first=True` gives this **pre-norm** order.
+# **Deviation (a switch, off by default):** this **pre-norm** order is `norm_first=True` in the configuration of the package's models.
 
 
 # %%
 class Residual(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with Section 5.4's dropout.
+    """LayerNorm(x + Dropout(Sublayer(x))): Section 3.1, with Section 5.4's dropout."""
 
-    With norm_first=True it is x + Dropout(Sublayer(LayerNorm(x))), the later pre-norm.
-    norm(d_model) and dropout(P_drop) make the two parts.
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        P_drop: float = 0.1,
-        norm_first: bool = False,
-        norm: Callable = LayerNorm,
-        dropout: Callable = nn.Dropout,
-    ):
+    def __init__(self, d_model: int, P_drop: float = 0.1):
         super().__init__()
-        self.norm = norm(d_model)
-        self.dropout = dropout(P_drop)
-        self.norm_first = norm_first
+        self.norm = LayerNorm(d_model)
+        self.dropout = nn.Dropout(P_drop)
 
     def forward(self, x: Tensor, sublayer: Callable) -> Tensor:
-        if self.norm_first:
-            return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
+
+
+# %%
+class PreNorm(Residual):
+    """x + Dropout(Sublayer(LayerNorm(x))), the later order."""
+
+    def forward(self, x: Tensor, sublayer: Callable) -> Tensor:
+        return x + self.dropout(sublayer(self.norm(x)))
 
 
 # %% tags=["active-ipynb"]
 # x = torch.randn(2, 5, 32)
-# post, pre = Residual(32), Residual(32, norm_first=True)
+# post, pre = Residual(32), PreNorm(32)
 # assert torch.equal(post(x, torch.zeros_like), post.norm(x))
 # assert torch.equal(pre(x, torch.zeros_like), x)
 # print(
@@ -401,59 +395,67 @@ class Residual(nn.Module):
 # ## The layer
 #
 # A layer of the encoder has two sub-layers: self-attention, where query (what looks), key (what it is compared with) and value (what is fetched; all in 04) come from the same words, and the position-wise network. A layer of the decoder has a third one between the two: attention
-# whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. One class is
-# enough, in which this cross-attention may be left out. All sub-layers are handed in, and each gets its own `Residual`. A mask says
+# whose queries come from the decoder and whose keys and values come from the encoder's output, called `memory` here. All sub-layers are handed in, and each gets its own `residual`. A mask says
 # which position may look at which; it has the shape (B, h, T, S) or one that broadcasts to it: B sentences, h heads (04), T positions that look, S that are looked at.
 
 
 # %%
-class Layer(nn.Module):
-    """Self-attention, attention over a memory if there is any, network (Section 3.1).
+class EncoderLayer(nn.Module):
+    """x (B, S, d_model): its tokens look at each other, then each passes the network.
 
-    self_attention and cross_attention(query, key, value, mask, cache) and
-    feed_forward(x) are any modules that keep the shape of their first argument;
-    residual() makes what goes around each. An encoder's layer has no cross_attention.
+    self_attention(query, key, value, mask) and feed_forward(x) are any modules that keep
+    the shape of their first argument; residual(d_model, P_drop) goes around each.
     """
 
     def __init__(
         self,
-        residual: Callable,
         self_attention: nn.Module,
         feed_forward: nn.Module,
-        cross_attention: nn.Module | None = None,
+        d_model: int,
+        P_drop: float = 0.1,
+        residual: Callable = Residual,
+    ):
+        super().__init__()
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.residuals = nn.ModuleList(residual(d_model, P_drop) for _ in range(2))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))
+        return self.residuals[1](x, self.feed_forward)
+
+
+# %%
+class DecoderLayer(nn.Module):
+    """x (B, T, d_model) looks at itself, then at memory (B, S, d_model)."""
+
+    def __init__(
+        self,
+        self_attention: nn.Module,
+        cross_attention: nn.Module,
+        feed_forward: nn.Module,
+        d_model: int,
+        P_drop: float = 0.1,
+        residual: Callable = Residual,
     ):
         super().__init__()
         self.self_attention = self_attention
         self.cross_attention = cross_attention
         self.feed_forward = feed_forward
-        sublayers = 2 if cross_attention is None else 3
-        self.residuals = nn.ModuleList(residual() for _ in range(sublayers))
+        self.residuals = nn.ModuleList(residual(d_model, P_drop) for _ in range(3))
 
     def forward(
         self,
         x: Tensor,
+        memory: Tensor,
         mask: Tensor | None = None,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        caches: tuple = (None, None),
+        source_mask: Tensor | None = None,
     ) -> Tensor:
-        """x (B, T, d_model), memory (B, S, d_model) -> (B, T, d_model).
-
-        mask is broadcastable to (B, h, T, T), memory_mask to (B, h, T, S), True = may
-        attend. caches: what the two attentions remember in when they generate step by
-        step (notebook 15); memory may then be None, if the second cache holds its keys
-        and values.
-        """
-        own, of_memory = caches
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask, own))
-        if self.cross_attention is not None:
-            x = self.residuals[1](
-                x,
-                lambda x: self.cross_attention(
-                    x, memory, memory, memory_mask, of_memory
-                ),
-            )
-        return self.residuals[-1](x, self.feed_forward)
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))
+        x = self.residuals[1](
+            x, lambda x: self.cross_attention(x, memory, memory, source_mask)
+        )
+        return self.residuals[2](x, self.feed_forward)
 
 
 # %% [markdown]
@@ -462,13 +464,17 @@ class Layer(nn.Module):
 # encoder's layer then does what the formula says:
 
 # %% tags=["active-ipynb"]
-# def toy_layer(residual=Residual, d_model=32, cross_attention=None):
-#     wrapper = partial(residual, d_model, P_drop=0.0)
+# def toy_encoder_layer(residual=Residual, d_model=32):
 #     network = toys.small_network(d_model)
-#     return Layer(wrapper, toys.Average(), network, cross_attention)
+#     return EncoderLayer(toys.Average(), network, d_model, 0.0, residual)
 #
 #
-# layer, x = toy_layer(), torch.randn(2, 5, 32)
+# def toy_decoder_layer(d_model=32):
+#     network = toys.small_network(d_model)
+#     return DecoderLayer(toys.Average(), toys.Average(), network, d_model, 0.0)
+#
+#
+# layer, x = toy_encoder_layer(), torch.randn(2, 5, 32)
 # attended = F.layer_norm(x + x.mean(dim=1, keepdim=True), (32,))  # by hand
 # by_hand = F.layer_norm(attended + layer.feed_forward(attended), (32,))
 # assert torch.allclose(layer(x), by_hand, atol=1e-5)
@@ -486,7 +492,7 @@ class Layer(nn.Module):
 #
 # for residual in (Residual, NoPath):
 #     x, shares = torch.randn(2, 5, 32), []
-#     for layer in [toy_layer(residual) for _ in range(6)]:
+#     for layer in [toy_encoder_layer(residual) for _ in range(6)]:
 #         x = layer(x)
 #         shares.append((x.var(dim=1).mean() / x.var()).item())
 #     print(
@@ -503,11 +509,11 @@ class Layer(nn.Module):
 # which input? Output $t$ does not depend on input $s$ where its gradient with respect to $s$ is zero.
 
 # %% tags=["active-ipynb"]
-# layer = toy_layer(cross_attention=toys.Average())
+# layer = toy_decoder_layer()
 # x = torch.randn(1, 5, 32, requires_grad=True)
 # memory = torch.randn(1, 6, 32, requires_grad=True)
 # so_far = torch.ones(5, 5, dtype=torch.bool).tril()  # position t sees positions up to t
-# y = layer(x, so_far, memory)[0]
+# y = layer(x, memory, so_far)[0]
 # seen = [
 #     # the plain sum of normalised numbers is always 0
 #     torch.autograd.grad((y[t] * torch.randn(32)).sum(), (x, memory), retain_graph=True)
@@ -529,43 +535,22 @@ class Layer(nn.Module):
 # %% [markdown]
 # ## Stacks of six
 #
-# The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. A pre-norm stack gets its
-# last LayerNorm here. The paper's post-norm stack needs none.
+# The rest is repetition: $N = 6$ layers, one after the other, each with its own weights. (A pre-norm stack would need one more LayerNorm at its end; the paper's post-norm stack needs none.) What
+# the layers get besides `x`, masks and memory, is the same for all of them: the `context`.
 
 
 # %%
 class Stack(nn.Module):
-    """N layers, one after the other; final_norm is for pre-norm stacks only.
+    """N layers, one after the other: x (B, n, d_model) -> the same shape."""
 
-    The arguments of forward are those of a `Layer`, but for caches: None, or a pair for
-    each layer.
-    """
-
-    def __init__(
-        self, layers: Iterable[nn.Module], final_norm: nn.Module | None = None
-    ):
+    def __init__(self, layers: Iterable[nn.Module]):
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.final_norm = final_norm or nn.Identity()
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        caches: Sequence | None = None,
-    ) -> Tensor:
-        if caches is None:
-            caches = [(None, None)] * len(self.layers)
-        if len(caches) != len(self.layers):
-            raise ValueError(
-                f"{len(self.layers)} layers need as many pairs of caches, "
-                f"not {len(caches)}"
-            )
-        for layer, pair in zip(self.layers, caches):
-            x = layer(x, mask, memory, memory_mask, pair)
-        return self.final_norm(x)
+    def forward(self, x: Tensor, *context) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, *context)
+        return x
 
 
 # %% [markdown]
@@ -573,13 +558,11 @@ class Stack(nn.Module):
 
 # %% tags=["active-ipynb"]
 # # NBVAL_CHECK_OUTPUT
-# encoder = Stack([toy_layer(d_model=512) for _ in range(6)])
-# decoder = Stack(
-#     [toy_layer(d_model=512, cross_attention=toys.Average()) for _ in range(6)]
-# )
+# encoder = Stack(toy_encoder_layer(d_model=512) for _ in range(6))
+# decoder = Stack(toy_decoder_layer(d_model=512) for _ in range(6))
 # source, target = torch.randn(2, 7, 512), torch.randn(2, 5, 512)
 # memory = encoder(source)
-# output = decoder(target, so_far, memory)
+# output = decoder(target, memory, so_far)
 # print("memory", tuple(memory.shape), " output", tuple(output.shape))
 
 # %% [markdown]

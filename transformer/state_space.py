@@ -37,15 +37,15 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from statistics import mean, median, stdev
 # from string import ascii_letters
 #
-# from transformer.attention import record_attention
 # from transformer.complexity import longest_chain
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters
-# from transformer.decoding import KeyValueCache
 # from transformer.experiments.choosing import best_rates
 # from transformer.fast import FAST
+# from transformer.fast.model import Parts
+# from transformer.fast.search import KeyValueCache
 # from transformer.language import LanguageConfig, LanguageModel
-# from transformer.model import Parts
+# from transformer.models.recording import record_attention
 # from transformer.teaching.measuring import turns
 # from transformer.teaching.memory_tasks import NOISE, copying, learn, recall, share_right
 # from transformer.views import plotting
@@ -445,10 +445,12 @@ class StateLayer(GatedPath):
         value: Tensor | None = None,
         mask: Tensor | None = None,
         cache: StateCache | None = None,
+        start: int = 0,
     ) -> Tensor:
         """query (b, n, d_model) -> (b, n, d_model); key and value are the query.
 
-        mask: causal, but for padding; None: causal. cache: what came before.
+        mask: causal, but for padding; None: causal. cache: what came before; it knows
+        its place without start.
         """
         real = check_left_to_right(query, key, mask)
         x, gate = self.blended(query, real, cache)

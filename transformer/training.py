@@ -43,11 +43,11 @@ from transformer.regularization import label_smoothing_loss
 # import sacrebleu
 #
 # import transformer
+# from transformer import Transformer, TransformerConfig
 # from transformer.core.interrupt import Interrupted
 # from transformer.core.weights import load_weights
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)
@@ -405,8 +405,8 @@ def train(
 # %% tags=["active-ipynb"]
 # class Peeking(Transformer):
 #     def states(self, target, memory, source_mask):
-#         x = self.embed(self.target_embedding, target)
-#         return self.decoder(x, None, memory, source_mask)  # no causal mask
+#         x = self.embed(target, self.target_embedding)
+#         return self.decoder(x, memory, None, source_mask)  # no causal mask
 #
 #
 # toy_sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0, max_positions=20)

@@ -28,14 +28,15 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer.attention import MultiHeadAttention, scaled_dot_product
-from transformer.core.weights import parameters_of
-from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.attention import scaled_dot_product
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts, Transformer, TransformerConfig
+from transformer.fast.stacks import Residual
+from transformer.models.kinds import parameters_of
 from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import new_model
 from transformer.runs.training import TrainingConfig
-from transformer.stacks import Residual
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.

@@ -35,13 +35,13 @@ from transformer.models.maps import KINDS, all_maps
 # import functools
 #
 # from transformer import Transformer, load, translate
-# from transformer.attention import record_attention
 # from transformer.core.records import read_rows, under
 # from transformer.corpora import read_aligned, read_bundled
 # from transformer.data import collate, encode_pairs
 # from transformer.models import gold
 # from transformer.models.maps import attention_maps
 # from transformer.models.pretrained import bundled_folder
+# from transformer.models.recording import record_attention
 # from transformer.views import circuit, heads, plotting
 # from transformer.views.pages import view
 #
@@ -382,7 +382,7 @@ def agreement_hits(maps, examples):
 def encoder_layers(model, source):
     """Source ids (B, S) -> vectors below and above layers, (N + 1, B, S, d_model)."""
     mask = padding_mask(source, model.config.pad_id)
-    x = [model.embed(model.embedding, source)]
+    x = [model.embed(source)]
     for layer in model.encoder.layers:
         x.append(layer(x[-1], mask))
     return torch.stack(x)
@@ -437,6 +437,8 @@ def linear_probe(x, labels, unseen):
 #         gold.relabelled(seen, table, mine),
 #         gold.relabelled(new, table, theirs),
 #     )
+
+# %% tags=["active-ipynb"]
 # names = sorted(found, key=lambda name: (name.startswith("its"), name.startswith("the")))
 # columns = ["most common", "embedding", "layer 1", "layer 2", "shuffled"]
 # plotting.heatmap(

@@ -37,10 +37,10 @@ from transformer.data import SPECIALS, WORD
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
 
 # %% tags=["active-ipynb"]
+# from transformer import Transformer, TransformerConfig
 # from transformer.core.scores import exact_match
 # from transformer.corpora import read_corpus
 # from transformer.data import Tokenizer, collate, encode_pairs
-# from transformer.model import Transformer, TransformerConfig
 # from transformer.models.search import translate
 # from transformer.runs.training import TrainingConfig, train, validation_loss
 # from transformer.views import plotting

@@ -124,19 +124,21 @@ class Clauses(Phrases):
         if negated:
             self.negate(c, tense)
         self.set_tense(c, context, tense)
-        negatable = (
-            negatable and not negated and c.tense in ("past", "present", "perfect")
-        )
-        self.fill(c, frame, context, possessives, negatable)
+        simple = c.tense in ("past", "present", "perfect")
+        self.fill(c, frame, context, possessives, negatable and not negated and simple)
         self.adverbials(c, frame, context, extras)
         self.definite = False
         if subject is None:
             self.modify_subject(c, context, modify)
+        self.finish(c, context, modify)
+        return c
+
+    def finish(self, c, context, modify):
+        """What stands last, perhaps described; notes of a separable particle and a reflexive."""
         self.modify_last(c, context, modify)
         self.note_particle(c, context)
         if c.verb.reflexive:
             self.note("reflexive", context)
-        return c
 
     def owning_clause(self, context: str, tense: str | None) -> Clause | None:
         """A clause about an animal, a group, a vehicle or a building and something of its own."""
@@ -336,6 +338,21 @@ class Clauses(Phrases):
 
     # ---- to be and the passive
 
+    def grade(self, c, head, compared):
+        """Compare the adjective, give it a degree, or negate it, each with some chance."""
+        if compared:
+            self.compare(c.predicate, head)
+        elif len(c.predicate.adjective.english) > 1 and self.dice.chance(0.3):
+            c.predicate.degree = self.dice.choice(self.lexicon.used("adverb", "degree"))
+        elif self.dice.chance(0.15) and self.sure(c.subject):
+            c.marker = self.not_()
+
+    def described(self):
+        """Somebody or something that an adjective can be said of."""
+        kinds = tuple(WEIGHTS["described"]["kinds"])
+        person = self.dice.chance(0.4)
+        return self.somebody() if person else self.phrase(self.noun(kinds))
+
     def copula(
         self,
         context: str,
@@ -347,10 +364,7 @@ class Clauses(Phrases):
     ) -> Clause | None:
         """to be with an adjective, perhaps compared."""
         self.definite = not self.dice.chance(0.1)
-        if subject is None:
-            described = tuple(WEIGHTS["described"]["kinds"])
-            person = self.dice.chance(0.4)
-            subject = self.somebody() if person else self.phrase(self.noun(described))
+        subject = self.described() if subject is None else subject
         self.definite = False
         if isinstance(subject, Phrase):
             subject.adjectives = []
@@ -362,12 +376,7 @@ class Clauses(Phrases):
         c = Clause(self.lexicon.find("verb", "be"), subject, question=question)
         c.predicate = Predicate(adjective)
         c.tense = tense or ("past" if self.dice.chance(0.6) else "present")
-        if compared:
-            self.compare(c.predicate, head)
-        elif len(adjective.english) > 1 and self.dice.chance(0.3):
-            c.predicate.degree = self.dice.choice(self.lexicon.used("adverb", "degree"))
-        elif self.dice.chance(0.15) and self.sure(subject):
-            c.marker = self.not_()
+        self.grade(c, head, compared)
         if modify:
             self.modify_subject(c, context, modify)
         self.note("copula", context)

@@ -118,11 +118,8 @@ class German(Writer):
             text = form_of("werden", c.tense, person)
         else:
             particle = [word(c.verb.particle, name)] if c.verb.particle else []
-            return (
-                [word(conjugate(c.verb, c.tense, person), name, finite)],
-                particle,
-                [],
-            )
+            text = conjugate(c.verb, c.tense, person)
+            return [word(text, name, finite)], particle, []
         return [word(text, finite)], [], rest
 
     def zu(self, c):

@@ -26,6 +26,19 @@ def nearest(pronoun: Pronoun) -> int:
     return before[-1] if before else pronoun.candidates[0]
 
 
+def needs(p, text: list[str]) -> dict:
+    """What one possessive of a sentence needs."""
+    return {
+        "its": text[p.index] == "its",
+        "candidates": len(p.candidates),
+        "two": len(p.candidates) > 1,
+        "words": p.index - p.antecedent,
+        "nearest": nearest(p) == p.antecedent,
+        "first": p.candidates[0] == p.antecedent,
+        "chance": 1 / len(p.candidates),
+    }
+
+
 def figures(examples: list[Example]) -> dict:
     """Lengths of the sentences, and what their possessives need."""
     words = [WORD.findall(e.source) for e in examples]
@@ -34,19 +47,7 @@ def figures(examples: list[Example]) -> dict:
     owning = pd.Series(bool(e.pronouns) for e in examples)
     quartiles = lengths.quantile([0, 0.25, 0.5, 0.75, 1], interpolation="higher")
     possessives = pd.DataFrame(
-        [
-            {
-                "its": text[p.index] == "its",
-                "candidates": len(p.candidates),
-                "two": len(p.candidates) > 1,
-                "words": p.index - p.antecedent,
-                "nearest": nearest(p) == p.antecedent,
-                "first": p.candidates[0] == p.antecedent,
-                "chance": 1 / len(p.candidates),
-            }
-            for text, e in zip(words, examples)
-            for p, _ in e.pronouns
-        ]
+        [needs(p, text) for text, e in zip(words, examples) for p, _ in e.pronouns]
     )
     mean = possessives.mean()
     return {

@@ -67,7 +67,8 @@ def relink(text, folder, url):
         path = (ROOT / folder / path).resolve().relative_to(ROOT)
         if path.as_posix() in PAGES:
             there = "use.md" if anchor == "installation" else PAGES[path.as_posix()]
-            return f"{before}{'../' * (folder != '')}{there}{'#' + anchor if anchor else ''})"
+            up = "../" * len(Path(folder).parts)
+            return f"{before}{up}{there}{'#' + anchor if anchor else ''})"
         if path.suffix == ".ipynb" or "![" in before:
             return match[0]
         return f"{before}{url}/blob/main/{path.as_posix()}{'#' + anchor if anchor else ''})"
@@ -175,6 +176,16 @@ LOOK_UP = """**Look up**
 - [Changing and extending it](contributing.md)
 - [The package](api/index.md): every class and function
 """
+LOOKED_UP = (
+    "live",
+    "bot",
+    "questions",
+    "results",
+    "use",
+    "deviations",
+    "contributing",
+    "api/index",
+)
 LIVE = """# The model in a page
 
 The bundled model runs in your browser, and nothing leaves it. It knows the words of a small grammar
@@ -233,6 +244,23 @@ def tree(pages, *options):
     return "\n".join(["```{toctree}", *options, "", *pages, "```", ""])
 
 
+def contents():
+    """[(name of a part, lines of its list, names of its pages), ...]; evidence comes last."""
+    found = []
+    for name, group in grouped():
+        rows = [
+            f"- [{title_of(notebook)}](notebooks/{notebook.name})"
+            f"{learned and f': {learned}'} ({reading.minutes(notebook)} minutes)"
+            for notebook, _, learned in group
+        ]
+        inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
+        found.append((name, rows, inside))
+    pages = pairs.evidence(ROOT)
+    rows = [f"- [{title_of(page)}](notebooks/evidence/{page.name})" for page in pages]
+    inside = [f"notebooks/evidence/{page.stem}" for page in pages]
+    return [*found, ("Evidence", rows, inside)] if pages else found
+
+
 def front_page(url):
     """What the book is, the two commands, contents by section, and the tree that the side bar
     shows."""
@@ -244,30 +272,11 @@ def front_page(url):
         parts["Two commands"],
         "## Contents",
     ]
-    for name, group in grouped():
-        rows = [
-            f"- [{title_of(notebook)}](notebooks/{notebook.name})"
-            f"{learned and f': {learned}'} ({reading.minutes(notebook)} minutes)"
-            for notebook, _, learned in group
-        ]
+    trees.append(tree(map(page_of, routes()), ":hidden:", ":caption: Routes"))
+    for name, rows, inside in contents():
         lines += [f"**{name}**", "\n".join(rows)]
-        inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
-    trees.insert(
-        0,
-        tree([f"{page_of(name)}" for name in routes()], ":hidden:", ":caption: Routes"),
-    )
-    pages = [
-        "live",
-        "bot",
-        "questions",
-        "results",
-        "use",
-        "deviations",
-        "contributing",
-        "api/index",
-    ]
-    trees.append(tree(pages, ":hidden:", ":caption: Look up"))
+    trees.append(tree(LOOKED_UP, ":hidden:", ":caption: Look up"))
     return "\n\n".join(
         [*lines, "## Seven results", parts["Seven results"], LOOK_UP, *trees]
     )
@@ -338,7 +347,7 @@ def modules():
     return paired + [
         name
         for name in others
-        if name not in known and not name.startswith("exercises.")
+        if name not in known and not name.startswith("teaching.exercises.")
     ]
 
 
@@ -383,14 +392,16 @@ def notebook_for_site(source, stem, folder, url):
     """The JSON of a notebook with what its page needs: targets of questions, links, words for
     pictures, what comes next on its routes."""
     book = nbformat.reads(source, as_version=4)
-    if after := signpost(ROOT / "notebooks" / f"{stem}.ipynb"):
+    if after := signpost(ROOT / folder / f"{stem}.ipynb"):
         book.cells.append(nbformat.v4.new_markdown_cell(after))
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown":
             cell.source = relink(stamp.BADGE_LINE.sub("", cell.source), folder, url)
             if "live.png" in cell.source:  # the site has the page itself
-                cell.source = LIVE_FRAME.format(page=f"../{LIVE_PAGE}")
+                cell.source = LIVE_FRAME.format(
+                    page="../" * len(Path(folder).parts) + LIVE_PAGE
+                )
             for tag in filter(QUESTION.fullmatch, tags):
                 cell.source = f"({tag})=\n{cell.source}"
         elif stamp.is_install_cell(cell):
@@ -445,8 +456,10 @@ def stage(source):
     }
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf8", newline="\n")
-    for notebook in pairs.notebooks():
-        shutil.copyfile(notebook, source / "notebooks" / notebook.name)
+    for notebook in (*pairs.notebooks(ROOT), *pairs.evidence(ROOT)):
+        place = source / notebook.relative_to(ROOT)
+        place.parent.mkdir(exist_ok=True)
+        shutil.copyfile(notebook, place)
     for name in PICTURES:
         shutil.copyfile(ROOT / "data" / name, source / "data" / name)
 

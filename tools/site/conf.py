@@ -64,7 +64,7 @@ def read_source(app, docname, source):
     it is."""
     if docname.startswith("notebooks/"):
         source[0] = book.notebook_for_site(
-            source[0], Path(docname).name, "notebooks", URL
+            source[0], Path(docname).name, Path(docname).parent.as_posix(), URL
         )
 
 

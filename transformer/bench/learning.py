@@ -9,10 +9,11 @@ import torch
 from transformer.bench.settings import QUICK
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs
-from transformer.fast import FAST, build_fast
+from transformer.fast import FAST
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.training import fast_training
 from transformer.hardware import matmul_precision
-from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.models.kinds import build_fast
 from transformer.models.pretrained import bundled_folder
 from transformer.runs import training
 

@@ -6,7 +6,7 @@ import torch
 
 from transformer.bench.harness import under, updates_of
 from transformer.bench.peers import LEVERS, Ours
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, in_turns, times_as_fast
 
 

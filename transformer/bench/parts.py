@@ -5,11 +5,12 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import compare, in_a_process, precisions, updates_of
 from transformer.bench.peers import EXTRA, SEARCHES, TRAINED, available, make_systems
 from transformer.bench.settings import DECODING, Bench, EndlessConfig
 from transformer.core.records import flatten
+from transformer.fast.attention import scaled_dot_product_attention
+from transformer.fast.model import TransformerConfig
 from transformer.fast.packed import PackedLinear, packed
 from transformer.hardware import (
     autocast,
@@ -17,7 +18,6 @@ from transformer.hardware import (
     matmul_precision,
     peak_memory,
 )
-from transformer.model import TransformerConfig
 from transformer.speed import SEED, draw_batches, in_turns, real_tokens, seconds_of
 
 LENGTH = 30  # tokens of a sentence to translate
@@ -47,6 +47,24 @@ def measure_training(b: Bench, part: str, device: torch.device) -> list[dict]:
     return [{**shared, **row} for row in compare(works, b.rounds, device, b.seconds)]
 
 
+def decoding_works(systems: dict, source, beam: int, device: torch.device) -> dict:
+    """{(system, precision): what decodes the source with it}."""
+
+    def work(system):
+        def decode(number):
+            with autocast(device, choose_precision(device)):
+                return sum(map(len, system.search(source, beam)))
+
+        return decode
+
+    return {
+        (name, precision): work(system)
+        for name, system in systems.items()
+        for precision in precisions(device)
+        if not (name.startswith("ctranslate2") and precision == "medium")
+    }
+
+
 def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     """Tokens a second of every system in decoding 64 sentences of 30 tokens to 50 tokens each.
 
@@ -61,22 +79,9 @@ def measure_decoding(b: Bench, part: str, device: torch.device) -> list[dict]:
     source = torch.randint(3, c.vocab_size, (sentences, length), generator=chance).to(
         device
     )
-
-    def work(system):
-        def decode(number):
-            with autocast(device, choose_precision(device)):
-                return sum(map(len, system.search(source, beam)))
-
-        return decode
-
     systems = make_systems(c, searching(beam, device), device)
     systems["fast"].model = packed(systems["fast"].model)
-    works = {
-        (name, precision): work(system)
-        for name, system in systems.items()
-        for precision in precisions(device)
-        if not (name.startswith("ctranslate2") and precision == "medium")
-    }
+    works = decoding_works(systems, source, beam, device)
     shared = flatten(
         {
             "model": sizes,

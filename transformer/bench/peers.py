@@ -18,16 +18,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.attention import causal_mask
-from transformer.decoding import beam_search, greedy_search
 from transformer.fast import FAST
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import compile_stacks
+from transformer.fast.positions import SinusoidalPositions
+from transformer.fast.search import beam_search, greedy_search
 from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
-from transformer.model import Parts, Transformer, TransformerConfig
 from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
-from transformer.positions import SinusoidalPositions
 from transformer.runs.training import Objective, update_weights
 from transformer.speed import SEED, real_tokens
 
@@ -207,7 +207,7 @@ class Tuned(Torch):
 
 def marian_config(c: TransformerConfig):
     """The sizes of a `TransformerConfig` as Marian's."""
-    from transformers import MarianConfig
+    from transformer.imported import MarianConfig
 
     both = {
         f"{side}_{name}": value

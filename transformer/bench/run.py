@@ -17,8 +17,8 @@ from transformer.bench.settings import DECODING, ON_A_GPU, TRAINING, Bench
 from transformer.bench.tables import WORDS, shown
 from transformer.core.files import git_commit, prepare_folder
 from transformer.core.records import write_rows
+from transformer.fast.model import TransformerConfig
 from transformer.hardware import allow_tf32, choose_device
-from transformer.model import TransformerConfig
 from transformer.runs.folder import hardware_in_words
 from transformer.speed import SEED
 
@@ -47,6 +47,20 @@ def asked_for(b: Bench, device) -> list[str]:
     ]
 
 
+def measured_part(b: Bench, part: str, device: torch.device) -> list[dict]:
+    """The rows of one part, printed; none where the GPU's memory is too small for it."""
+    try:
+        rows = [{"part": part, **row} for row in MEASURED[part](b, part, device) if row]
+        print(shown(part, rows), flush=True)
+        return rows
+    except torch.cuda.OutOfMemoryError:
+        print(
+            f"{part} is left out: it does not fit into this GPU's memory\n",
+            flush=True,
+        )
+        return []
+
+
 def run_bench(b: Bench, command: str = "") -> list[dict]:
     """Measure the parts that a `Bench` names, printing as they come; the rows of the record,
     written where it says.
@@ -62,17 +76,7 @@ def run_bench(b: Bench, command: str = "") -> list[dict]:
         if not available([name]):
             print(f"{WORDS[name]} is left out: pip install {NEEDS[name]} brings it\n")
     for part in asked_for(b, device):
-        try:
-            rows = [
-                {"part": part, **row} for row in MEASURED[part](b, part, device) if row
-            ]
-            measured += rows
-            print(shown(part, rows), flush=True)
-        except torch.cuda.OutOfMemoryError:
-            print(
-                f"{part} is left out: it does not fit into this GPU's memory\n",
-                flush=True,
-            )
+        measured += measured_part(b, part, device)
         if device.type == "cuda":
             torch.cuda.empty_cache()  # "memory" and "attention" are processes of their own
         about = {

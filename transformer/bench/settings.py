@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
 
 BIG = dict(d_model=1024, d_ff=4096, h=16)
 UPDATES = (

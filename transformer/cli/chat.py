@@ -10,7 +10,7 @@ import torch
 from transformer.cli.stream import lines_of, standard_input, text_of
 from transformer.core.checks import check_whole
 from transformer.core.files import prepare_folder
-from transformer.core.protocol import kind_of
+from transformer.models.kinds import kind_of
 from transformer.models.pretrained import bundled_folder, load
 
 

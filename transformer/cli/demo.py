@@ -9,7 +9,7 @@ from transformer.core.files import prepare_folder, write_json
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled
 from transformer.experiments.rows import public
-from transformer.model import Positions
+from transformer.fast.model import Positions
 from transformer.models.maps import AttentionMaps, attention_maps
 from transformer.models.pretrained import load
 from transformer.models.search import translate_all

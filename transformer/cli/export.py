@@ -6,8 +6,8 @@ from pathlib import Path
 import tyro
 
 from transformer.core.files import prepare_folder, write_file
-from transformer.core.protocol import kind_of
 from transformer.core.weights import count_parameters
+from transformer.models.kinds import kind_of
 from transformer.models.pretrained import load, save
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import tyro
 
 from transformer.cli.options import Settings, check_known, given, settings_given, words
-from transformer.core.protocol import KINDS, kind_named, kind_of
 from transformer.corpora import TREEBANKS
+from transformer.models.kinds import KINDS, kind_named, kind_of
 from transformer.runs.experiment import Experiment
 from transformer.runs.folder import load_run
 from transformer.runs.own_files import plan_files

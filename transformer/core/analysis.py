@@ -48,6 +48,12 @@ def learned(runs: pd.DataFrame, least: float = 10.0) -> pd.DataFrame:
     return runs[runs.groupby("row")["validation.bleu"].transform("mean") >= least]
 
 
+def sentences_of(known: pd.DataFrame) -> pd.Series:
+    """What tells on which sentences a row was trained."""
+    columns = known.reindex(columns=["every", "longest", "drawn"])
+    return columns.fillna(0).apply(tuple, axis=1)
+
+
 def compare(
     runs: pd.DataFrame, rows: Iterable[str], split: str = "validation"
 ) -> pd.DataFrame:
@@ -76,14 +82,25 @@ def compare(
         },
         axis=1,
     )
-    sentences = (
-        known.reindex(columns=["every", "longest", "drawn"])
-        .fillna(0)
-        .apply(tuple, axis=1)
-    )
+    sentences = sentences_of(known)
     other = [row for row in found.index if sentences[row] != sentences[base[row]]]
     found.loc[other, "log perplexity"] = np.nan
     return found
+
+
+def contrasts_of(X: np.ndarray, columns: list[tuple[int, int]]) -> np.ndarray:
+    """A line for each pair of columns of a model: the first minus the second.
+
+    ValueError where the model does not tell the two apart.
+    """
+    contrasts = np.zeros((len(columns), X.shape[1]))
+    for contrast, pair in zip(contrasts, columns):
+        contrast[[*pair]] = 1, -1
+    if not np.allclose(contrasts @ np.linalg.pinv(X) @ X, contrasts):
+        raise ValueError(
+            "a row and its base must be connected by seeds that rows have in common"
+        )
+    return contrasts
 
 
 def beside(
@@ -108,28 +125,17 @@ def beside(
     names = list(runs["row"].unique())
     pairs = {row: base if isinstance(base, str) else base[row] for row in names}
     others = [row for row in names if row != pairs[row]]
-    contrasts = np.zeros((len(others), X.shape[1]))
-    for contrast, row in zip(contrasts, others):
-        contrast[rows.columns.get_indexer([row, pairs[row]])] = 1, -1
-    if not np.allclose(contrasts @ np.linalg.pinv(X) @ X, contrasts):
-        raise ValueError(
-            "a row and its base must be connected by seeds that rows have in common"
-        )
-    difference = contrasts @ effects
-    deviation = np.sqrt(
-        noise * (contrasts @ np.linalg.pinv(X.T @ X) * contrasts).sum(axis=1)
+    contrasts = contrasts_of(
+        X, [rows.columns.get_indexer([row, pairs[row]]) for row in others]
     )
+    difference = contrasts @ effects
+    variance = noise * (contrasts @ np.linalg.pinv(X.T @ X) * contrasts).sum(axis=1)
+    deviation = np.sqrt(variance)
     reach = stats.t.ppf((1 + level) / 2, left) * deviation
     p = 2 * stats.t.sf(np.abs(difference) / deviation, left)
-    return pd.DataFrame(
-        {
-            "difference": difference,
-            "low": difference - reach,
-            "high": difference + reach,
-            "p": holm(p),
-        },
-        index=others,
-    )
+    found = {"difference": difference, "low": difference - reach}
+    found |= {"high": difference + reach, "p": holm(p)}
+    return pd.DataFrame(found, index=others)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

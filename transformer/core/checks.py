@@ -81,6 +81,12 @@ def check_values(k: torch.Tensor, v: torch.Tensor) -> None:
         )
 
 
+def check_boolean(mask: torch.Tensor | None) -> None:
+    """TypeError for a mask of numbers, whose sense could be another one."""
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
+
+
 def check_mask(mask: torch.Tensor | None) -> None:
     """ValueError for a mask (B, T, S), which would be taken for (h, T, S)."""
     if mask is not None and mask.dim() == 3:

@@ -1,7 +1,7 @@
 """Checks that configurations share: what cannot work is refused with one sentence."""
 
-from dataclasses import fields
-from typing import Any, Literal, get_args, get_origin
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 MOST = {
     "N": 1000,
@@ -26,33 +26,31 @@ def check_switches(config: Any) -> None:
             raise ValueError(f"{field.name} must be True or False, not {value!r}")
 
 
-def check_sizes(config: Any) -> None:
-    """ValueError where the fields of a model's configuration are not of their types, sizes are not
-    at least 1, or ids are no types of the vocabulary."""
-    check_switches(config)
-    for field in fields(config):
-        name, value, kinds = (
-            field.name,
-            getattr(config, field.name),
-            get_args(field.type),
+def check_size(name: str, kind: Any, value: Any) -> None:
+    """ValueError where the value of a field is not of its type, a size is not at least 1, or larger
+    than any machine's."""
+    kinds = get_args(kind)
+    if value is None and type(None) in kinds:
+        return
+    if get_origin(kind) is Literal and value not in kinds:
+        some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
+        raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
+    if kind is float and not isinstance(value, (int, float)):
+        raise ValueError(f"{name} must be a number, not {value!r}")
+    if int not in (kind, *kinds):
+        return
+    if type(value) is not int:
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    if not name.endswith("_id") and value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    if value > MOST.get(name, LARGEST):
+        raise ValueError(
+            f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
         )
-        if value is None and type(None) in kinds:
-            continue
-        whole = int in (field.type, *kinds)
-        if get_origin(field.type) is Literal and value not in kinds:
-            some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
-            raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
-        if field.type is float and not isinstance(value, (int, float)):
-            raise ValueError(f"{name} must be a number, not {value!r}")
-        if whole and type(value) is not int:
-            raise ValueError(f"{name} must be a whole number, not {value!r}")
-        if whole and not name.endswith("_id") and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-        if whole and value > MOST.get(name, LARGEST):
-            raise ValueError(
-                f"{name} must be at most {MOST.get(name, LARGEST)}, not {value}"
-            )
-    check_fractions(config, "P_drop")
+
+
+def check_marks(config: Any) -> None:
+    """ValueError where padding, start and end are not three types of the vocabulary."""
     ids = [config.pad_id, config.bos_id, config.eos_id]
     if not all(0 <= token < config.vocab_size for token in ids):
         raise ValueError(
@@ -64,6 +62,46 @@ def check_sizes(config: Any) -> None:
             "pad_id, bos_id and eos_id must be three different ids, not "
             f"{ids[0]}, {ids[1]} and {ids[2]}"
         )
+
+
+def check_sizes(config: Any) -> None:
+    """ValueError where the fields of a model's configuration are not of their types, sizes are not
+    at least 1, or ids are no types of the vocabulary."""
+    check_switches(config)
+    for field in fields(config):
+        check_size(field.name, field.type, getattr(config, field.name))
+    check_fractions(config, "P_drop")
+    check_marks(config)
+
+
+@dataclass(frozen=True)
+class EncoderDecoderConfig:
+    """The fields that the models of notebooks 01 and 02 share.
+
+    ValueError for a value out of its range.
+    """
+
+    vocab_size: int  # types in the vocabulary that both languages share
+    d_model: int = 512  # width of every token's vector between layers
+    N: int = 2  # layers in the encoder, and as many in the decoder
+    P_drop: float = 0.1  # dropout on embeddings and between layers
+    max_positions: int = 1024  # longest sentence in tokens
+    pad_id: int = 0  # token id that fills up short sentences
+    bos_id: int = 1  # token id that every target begins with
+    eos_id: int = 2  # token id that every sentence ends with
+    presets: ClassVar = {
+        "tiny": dict(d_model=128),
+        "small": dict(d_model=256),
+        "base": dict(),
+    }
+
+    def __post_init__(self) -> None:
+        check_sizes(self)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """A named size: "tiny", "small" or "base"; changes replace single fields."""
+        return cls(**{**named_sizes(cls.presets, name), **changes})
 
 
 def values_of(config: Any, names: str) -> dict:

@@ -1,12 +1,14 @@
 """What a search carries from step to step (notebook 15). Nothing here knows the model."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from torch import nn
 
 from transformer.core.checks import check_logits
+from transformer.core.protocol import SequenceModel
 
 
 @dataclass
@@ -14,7 +16,7 @@ class State:
     """One row for each hypothesis that is alive.
 
     caches: pairs with `select(rows)`, of what is written and of what is read, a pair a layer.
-    source_mask (rows, 1, 1, S): True where a source token is real. memory: what an encoder left,
+    source_mask: True where a source token is real, a row for each, as `states` takes it. memory: what an encoder left,
     (rows, S, d), where a model reads it anew at each step. length: tokens read so far.
     """
 
@@ -53,6 +55,17 @@ class State:
             own.shorten(length)
 
 
+class Cache:
+    """Tensors that a step leaves for the next one, a row for each hypothesis."""
+
+    def __init__(self) -> None:
+        self.tensors: tuple[torch.Tensor, ...] = ()
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Keep these rows, in this order: hypotheses go, repeat, change places."""
+        self.tensors = tuple(x.index_select(0, rows) for x in self.tensors)
+
+
 def caches_of(
     layers: Iterable, memory: torch.Tensor, new_cache: Callable
 ) -> list[tuple]:
@@ -69,28 +82,55 @@ def caches_of(
     return pairs
 
 
-class EncoderDecoder(nn.Module):
-    """What training and searching ask of a model, from what a subclass has.
+class EncoderDecoder(SequenceModel):
+    """A `SequenceModel` made of an encoder, a decoder and `output` (from states to logits).
 
-    That is `config`, `output` (from states to logits), `encode(source)` -> memory,
-    `states(target, memory, source_mask, caches, start)`, and `new_caches()` or a `start` of its
-    own.
+    A subclass has `encode` and `states`, and `new_caches` or a `start` of its own. Where it also
+    extends a plain class that has some of these, that class comes first:
+    `class Transformer(plain.Transformer, EncoderDecoder)`.
     """
+
+    output: Callable[[torch.Tensor], torch.Tensor]
+
+    @abstractmethod
+    def encode(self, source: torch.Tensor) -> torch.Tensor:
+        """Source ids (B, S) -> memory, with B and S as its first two axes."""
+
+    @abstractmethod
+    def states(
+        self,
+        target: torch.Tensor,
+        memory: torch.Tensor,
+        source_mask: torch.Tensor | None,
+        caches: list | None = None,
+        start: int = 0,
+    ) -> torch.Tensor:
+        """Target ids (B, T) over a memory -> what `output` makes logits of, (B, T, d_model).
+
+        source_mask: what `mask` gives, or None where every token is real. With caches the target
+        holds new tokens only, from position start on.
+        """
+
+    def new_caches(self) -> list[tuple]:
+        """Empty caches, of what is written and of what is read, a pair a layer."""
+        raise NotImplementedError("a model without caches of its own has its own start")
 
     def mask(self, source: torch.Tensor) -> torch.Tensor:
         """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
         return (source != self.config.pad_id)[:, None, None]
 
-    def loss(self, batch, criterion) -> torch.Tensor:
+    def loss(self, batch: Any, criterion: Callable) -> torch.Tensor:
         """criterion(output, states, gold) of a `Batch`: what training makes small."""
         memory = self.encode(batch.source)
         x = self.states(batch.decoder_input, memory, self.mask(batch.source))
         return criterion(self.output, x, batch.gold)
 
-    def start(self, source: torch.Tensor, new_cache=None) -> State:
+    def start(
+        self, source: torch.Tensor, new_cache: Callable[[], Any] | None = None
+    ) -> State:
         """The `State` of a search that has read source (B, S) and written nothing.
 
-        These models have caches of their own: new_cache is not needed.
+        A model with caches of its own does not need new_cache.
         """
         return State(self.new_caches(), self.mask(source), self.encode(source))
 

@@ -3,29 +3,17 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from transformer.core.files import existing, write_file
-from transformer.core.protocol import SequenceConfig, build
 
 
 def count_parameters(model: nn.Module) -> int:
     """Learned numbers in a model; a matrix used three times counts once."""
     return sum(p.numel() for p in model.parameters())
-
-
-@cache
-def parameters_of(config: SequenceConfig) -> int:
-    """How many parameters a model of this configuration has, without making it.
-
-    ValueError for sizes that do not fit. (torch's `meta` device has shapes and no numbers.)
-    """
-    with torch.device("meta"):
-        return count_parameters(build(config))
 
 
 def checksum(tensors: dict[str, torch.Tensor], metadata: dict) -> str:
@@ -150,10 +138,12 @@ def load_parameters(
     model: nn.Module, tensors: dict[str, torch.Tensor], where: Path
 ) -> None:
     """Copy named tensors into a model's parameters; ValueError where names or shapes differ, or
-    something is no number."""
-    own = dict(model.named_parameters())
-    check_fit(own, tensors, where)
+    something is no number. What several parts share needs to be there under its first name only."""
+    parameters = dict(model.named_parameters())
+    every = dict(model.named_parameters(remove_duplicate=False))
+    given = {name: every[name] for name in every.keys() & tensors.keys()}
+    check_fit(parameters | given, tensors, where)
     check_numbers(tensors.items(), where)
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in parameters.items():
             parameter.copy_(tensors[name])

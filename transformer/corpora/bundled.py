@@ -1,11 +1,8 @@
 """The bundled corpus, data/bundled: pairs that a grammar wrote, with what it knows about them."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from transformer.core.files import data_folder
 from transformer.corpora.lines import stream_lines
@@ -77,16 +74,6 @@ def read_aligned() -> list[tuple[str, str, set]]:
         (source, target, {tuple(map(int, link.split("-"))) for link in links.split()})
         for source, target, links in rows
     ]
-
-
-def grammar() -> ModuleType:
-    """The module that drew the corpus; ValueError outside a clone, where it is not."""
-    if not (data_folder() / "grammar").is_dir():
-        raise ValueError(
-            "pairs are drawn by the grammar in data/grammar: clone the repository"
-        )
-    sys.path.insert(0, str(data_folder()))
-    return import_module("grammar.corpus")
 
 
 def partners(example: Example, language: str = "en") -> dict[int, list[int]]:

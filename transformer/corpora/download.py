@@ -173,22 +173,20 @@ def fetch(path: Path, entry: registry.File) -> None:
             raise ValueError(wrong)
 
     pooch.get_logger().setLevel("WARNING")
-    archive = entry.url.rpartition("/")[2]
     resumed = part_of(entry.url, path.parent).is_file()
     try:
         pooch.retrieve(
             entry.url,
             entry.known_hash,
-            fname=archive,
+            fname=entry.url.rpartition("/")[2],
             path=path.parent,
             downloader=resume,
             processor=finish,
         )
     except ValueError as error:
         if not resumed:
-            reason = str(error).partition(":")[
-                0
-            ]  # pooch's sentence goes on with both checksums
+            # pooch's sentence goes on with both checksums
+            reason = str(error).partition(":")[0]
             raise ValueError(
                 f"{entry.url} sent another file than expected ({reason}): try again later, "
                 f"{INSTEAD}"

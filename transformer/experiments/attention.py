@@ -20,12 +20,11 @@ from transformer import visualization as v
 from transformer.core.scores import bleu
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models.maps import KINDS, all_maps
+from transformer.models.maps import KINDS, all_maps, as_thousandths
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs.experiment import stream_pairs
 from transformer.runs.folder import load_run
-from transformer.views.pages import as_thousandths
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 
@@ -77,6 +76,24 @@ def head_distance(maps):
     return total / shares
 
 
+def alignment_of(maps, aligned) -> dict:
+    """The cross-attention head that aligns best on the first half of hand-aligned sentences, and
+    its error on the second."""
+    gold, half = [links for *_, links in aligned], len(aligned) // 2
+    chosen_on = v.cross_head_errors(maps[:half], gold[:half])
+    scored_on = v.cross_head_errors(maps[half:], gold[half:])
+    layer, head = divmod(chosen_on.argmin().item(), chosen_on.shape[1])
+    return {
+        "layer": layer + 1,
+        "head": head + 1,
+        "chosen_on": half,
+        "scored_on": len(aligned) - half,
+        "error": round(scored_on[layer, head].item(), 3),
+        "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
+        "errors_where_chosen": rounded(chosen_on),
+    }
+
+
 def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     """Everything notebook 19 draws of a trained run."""
     model, tokenizer = load(run)
@@ -84,9 +101,6 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     maps = all_maps(
         model, tokenizer, [(source, target) for source, target, _ in aligned]
     )
-    gold, half = [links for *_, links in aligned], len(aligned) // 2
-    errors = v.cross_head_errors(maps[:half], gold[:half])
-    layer, head = divmod(errors.argmin().item(), errors.shape[1])
     pairs = islice(stream_pairs(load_run(run), "validation"), sentences)
     validation = [
         SimpleNamespace(source=source, target=target) for source, target in pairs
@@ -95,17 +109,7 @@ def measure(run: Path, sentences: int, folder: Path, device: str) -> dict:
     shown = [aligned[i][0] for i in SHOWN]
     pairs = list(zip(shown, translate(model, tokenizer, shown)))
     return {
-        "alignment": {
-            "layer": layer + 1,
-            "head": head + 1,
-            "chosen_on": half,
-            "scored_on": len(aligned) - half,
-            "error": round(
-                v.cross_head_errors(maps[half:], gold[half:])[layer, head].item(), 3
-            ),
-            "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
-            "errors_where_chosen": rounded(errors),
-        },
+        "alignment": alignment_of(maps, aligned),
         "encoder_entropy": rounded(head_entropy(maps, "encoder")),
         "encoder_distance": rounded(head_distance(maps)),
         "bleu_lost_without_head": {

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import torch
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.complexity import SelfAttention, local_attention
 from transformer.experiments.rows import times_and_bytes
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import kernel_attention, scaled_dot_product_attention
 from transformer.sparse import Pattern, diagonal_attention, sparse_attention
 from transformer.teaching.measuring import measure
 

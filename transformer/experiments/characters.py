@@ -22,9 +22,10 @@ from torch import Tensor, nn
 
 from transformer.core.weights import count_parameters
 from transformer.corpora import read_corpus
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Projection
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast import FAST
+from transformer.fast.embeddings import Embedding
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import (
     LanguageConfig,

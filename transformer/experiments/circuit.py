@@ -16,8 +16,9 @@ import torch
 
 from transformer import visualization as v
 from transformer.corpora import Example, read_bundled
-from transformer.corpora.bundled import BUNDLED_SPLITS, grammar
+from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
+from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold
 from transformer.models.maps import KINDS, all_maps
@@ -208,6 +209,12 @@ def words_by_class(model, tokenizer, examples: list) -> list[dict]:
     return rows
 
 
+def best_head(hits, h: int) -> tuple[int, int]:
+    """The layer and head with most hits; hits: [(which, (N, h) of hits), ...]."""
+    mean = torch.stack([hit for _, hit in hits]).mean(dim=0)
+    return divmod(mean.argmax().item(), h)
+
+
 def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
     """The heads best on validation, and how often each looks at the right noun in examples."""
     validation = read_bundled("validation")
@@ -217,28 +224,17 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
     )
     heads, rows = {}, []
     for name, hits in (("owner", v.link_hits), ("owned", v.agreement_hits)):
-        best = (
-            torch.stack([hit for _, hit in hits(chosen_on, validation)])
-            .mean(dim=0)
-            .argmax()
+        layer, head = heads[name] = best_head(
+            hits(chosen_on, validation), model.config.h
         )
-        layer, head = heads[name] = divmod(best.item(), model.config.h)
         found = hits(scored_on, examples)
         own = scored(
             "looks",
             [hit[layer, head].item() for _, hit in found],
             [i for i, _ in found],
         )
-        rows.append(
-            {
-                "what": "looks",
-                "turn": name,
-                "kind": "encoder",
-                "layer": layer + 1,
-                "head": head + 1,
-            }
-            | own
-        )
+        place = {"kind": "encoder", "layer": layer + 1, "head": head + 1}
+        rows.append({"what": "looks", "turn": name, **place, **own})
     guesses = v.link_baselines(examples)
     guesses["likeliest owner"] = gold.likeliest_owner(
         examples, gold.owner_shares(read_bundled("train"))

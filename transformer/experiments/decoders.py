@@ -22,8 +22,8 @@ from transformer.experiments.runner import (
     sweep,
     train_and_score,
 )
+from transformer.fast.model import TransformerConfig
 from transformer.language import LanguageConfig
-from transformer.model import TransformerConfig
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate

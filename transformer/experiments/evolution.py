@@ -16,7 +16,6 @@ from pathlib import Path
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer.attention import MultiHeadAttention
 from transformer.core.files import read_json, write_json
 from transformer.experiments.characters import (
     MODEL,
@@ -27,9 +26,10 @@ from transformer.experiments.characters import (
     windows,
 )
 from transformer.experiments.runner import Job, run_command, run_jobs
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts
 from transformer.fast.training import fast_training
 from transformer.language import LanguageModel
-from transformer.model import Parts
 from transformer.optimizer import peak_rate
 from transformer.runs.training import train
 from transformer.sparse import Pattern, evolve, sparse_attention

@@ -33,10 +33,9 @@ from transformer.bench.settings import Bench
 from transformer.core.files import data_folder
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows
-from transformer.core.weights import parameters_of
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
-from transformer.fast import build_fast
 from transformer.fast.training import fast_training
+from transformer.models.kinds import build_fast, parameters_of
 from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
 from transformer.runs.training import train
@@ -171,6 +170,16 @@ def job_of(stage: str, small: bool) -> Job:
     return Job(stage, partial(bench, stage, small), {}, command)
 
 
+def finished(name: str, small: bool, folder: Path, device: str, record) -> bool:
+    """Measure a stage; whether there is a result, the reason printed where not."""
+    try:
+        run_jobs([job_of(name, small)], folder, [device], record)
+    except (Interrupted, ValueError, OSError) as problem:
+        print(f"{name}: {problem}", flush=True)
+        return False
+    return True
+
+
 def main(
     stages: Positional[tuple[str, ...]] = (),
     list: bool = False,
@@ -202,15 +211,14 @@ def main(
                 print(f"{'to do' if name in waiting else 'done':6} {name}")
             return
         waiting = [*stages] or waiting
-        device, left = "cpu" if small else a_gpu(), []
-        for name in waiting:
-            try:
-                run_jobs([job_of(name, small)], folder / name, [device], records[name])
-            except (Interrupted, ValueError, OSError) as problem:
-                print(f"{name}: {problem}", flush=True)
-                left.append(name)
-        done, missing = len(waiting) - len(left), ", ".join(left) or "nothing"
-        print(f"{done} of {len(waiting)} stages done; to do: {missing}")
+        device = "cpu" if small else a_gpu()
+
+        def fails(name):
+            return not finished(name, small, folder / name, device, records[name])
+
+        left = [name for name in waiting if fails(name)]
+        done = f"{len(waiting) - len(left)} of {len(waiting)}"
+        print(f"{done} stages done; to do: {', '.join(left) or 'nothing'}")
         sys.exit(bool(left))
 
 

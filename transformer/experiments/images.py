@@ -17,12 +17,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import MultiHeadAttention
 from transformer.core.weights import count_parameters
 from transformer.corpora.digits import read_digits
 from transformer.experiments.choosing import best_rates
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import MultiHeadAttention, kernel_attention
 from transformer.fast.training import fused_adam
 from transformer.images import (
     VIT,
@@ -256,11 +255,8 @@ def judged(
     }
 
 
-def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
-    """A language model of pixels: its drawings, test images, pixels by themselves; ten to see."""
-    images, digits = sample(SIZES[-1], seed)
-    tested, shown = read_digits("test")
-    judge = classifier(FAMILIES[CNN], images, digits, peak, seed)
+def trained_to_draw(images, digits, seed: int, folder: Path) -> LanguageModel:
+    """A language model of pixels, trained or gone on with."""
     torch.manual_seed(seed)
     model = LanguageModel(DRAWING)
     training = training_of(
@@ -271,24 +267,37 @@ def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
         batch_tokens=32 * 66,
         epsilon_ls=0.0,
     )
-    c = ImageConfig()
     train(
         model,
-        as_drawings(images, digits, c),
+        as_drawings(images, digits, ImageConfig()),
         training,
         folder,
         resume=(folder / "checkpoint.safetensors").is_file(),
         optimizer=fused_adam,
     )
+    return model
+
+
+def best_addition(images, digits) -> float:
+    """What to add to the counts of pixels by themselves, chosen on validation."""
+    held_out = read_digits("validation")
+
+    def bits(added):
+        return bits_by_themselves(pixel_frequencies(images, digits, added), *held_out)
+
+    return min(ADDED, key=bits)
+
+
+def drawings(peak: float, seed: int, folder: Path, device: str) -> list[dict]:
+    """A language model of pixels: its drawings, test images, pixels by themselves; ten to see."""
+    images, digits = sample(SIZES[-1], seed)
+    tested, shown = read_digits("test")
+    judge = classifier(FAMILIES[CNN], images, digits, peak, seed)
+    model, c = trained_to_draw(images, digits, seed, folder), ImageConfig()
     asked = torch.arange(10).repeat(DRAWN)
     torch.manual_seed(seed)
     drawn = draw(model, asked, c)
-    added = min(
-        ADDED,
-        key=lambda added: bits_by_themselves(
-            pixel_frequencies(images, digits, added), *read_digits("validation")
-        ),
-    )
+    added = best_addition(images, digits)
     p = pixel_frequencies(images, digits, added)
     alone = p[asked].flatten(0, 2).multinomial(1).reshape(drawn.shape)
     # of 65 tokens one is the end mark, which costs next to nothing

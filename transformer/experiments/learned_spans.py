@@ -28,9 +28,9 @@ from transformer.experiments.characters import (
 )
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast import FAST
+from transformer.fast.model import Parts
 from transformer.fast.training import fast_training, fused_adam
 from transformer.language import LanguageModel
-from transformer.model import Parts
 from transformer.optimizer import peak_rate
 from transformer.runs.experiment import Experiment
 from transformer.runs.folder import average_last
@@ -99,6 +99,24 @@ def costs(model: PricedModel) -> dict:
     return found
 
 
+def measured(model, texts: dict[str, str]) -> dict:
+    """Bits a character on each text, spans and costs of a trained model."""
+    bits = {
+        f"{split}.bits": character_bits(model, text, WINDOW)
+        for split, text in texts.items()
+    }
+    return bits | {
+        "span": mean_span(model),
+        "cost": costs(model),
+        "cropped.bits": character_bits(model, texts["validation"], WINDOW),
+    }
+
+
+def probe(text: str, model) -> dict:
+    """What is looked at in training."""
+    return {"span": mean_span(model), "bits": character_bits(model, text, WINDOW)}
+
+
 def run(price: float, seed: int, folder: Path, device: str) -> dict:
     """Train with a price and a seed, or go on with it; bits, spans and costs."""
     e = experiment_of(seed)
@@ -110,10 +128,7 @@ def run(price: float, seed: int, folder: Path, device: str) -> dict:
         windows(bytes_of(text_of("train")), WINDOW),
         e.training,
         folder,
-        lambda model: {
-            "span": mean_span(model),
-            "bits": character_bits(model, texts["validation"][:10_000], WINDOW),
-        },
+        partial(probe, texts["validation"][:10_000]),
         resume=(folder / "checkpoint.safetensors").is_file(),
         **{
             **fast_training(e.training, SIZES),
@@ -121,15 +136,7 @@ def run(price: float, seed: int, folder: Path, device: str) -> dict:
         },
     )
     average_last(model, folder, 1)
-    found = {
-        f"{split}.bits": character_bits(model, text, WINDOW)
-        for split, text in texts.items()
-    }
-    found |= {
-        "span": mean_span(model),
-        "cost": costs(model),
-        "cropped.bits": character_bits(model, texts["validation"], WINDOW),
-    }
+    found = measured(model, texts)
     curves = {
         name: [float(f"{row[name]:.4g}") for row in log]
         for name in ("update", "span", "bits")

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import torch
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.bench.harness import in_a_process
 from transformer.complexity import ReusedTables, SelfAttention, make_layer
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import kernel_attention, scaled_dot_product_attention
 from transformer.teaching.measuring import turns, work
 
 SHORTEST, TURNS = 1024, 2

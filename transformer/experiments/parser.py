@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
-from transformer.core.analysis import holm
-from transformer.core.files import git_commit, write_file, write_json
+from transformer.core.files import write_file, write_json
 from transformer.core.records import read_rows, write_rows
 from transformer.core.weights import count_parameters
 from transformer.corpora import corpus_paths, read_corpus
@@ -27,6 +25,7 @@ from transformer.corpora.treebanks import craft_texts, trees_in
 from transformer.corpora.trees import Tree, is_leaf, leaves_of
 from transformer.data import Tokenizer, encode_pairs
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
+from transformer.experiments.parser_differences import COMMAND, differences
 from transformer.experiments.rows import thin
 from transformer.experiments.runner import (
     Job,
@@ -37,9 +36,10 @@ from transformer.experiments.runner import (
     slug,
 )
 from transformer.experiments.spans import Labels, SpanParser
-from transformer.fast import FAST, build_fast
+from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
 from transformer.models.evalb import brackets, score_trees
+from transformer.models.kinds import build_fast
 from transformer.models.search import Batching, in_batches, translate
 from transformer.models.tree_model import (
     ParserConfig,
@@ -59,7 +59,6 @@ CPU = torch.device("cpu")  # of the baselines, wherever the others run
 CORPUS, ALPHA, EXTRA, CHUNK = "treebank_craft", 0.3, 300, 1000
 RECIPE = RECIPES[CORPUS]
 FULL, VALIDATIONS = 36_000, 36
-COMMAND = "python -m transformer.experiments.parser"
 # How a trained parser is asked: its beam, and whether it may write trees only
 WAYS = {
     "greedy": (1, False),
@@ -212,22 +211,29 @@ def by_grammar(grammar: Grammar, sentences: list[list[str]]) -> list[str]:
     return ["" if tree is None else linearize(tree) for tree in trees]
 
 
+def f1_of_grammar(
+    trees: list[Tree], golds: list[Tree], siblings: int, parent: bool, folder: Path
+) -> float:
+    """F1 on some trees of a grammar with such a memory, read off others."""
+    outputs, _ = written(
+        partial(by_grammar, read_grammar(trees, siblings, parent)),
+        [tree.leaves() for tree in golds],
+        folder,
+        f"validation-{siblings}-{parent:d}",
+    )
+    return score_outputs(outputs, golds)["f1"]
+
+
 def run_grammar(folder: Path, device: str) -> dict:
     """A grammar read off the training trees, its memory chosen on 300 validation sentences."""
     trees = [tree for _, tree in gold_trees("train")]
     some = [tree for _, tree in gold_trees("validation")]
     some = some[:: len(some) // 300][:300]
-    tried = {}
-    for parent in (False, True):
-        for siblings in (0, 1, 2):
-            grammar = read_grammar(trees, siblings, parent)
-            outputs, _ = written(
-                partial(by_grammar, grammar),
-                [tree.leaves() for tree in some],
-                folder,
-                f"validation-{siblings}-{parent:d}",
-            )
-            tried[siblings, parent] = score_outputs(outputs, some)["f1"]
+    tried = {
+        (siblings, parent): f1_of_grammar(trees, some, siblings, parent, folder)
+        for parent in (False, True)
+        for siblings in (0, 1, 2)
+    }
     siblings, parent = max(tried, key=tried.get)
     grammar = read_grammar(trees, siblings, parent)
     golds = [tree for _, tree in gold_trees("test")]
@@ -489,108 +495,6 @@ def jobs_of(most: int | None = None) -> list[Job]:
                 Job(f"{slug(row)}-{seed}", partial(run, s, seed), known, COMMAND)
             )
     return jobs[:most]
-
-
-# What the rows say, as data/runs/parser.md laid down
-
-UNCONSTRAINED, CONSTRAINED = "test.beam 4", "test.beam 4, only trees"
-SINGLE = [
-    ("third: vocabulary", "third: as it was"),
-    ("third: words", "third: vocabulary"),
-    ("third: count", "third: vocabulary"),
-    ("third: falling rate", "third: vocabulary"),
-    ("third: all", "third: vocabulary"),
-    ("third: all, bracket", "third: all"),
-    ("third: all, bracket, depth", "third: all"),
-]
-# ((row, way), (row, way)): the first minus the second
-FINAL = [
-    (("all", UNCONSTRAINED), ("as it was", UNCONSTRAINED)),
-    (("all", CONSTRAINED), ("all", UNCONSTRAINED)),
-    (("all", CONSTRAINED), ("grammar", "test")),
-    (("spans", "test.CKY"), ("all", CONSTRAINED)),
-    (("all, bracket", UNCONSTRAINED), ("all", UNCONSTRAINED)),  # given up, but counted
-    (("all, bracket, depth", UNCONSTRAINED), ("all", UNCONSTRAINED)),
-]
-
-
-def counted(rows: list[dict], row: str, way: str) -> tuple | None:
-    """Right brackets and brackets of each sentence, (2, sentences), summed over the seeds of a row,
-    and how many seeds; None where it has not been scored so.
-    """
-    found = [
-        (r[f"{way}.sentence.matched"], r[f"{way}.sentence.test"])
-        for r in rows
-        if r.get("row") == row and f"{way}.sentence.matched" in r
-    ]
-    return (np.sum(found, axis=0), len(found)) if found else None
-
-
-def difference(
-    one: tuple, other: tuple, gold: np.ndarray, sizes: list[int], draws: int = 10_000
-) -> dict:
-    """F1 minus F1 with its interval and p, by a paired bootstrap over whole articles.
-
-    one, other: see `counted`; gold (sentences,): brackets in the gold trees.
-    """
-    article = np.repeat(np.arange(len(sizes)), sizes)
-
-    def by_article(found):
-        (matched, test), seeds = found
-        both = [2 * matched, test + seeds * gold]
-        return np.array([np.bincount(article, side, len(sizes)) for side in both])
-
-    sides = [by_article(found) for found in (one, other)]
-    times = np.random.RandomState(0).multinomial(
-        len(sizes), [1 / len(sizes)] * len(sizes), draws
-    )
-    found = [100 * (side[0] @ times.T) / (side[1] @ times.T) for side in sides]
-    drawn = found[0] - found[1]
-    whole = [100 * side[0].sum() / side[1].sum() for side in sides]
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    p = min(1.0, 2 * (1 + min((drawn <= 0).sum(), (drawn >= 0).sum())) / (1 + draws))
-    return {
-        "f1": round(whole[0] - whole[1], 2),
-        "low": round(low, 2),
-        "high": round(high, 2),
-        "p": p,
-    }
-
-
-def differences(rows: list[dict]) -> list[dict]:
-    """The comparisons that parser.md names, where both sides are there."""
-    text = next((r for r in rows if r["name"] == "right-branching"), None)
-    if text is None:
-        return []
-    gold, sizes = np.array(text["gold"]), text["articles"]
-    origin = {"command": COMMAND, "commit": git_commit(), "hardware": text["hardware"]}
-    found = []
-    for group in ([((a, UNCONSTRAINED), (b, UNCONSTRAINED)) for a, b in SINGLE], FINAL):
-        part = []
-        for a, b in group:
-            one, other = counted(rows, *a), counted(rows, *b)
-            if one and other:
-                first, second = (
-                    f"{row}{way.removeprefix('test').replace('.', ', ')}"
-                    for row, way in (a, b)
-                )
-                part.append(
-                    {
-                        "what": "difference",
-                        "name": f"difference-{slug(a[0])}-{slug(b[0])}",
-                        **origin,
-                        "row": first,
-                        "beside": second,
-                        **difference(one, other, gold, sizes),
-                    }
-                )
-        missing = [1.0] * (
-            len(group) - len(part)
-        )  # the correction is for all that are planned
-        for row, p in zip(part, holm(np.array([row["p"] for row in part] + missing))):
-            row["p"] = float(f"{p:.3g}")
-        found += part
-    return found
 
 
 def main(

@@ -20,11 +20,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import attention, scaled_dot_product
-from transformer.core.protocol import register
+from transformer.attention import masked_softmax, scaled_dot_product
 from transformer.fast import FAST
-from transformer.model import Transformer, TransformerConfig
-from transformer.positions import SinusoidalPositions
+from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.positions import SinusoidalPositions
+from transformer.models.kinds import register
 
 SHIFT, REACH = (
     100,
@@ -76,6 +76,14 @@ class RelativeBias(nn.Module):
         return scaled_dot_product(q, k) + bias
 
 
+def biased_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, bias: RelativeBias
+) -> tuple[Tensor, Tensor]:
+    """Attention whose scores are those of a `RelativeBias`; output and weights."""
+    weights = masked_softmax(bias(q, k), mask)
+    return weights @ v, weights
+
+
 ADDED = {
     "none": NoPositions,
     "bias": NoPositions,
@@ -100,7 +108,7 @@ class PlacedTransformer(Transformer):
             for layer in [*self.encoder.layers, *self.decoder.layers]:
                 heads = layer.self_attention
                 heads.bias = RelativeBias(config.h)
-                heads.attend = partial(attention, score=heads.bias)
+                heads.attend = partial(biased_attention, bias=heads.bias)
 
 
 register("placed", PlacedTransformer, PlacedConfig)

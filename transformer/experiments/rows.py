@@ -66,17 +66,20 @@ def outside_embeddings(parameters: int, model: dict) -> int:
     return parameters - model["vocab_size"] * model["d_model"] * matrices
 
 
+def parameters_in(path: Path) -> int:
+    """How many numbers a file of weights holds."""
+    return sum(weight.numel() for weight in load_weights(path)[0].values())
+
+
 def row_of(folder: Path, reports: dict) -> dict:
     """What is kept of a finished run, as a row; reports is {split: figures}."""
     saved, log = read_settings(folder), read_log(folder)
     last, settings = log[-1], {**saved["training"]}
-    weights = load_weights(folder / "model.safetensors")[0]
-    parameters = sum(weight.numel() for weight in weights.values())
-    resumed = [
-        {**again, "command": public(again["command"])}
-        for again in saved.get("resumed", [])
-    ]
+    parameters = parameters_in(folder / "model.safetensors")
+    again = saved.get("resumed", [])
+    resumed = [{**one, "command": public(one["command"])} for one in again]
     source = saved.get("source_file")
+    outside = outside_embeddings(parameters, saved["model"])
     return flatten(
         {
             "command": public(saved["command"]),
@@ -91,9 +94,7 @@ def row_of(folder: Path, reports: dict) -> dict:
             "epochs": last["epoch"],
             "tokens": last["tokens"],
             "parameters": parameters,
-            "parameters.outside_embeddings": outside_embeddings(
-                parameters, saved["model"]
-            ),
+            "parameters.outside_embeddings": outside,
             "model": saved["model"],
             "training": settings,
             **reports,

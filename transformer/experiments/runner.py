@@ -156,6 +156,14 @@ def work(job: Job, folder: Path, device: str):
         remove_weights(folder)
 
 
+def begun(job: Job, folder: Path, device: str):
+    """A new process that does a job."""
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=work, args=(job, folder, device))
+    process.start()
+    return process
+
+
 def in_processes(
     jobs: list[Job], folder: Path, devices: list[str], minutes: float | None = None
 ) -> Iterator:
@@ -165,7 +173,6 @@ def in_processes(
     Raises Interrupted after Ctrl-C, SIGTERM, or so many minutes, when all processes have saved and
     ended.
     """
-    context = multiprocessing.get_context("spawn")
     waiting, free, running = list(jobs), list(devices), {}
     end = time.monotonic() + 60 * (minutes or float("inf"))
     with catch_interrupt() as notes:
@@ -173,19 +180,13 @@ def in_processes(
             while running or waiting and not notes:
                 while waiting and free and not notes:
                     job, device = waiting.pop(0), free.pop(0)
-                    process = context.Process(
-                        target=work, args=(job, folder / job.name, device)
-                    )
-                    process.start()
-                    running[process] = job, device
+                    running[begun(job, folder / job.name, device)] = job, device
                 connection.wait([process.sentinel for process in running], timeout=1)
                 if time.monotonic() > end:
                     notes.append("no time left")
                 if notes:
                     stop(running)
-                for process in [
-                    process for process in running if not process.is_alive()
-                ]:
+                for process in [each for each in running if not each.is_alive()]:
                     job, device = running.pop(process)
                     free.append(device)
                     yield job, process.exitcode
@@ -263,6 +264,15 @@ def keep(
     return done
 
 
+def result_of(path: Path, status: int | None) -> list[dict] | None:
+    """What a job's process has left; None where it was stopped before its end."""
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf8"))
+    if status in (0, -signal.SIGTERM):
+        return None
+    return [{"failed": f"its process ended with status {status}"}]
+
+
 def run_jobs(
     jobs: list[Job],
     folder: Path,
@@ -282,19 +292,14 @@ def run_jobs(
     prepare_folder(folder)
     done, failed = keep(jobs, folder, record), {}
     waiting = [job for job in jobs if job.name not in done]
-    tell(
-        f"{len(jobs)} runs, {len(done)} of them finished; at the same time: {len(devices)}"
-    )
+    finished = f"{len(jobs)} runs, {len(done)} of them finished"
+    tell(f"{finished}; at the same time: {len(devices)}")
     for job in waiting:
         (folder / job.name / "result.json").unlink(missing_ok=True)
     for job, status in in_processes(waiting, folder, devices, minutes):
-        path = folder / job.name / "result.json"
-        if path.is_file():
-            rows = json.loads(path.read_text(encoding="utf8"))
-        elif status in (0, -signal.SIGTERM):
+        rows = result_of(folder / job.name / "result.json", status)
+        if rows is None:
             continue
-        else:
-            rows = [{"failed": f"its process ended with status {status}"}]
         done = keep(jobs, folder, record)
         if "failed" in rows[0]:
             failed[job.name] = rows[0]["failed"]

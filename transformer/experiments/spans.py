@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from transformer.corpora.trees import Tree, is_leaf
-from transformer.embeddings import Embedding, Projection
+from transformer.embeddings import Projection
 from transformer.experiments.charts import JOIN, best_spans, collapsed, tree_of_spans
-from transformer.model import Parts
+from transformer.fast.embeddings import Embedding
+from transformer.fast.model import Parts
 from transformer.models.tree_model import ParserConfig, ParserTokenizer, TreeTransformer
 from transformer.stacks import LayerNorm
 

@@ -19,21 +19,22 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import record_attention
 from transformer.core.analysis import beside
 from transformer.core.files import write_file
 from transformer.core.records import flatten, read_rows, write_rows
 from transformer.corpora import stream_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
-from transformer.fast import build_fast
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
+from transformer.fast.model import TransformerConfig
+from transformer.fast.stacks import Residual, Stack
 from transformer.fast.training import AdamByParts, part_of
-from transformer.model import TransformerConfig
+from transformer.models.kinds import build_fast
+from transformer.models.recording import record_attention
 from transformer.optimizer import peak_rate
 from transformer.runs.experiment import Experiment
 from transformer.runs.training import TrainingConfig, held_out_loss, train
-from transformer.stacks import LayerNorm, Residual, Stack
+from transformer.stacks import LayerNorm
 
 CORPUS, VOCAB_SIZE, HELD_OUT = "bundled", 1000, 100
 SIZES = dict(d_model=64, d_ff=256, h=4, max_positions=256)
@@ -214,6 +215,20 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     return Experiment(CORPUS, model=c, training=training)
 
 
+HIDDEN = ("epoch", "tokens", "seconds", "tokens_per_second", "utilisation", "skipped")
+
+
+def curves_of(log: list[dict]) -> dict:
+    """A log as columns, four digits each."""
+    curves = {
+        name: [float(f"{row[name]:.4g}") for row in log]
+        for name in log[0]
+        if name not in HIDDEN
+    }
+    curves["update"] = [row["update"] for row in log]
+    return curves
+
+
 def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     """Train a setting with a seed, or go on with it; its curves as columns, four digits each."""
     tokenizer, encoded, held_out = corpus(folder.parent)
@@ -230,20 +245,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
         optimizer=partial(AdamByParts, shares=shares),
     )
     last = log[-2:]  # one validation is noisy
-    hidden = (
-        "epoch",
-        "tokens",
-        "seconds",
-        "tokens_per_second",
-        "utilisation",
-        "skipped",
-    )
-    curves = {
-        name: [float(f"{row[name]:.4g}") for row in log]
-        for name in log[0]
-        if name not in hidden
-    }
-    curves["update"] = [row["update"] for row in log]
+    curves = curves_of(log)
     return {
         "use": round(sum(row["use"] for row in last) / len(last), 4),
         "log": curves,
@@ -378,6 +380,11 @@ def around(runs: list[dict], centre: str) -> list[dict]:
     return [run for run in runs if run["centre"] == centre] + depth
 
 
+def digits(figures, what: str) -> dict:
+    """Figures of a row with three digits, their names after what they are of."""
+    return {f"{what}.{name}": float(f"{value:.3g}") for name, value in figures.items()}
+
+
 def differences(runs: list[dict], centre: str) -> list[dict]:
     """Every row around a centre minus the centre itself: use, use at equal loss, verdict."""
     import pandas
@@ -402,18 +409,12 @@ def differences(runs: list[dict], centre: str) -> list[dict]:
                 "row": row,
                 "seeds": seeds,
                 "started": int(started[row]),
-                **{
-                    f"use.{name}": float(f"{value:.3g}")
-                    for name, value in found.items()
-                },
+                **digits(found, "use"),
                 "verdict": verdict(found, started[row], started["centre"], seeds),
             }
         )
         if equal is not None and row in equal.index:
-            rows[-1] |= {
-                f"use_at_loss.{name}": float(f"{value:.3g}")
-                for name, value in equal.loc[row].items()
-            }
+            rows[-1] |= digits(equal.loc[row], "use_at_loss")
     return rows
 
 

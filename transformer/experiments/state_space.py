@@ -20,7 +20,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from transformer.attention import MultiHeadAttention
 from transformer.complexity import make_layer
 from transformer.core.weights import count_parameters
 from transformer.experiments import characters
@@ -34,8 +33,9 @@ from transformer.experiments.runner import (
     sweep,
 )
 from transformer.fast import FAST
+from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.model import Parts
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.model import Parts
 from transformer.state_space import FixedLayer, SelectiveLayer
 from transformer.teaching.measuring import measure
 from transformer.teaching.memory_tasks import copying, learn, recall, share_right

@@ -24,7 +24,6 @@ from typing import Literal
 
 import pandas as pd
 
-from transformer.convolution import ConvolutionConfig
 from transformer.core.analysis import beside, counts_at
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows, under, write_rows
@@ -35,7 +34,6 @@ from transformer.core.scores import (
     ngram_counts,
     scores,
 )
-from transformer.core.weights import parameters_of
 from transformer.corpora import stream_corpus
 from transformer.data import encode_pairs
 from transformer.experiments import runner
@@ -43,11 +41,13 @@ from transformer.experiments.choosing import best_of, next_rates
 from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
+from transformer.fast.convolution import ConvolutionConfig
+from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import training_flops
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.recurrence import RecurrenceConfig
 from transformer.runs.batches import lengths_of
 from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.folder import read_log
@@ -239,6 +239,22 @@ def score_choice(e: Experiment, device) -> dict:
     }
 
 
+def figures_of(outputs: dict, references, alpha: float, split: str) -> dict:
+    """Scores of translations, {length penalty: sentences}; in full for one penalty."""
+    counts = {
+        tried: ngram_counts(texts, references) for tried, texts in outputs.items()
+    }
+    figures = {
+        "alpha": alpha,
+        "exact_match": exact_match(outputs[alpha], references),
+        "by_alpha": {f"{a:g}": parts_of(some, split) for a, some in counts.items()},
+        "ngrams": counts[alpha],
+    }
+    for name, s in scores(outputs[alpha], references, resamples=0).items():
+        figures[name] = {"score": round(s.score, 2), "signature": s.signature}
+    return figures
+
+
 def score(comparison: Comparison, alpha: float | None, e: Experiment, device) -> dict:
     """A finished run on validation and on the test splits, sentence by sentence; FLOPs, and minutes
     of training. alpha: None where validation shall choose it.
@@ -251,28 +267,12 @@ def score(comparison: Comparison, alpha: float | None, e: Experiment, device) ->
         alpha = figures["validation"]["alpha"]
     for split in comparison.tests:
         sources, references = zip(*stream_corpus(e.corpus, split))
-        found = {
-            own: translate(model, tokenizer, sources, comparison.beam, own)
-            for own in comparison.alphas
+        outputs = {
+            tried: translate(model, tokenizer, sources, comparison.beam, tried)
+            for tried in comparison.alphas
         }
-        counts = {
-            own: ngram_counts(outputs, references) for own, outputs in found.items()
-        }
-        figures[split] = {
-            "sentences": len(sources),
-            "beam": comparison.beam,
-            "alpha": alpha,
-            "exact_match": exact_match(found[alpha], references),
-            "by_alpha": {
-                f"{own:g}": parts_of(some, split) for own, some in counts.items()
-            },
-            "ngrams": counts[alpha],
-        }
-        for name, s in scores(found[alpha], references, resamples=0).items():
-            figures[split][name] = {
-                "score": round(s.score, 2),
-                "signature": s.signature,
-            }
+        figures[split] = {"sentences": len(sources), "beam": comparison.beam}
+        figures[split] |= figures_of(outputs, references, alpha, split)
     flops = log[-1]["tokens"] * flops_of(e, tokenizer)
     return {**figures, "flops": float(f"{flops:.4g}"), **minutes(log)}
 

@@ -1,6 +1,7 @@
 """A run's files: the checkpoint to go on from, the weights of its last validations, its log."""
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from torch import nn
 
 from transformer.core.files import write_file
 from transformer.core.weights import (
+    check_numbers,
     load_parameters,
     load_weights,
     said_in,
@@ -188,10 +190,17 @@ def check_folder(folder: Path | None, resume: bool) -> None:
         )
 
 
+def shared_names(model: nn.Module) -> dict[str, str]:
+    """{further name of a shared parameter: the name under which it is saved}."""
+    saved = {parameter: name for name, parameter in model.named_parameters()}
+    every = model.named_parameters(remove_duplicate=False)
+    return {name: saved[p] for name, p in every if name != saved[p]}
+
+
 def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
     """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
     path = folder / "weights" / f"{update:08d}.safetensors"
-    save_weights(dict(model.named_parameters()), path)
+    save_weights(dict(model.named_parameters()), path, {"shared": shared_names(model)})
     for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
         old.unlink()
 
@@ -215,3 +224,59 @@ def save_state(
     if keep:
         keep_weights(Path(folder), model, progress["update"], keep)
     save_checkpoint(Path(folder) / "checkpoint.safetensors", model, optimizer, progress)
+
+
+def shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    """{name: shape} of {name: tensor}."""
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+Weights = str | Path | dict[str, torch.Tensor]
+
+
+def read_checkpoints(
+    checkpoints: Iterable[Weights],
+) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
+    """What each is called in errors, and its {name: tensor}; a file that says which parameters
+    were shared gives them under all of their names."""
+    for number, checkpoint in enumerate(checkpoints, 1):
+        if isinstance(checkpoint, (str, Path)):
+            tensors, metadata = load_weights(Path(checkpoint))
+            for name, saved in metadata.get("shared", {}).items():
+                tensors[name] = tensors[saved]
+            yield str(checkpoint), tensors
+        else:
+            yield f"checkpoint {number}", checkpoint
+
+
+def average_checkpoints(
+    checkpoints: Weights | Iterable[Weights],
+) -> dict[str, torch.Tensor]:
+    """The mean of several checkpoints' weights, parameter by parameter (Section 6.1).
+
+    checkpoints: files, of which one at a time is held, or {name: tensor}s. Returns {name: tensor},
+    float32 (float64 where they are), which fits the `load_state_dict` of the model of a run.
+    Raises ValueError for no checkpoints at all, and for one whose names or shapes differ from the
+    first's, or that holds no numbers.
+    """
+    if isinstance(checkpoints, (str, Path, dict)):
+        checkpoints = [checkpoints]
+    total: dict[str, torch.Tensor] = {}
+    dtypes: dict[str, torch.dtype] = {}
+    first = ""
+    count = 0
+    for place, tensors in read_checkpoints(checkpoints):
+        check_numbers(tensors.items(), place)
+        first = first or place
+        if total and shapes(tensors) != shapes(total):
+            raise ValueError(
+                f"{place} is of another configuration than {first}: "
+                "average the checkpoints of one run"
+            )
+        count += 1
+        for name, tensor in tensors.items():
+            total[name] = total.get(name, 0) + tensor.double()
+            dtypes[name] = torch.promote_types(tensor.dtype, torch.float32)
+    if not count:
+        raise ValueError("no checkpoints to average: name at least one file")
+    return {name: (tensor / count).to(dtypes[name]) for name, tensor in total.items()}

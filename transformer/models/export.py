@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from transformer.core.files import prepare_folder
-from transformer.core.protocol import kind_of
+from transformer.models.kinds import kind_of
 from transformer.models.pretrained import handed_part
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import MultiHeadAttention, record_attention
 from transformer.data import WORD, collate, encode_pairs
+from transformer.fast.attention import MultiHeadAttention
+from transformer.models.recording import record_attention
 
 KINDS = ("encoder", "decoder", "cross")
 MOST = 100  # sentence pairs whose weights are held at a time
@@ -36,6 +37,14 @@ class AttentionMaps:
         """(columns, rows) of a kind of attention: what is looked at, and what looks."""
         rows = self.source if kind == "encoder" else self.target
         return (self.read if kind == "decoder" else self.source), rows
+
+
+def as_thousandths(maps: AttentionMaps) -> dict:
+    """Maps as plain lists and whole numbers: nobody can see a smaller difference."""
+    weights = {
+        kind: (getattr(maps, kind) * 1000).round().int().tolist() for kind in KINDS
+    }
+    return {"source": maps.source, "target": maps.target, **weights}
 
 
 def kind_of(name: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.attention import scaled_dot_product_attention
 from transformer.core.checks import check_search
 from transformer.core.files import (
     data_folder,
@@ -23,28 +22,32 @@ from transformer.core.files import (
     write_file,
     write_json,
 )
-from transformer.core.protocol import (
-    TOKENIZERS,
-    About,
-    about,
-    build,
-    found,
-    kind_named,
-    kind_of,
-)
+from transformer.core.protocol import About, about
 from transformer.core.weights import (
     check_fit,
     load_parameters,
     load_weights,
     metadata_of,
-    parameters_of,
     save_weights,
 )
 from transformer.data import PRE_TOKEN, Tokenizer
+from transformer.fast.attention import (
+    kernel_attention,
+    scaled_dot_product_attention,
+)
+from transformer.fast.dropout import BitDropout
+from transformer.fast.packed import PackedLinear
 from transformer.hardware import choose_device
 from transformer.models.checkpoint import check_buffers, plain
+from transformer.models.kinds import (
+    build,
+    kind_named,
+    kind_of,
+    parameters_of,
+    tokenizer_named,
+)
 
-FAST_PACKAGE = "transformer.fast"  # its parts compute what those that they replace do
+FAST_PARTS = (BitDropout, PackedLinear)  # compute what those that they replace do
 
 # The models that come with the package, and what each knows
 COME_ALONG = {
@@ -129,7 +132,7 @@ def made_of(part: nn.Module | None) -> tuple:
         options |= attend.keywords
         attend = attend.func
     attend = getattr(attend, "__func__", attend)
-    if getattr(attend, "__module__", "").startswith(FAST_PACKAGE):
+    if attend is kernel_attention:
         attend = scaled_dot_product_attention
     known = type(part).__module__.startswith(("transformer.", "torch."))
     state = "training", "p", "_is_torch_compile"
@@ -149,7 +152,7 @@ def named(one: object) -> str:
 
 def handed_part(model: nn.Module) -> str:
     """The first part of a model that its kind does not build from its configuration, so that it was
-    handed in; "" where there is none. Those of `transformer.fast` compute what they replace.
+    handed in; "" where there is none. `FAST_PARTS` compute what they replace.
     """
     with torch.device("meta"):
         known = {
@@ -157,7 +160,7 @@ def handed_part(model: nn.Module) -> str:
         }
     fast: tuple[str, ...] = ()
     for name, part in model.named_modules():
-        if type(part).__module__.startswith(FAST_PACKAGE):
+        if type(part) in FAST_PARTS:
             fast += (f"{name}.",)
         elif made_of(part) != known.get(name) and not name.startswith(fast):
             attend = vars(part).get("attend")
@@ -238,7 +241,7 @@ def tokenizer_class(path: Path) -> Any:
         kind = read_json(
             existing(path, "a model's folder needs the tokenizer it was trained with")
         ).get("kind", "bytes")
-        return found(TOKENIZERS[kind])
+        return tokenizer_named(kind)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is not a tokenizer ({error}): copy it again from the trained model"

@@ -8,8 +8,8 @@ from tqdm import tqdm
 from transformer.core.checks import check_extra, check_search, check_texts
 from transformer.core.protocol import about, longest_source
 from transformer.data import pad
-from transformer.decoding import beam_search, greedy_search, output_limit
 from transformer.fast.packed import packed
+from transformer.fast.search import beam_search, greedy_search, output_limit
 
 
 def check_sentences(encoded, max_positions):
@@ -24,19 +24,16 @@ def check_sentences(encoded, max_positions):
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
-    own = about(model)
-    beam, alpha = (
-        own.beam if beam is None else beam,
-        own.alpha if alpha is None else alpha,
-    )
+    defaults = about(model)
+    beam = defaults.beam if beam is None else beam
+    alpha = defaults.alpha if alpha is None else alpha
     check_search(beam, alpha, n_best=1)
     return beam, alpha
 
 
-ROOM_ON_CPU, ROOM_ON_CUDA = (
-    16_000,
-    50_000,
-)  # for keys and values of a batch, in positions
+# positions whose keys and values a batch may hold
+ROOM_ON_CPU = 16_000
+ROOM_ON_CUDA = 50_000
 
 
 @dataclass(frozen=True)
@@ -81,22 +78,22 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
     results in the order given."""
     if model.start is None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
-    c, device = model.eval().config, next(model.parameters()).device
+    pad_id = model.eval().config.pad_id
+    device = next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
     check_sentences(encoded, longest_source(model))
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
-    results, quick = [None] * len(encoded), packed(model)
+    results = [None] * len(encoded)
+    quick = packed(model)
     room = how.batch_tokens or (ROOM_ON_CUDA if device.type == "cuda" else ROOM_ON_CPU)
     while order:
-        longest = pad([encoded[order[0]]], c.pad_id)
-        # positions in caches
-        held = beam * (
-            longest.shape[1] + output_limit(model, longest, how.extra).item()
-        )
-        most = max(1, room // held)
+        longest = pad([encoded[order[0]]], pad_id)
+        limit = output_limit(model, longest, how.extra).item()
+        positions = beam * (longest.shape[1] + limit)  # in caches, of one sentence
+        most = max(1, room // positions)
         size = together(model, [len(encoded[i]) for i in order[:most]], how.extra)
         rows, order = order[:size], order[size:]
-        source = pad([encoded[i] for i in rows], c.pad_id).to(device)
+        source = pad([encoded[i] for i in rows], pad_id).to(device)
         for i, result in zip(rows, search(quick, source)):
             results[i] = result
         how.progress(len(rows))
@@ -165,10 +162,10 @@ def translate_n_best(
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how)
     return [
-        [Translation(tokenizer.decode(h.tokens), h.score) for h in some]
+        [Translation(tokenizer.decode(h.tokens), h.score) for h in hypotheses]
         if sentence.strip()
         else [Translation("", 0.0)]
-        for sentence, some in zip(sentences, lists)
+        for sentence, hypotheses in zip(sentences, lists)
     ]
 
 

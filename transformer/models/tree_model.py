@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from transformer.attention import causal_mask
 from transformer.core.state import State
 from transformer.data import SPECIALS, BytePairs, train_bpe
-from transformer.embeddings import Embedding, Projection
-from transformer.model import Parts, Transformer, TransformerConfig
+from transformer.embeddings import Projection
+from transformer.fast.embeddings import Embedding
+from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.parsing import UNKNOWN, is_tag
 
 MARK, LEAF, OPEN, CLOSE = range(4)  # what a symbol is
@@ -215,7 +216,7 @@ class TreeTransformer(Transformer):
         start: int = 0,
     ) -> Tensor:
         """As in `Transformer`; the last of the caches is a `Written`."""
-        x = self.embed(self.target_embedding, target, start)
+        x = self.embed(target, self.target_embedding, start)
         written = (Written() if caches is None else caches[-1][0]).update(target)
         if self.config.count:
             words = (self.kind[written] == LEAF).cumsum(dim=1)[:, start:]
@@ -227,7 +228,14 @@ class TreeTransformer(Transformer):
                 x = x + self.nested(self.positions.table[depth.clamp(min=0)])
         mask = causal_mask(start + target.shape[1], target.device)[start:]
         own = None if caches is None else caches[: len(self.decoder.layers)]
-        return self.decoder(x, mask, memory, source_mask, own)
+        return self.decoder(
+            x,
+            memory=memory,
+            mask=mask,
+            source_mask=source_mask,
+            caches=own,
+            start=start,
+        )
 
     def start(self, source: Tensor, new_cache) -> State:
         """As in `Transformer`, with a `Written` as the last of the caches."""

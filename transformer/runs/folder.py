@@ -18,12 +18,11 @@ from transformer.core.files import (
     read_json,
     write_json,
 )
-from transformer.core.protocol import kind_named, kind_of
 from transformer.core.weights import load_parameters
 from transformer.corpora.download import sha256_of
-from transformer.decoding import average_checkpoints
 from transformer.hardware import choose_precision
-from transformer.models.checkpoint import progress_in
+from transformer.models.checkpoint import average_checkpoints, progress_in
+from transformer.models.kinds import kind_named, kind_of
 from transformer.runs.experiment import (
     Experiment,
     Sentences,

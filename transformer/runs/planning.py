@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from transformer.core.weights import parameters_of
 from transformer.data import Tokenizer, encode_pairs
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import check_memory
 from transformer.runs.batches import lengths_of
 from transformer.runs.monitor import clock

@@ -8,8 +8,8 @@ registers under a name of its own.
 
 from dataclasses import fields, replace
 
-from transformer.core.protocol import kind_named
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.models.kinds import kind_named
 from transformer.runs.training import TrainingConfig
 
 RECIPES = {

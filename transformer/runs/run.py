@@ -17,10 +17,10 @@ from transformer.core.protocol import About
 from transformer.core.scores import bleu
 from transformer.core.weights import count_parameters
 from transformer.data import Tokenizer, encode_pairs
-from transformer.fast import build_fast
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
+from transformer.models.kinds import build_fast
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of

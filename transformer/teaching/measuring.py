@@ -89,6 +89,9 @@ def turns(
     return times
 
 
+MODES = ("forward", "training")
+
+
 def measure(
     layers: dict,
     sizes: list[int],
@@ -109,11 +112,10 @@ def measure(
     def inputs(mode, n):
         return torch.randn(1, n, d, device=device, requires_grad=mode == "training")
 
-    runs = [(mode, n) for mode in ("forward", "training") for n in sizes]
-    peaks = {
-        (mode, n): peak_bytes(layers, inputs(mode, n), mode == "training")
-        for mode, n in runs
-    }
+    runs = [(mode, n) for mode in MODES for n in sizes]
+    peaks = {}
+    for mode, n in runs:
+        peaks[mode, n] = peak_bytes(layers, inputs(mode, n), mode == "training")
     times = {run: {name: [] for name in layers} for run in runs}
     for number in range(1, passes + 1):
         for mode, n in runs:
@@ -122,16 +124,12 @@ def measure(
                 times[mode, n][name] += now[name]
             if tell:
                 tell(number, mode, n, now)
-    return {
-        mode: {
-            name: {
-                "seconds": [median(times[mode, n][name]) for n in sizes],
-                "bytes": [peaks[mode, n][name] for n in sizes],
-            }
-            for name in layers
-        }
-        for mode in ("forward", "training")
-    }
+
+    def figures(mode, name):
+        seconds = [median(times[mode, n][name]) for n in sizes]
+        return {"seconds": seconds, "bytes": [peaks[mode, n][name] for n in sizes]}
+
+    return {mode: {name: figures(mode, name) for name in layers} for mode in MODES}
 
 
 # What curves say

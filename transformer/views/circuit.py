@@ -51,6 +51,10 @@ def looks(record):
     )
 
 
+# heads whose part is known
+NAMED = (("encoder", 1, 3), ("encoder", 2, 1), ("decoder", 2, 4), ("decoder", 2, 1))
+
+
 def silent(record):
     """Stems and endings of possessives with each head silent."""
     rows = {
@@ -58,18 +62,12 @@ def silent(record):
         for row in pick(record, "silent", turn="owner")
     }
     named = {"none": pick(record, "nothing", turn="owner")[0]}
-    for place in (
-        ("encoder", 1, 3),
-        ("encoder", 2, 1),
-        ("decoder", 2, 4),
-        ("decoder", 2, 1),
-    ):
+    for place in NAMED:
         named["{} {}.{}".format(*place)] = rows.pop(place)
     for name, row in named.items():
         print(f"{name} silent:", both_parts(row))
-    least = {
-        name: min(row[name] for row in rows.values()) for name in ("stem", "ending")
-    }
+    parts = ("stem", "ending")
+    least = {name: min(row[name] for row in rows.values()) for name in parts}
     print(
         f"any other head silent: stem right in at least {least['stem']:.1%}, "
         f"ending in {least['ending']:.1%}"
@@ -82,7 +80,7 @@ def silent(record):
         f"encoder: {name} right, this head silent": table(
             record, "silent", name, turn="owner"
         )
-        for name in ("stem", "ending")
+        for name in parts
     }
     return heads.table(tables, across=2, largest=1.0)
 

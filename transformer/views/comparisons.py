@@ -87,6 +87,19 @@ def ratios(rows, xlabel, title=""):
     return ax
 
 
+def name_at_end(ax, name, x, y):
+    """Write a line's name to the right of its end."""
+    ax.annotate(
+        name,
+        (x, y),
+        (5, 0),
+        fontsize=8,
+        textcoords="offset points",
+        va="center",
+        annotation_clip=False,
+    )
+
+
 def ranks(runs, paper, bold=()):
     """The place of each row by validation loss at each validation, mean over seeds; 1 is best.
 
@@ -112,15 +125,7 @@ def ranks(runs, paper, bold=()):
         ax.plot(
             places.index, places[row], color=colour, linewidth=3 if row in bold else 0.8
         )
-        ax.annotate(
-            row,
-            (places.index[-1], places[row].iloc[-1]),
-            (5, 0),
-            fontsize=8,
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-        )
+        name_at_end(ax, row, places.index[-1], places[row].iloc[-1])
     ax.set(
         xlabel="update",
         ylabel="place by validation loss (1 is best)",

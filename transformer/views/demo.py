@@ -1,17 +1,9 @@
 """The closing page of `transformer demo`."""
 
 
-def page(report: dict, samples: list, folder) -> str:
-    """Translations, scores, heads, and what to open next, as text.
-
-    report: what demo.json holds; samples: (example, its translation).
-    """
-    rows = ["", "Held-out sentences, translated:"]
-    for example, output in samples:
-        wrong = (
-            "" if output == example.target else f"      (should be: {example.target})"
-        )
-        rows += [f"  {example.source}", f"    {output}{wrong}"]
+def scores(report: dict) -> list[str]:
+    """Lines of the scores, and of the heads that align and resolve best."""
+    rows = []
     for name, split in (("test set", "test"), ("harder test set", "hard")):
         rows.append(
             "{0}: BLEU {bleu:.1f}, exact match {exact_match:.1%}   [{signature}]".format(
@@ -31,6 +23,21 @@ def page(report: dict, samples: list, folder) -> str:
             **report["pronoun"]
         )
     )
+    return rows
+
+
+def page(report: dict, samples: list, folder) -> str:
+    """Translations, scores, heads, and what to open next, as text.
+
+    report: what demo.json holds; samples: (example, its translation).
+    """
+    rows = ["", "Held-out sentences, translated:"]
+    for example, output in samples:
+        wrong = (
+            "" if output == example.target else f"      (should be: {example.target})"
+        )
+        rows += [f"  {example.source}", f"    {output}{wrong}"]
+    rows += scores(report)
     return "\n".join(
         [
             *rows,

@@ -43,8 +43,13 @@ def flow(boxes, arrows, frames=(), ax=None):
     return ax
 
 
-def encoder_and_decoder():
-    """The paper's Figure 1: both stacks with their sub-layers, norms and paths around them."""
+def upwards(boxes):
+    """Arrows from each box of a stack to the next."""
+    return [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+
+
+def paper_stacks():
+    """Names and colours of the boxes of Figure 1, from below: encoder, decoder."""
     words, norm = ("words as vectors (06, 07)", None), ("add, LayerNorm", 3)
     network = ("position-wise network (05)", 2)
     encoder = [words, ("self-attention (04)", 1), norm, network, norm]
@@ -58,13 +63,19 @@ def encoder_and_decoder():
         norm,
         ("a score for every possible next word (06)", None),
     ]
+    return encoder, decoder
+
+
+def encoder_and_decoder():
+    """The paper's Figure 1: both stacks with their sub-layers, norms and paths around them."""
+    encoder, decoder = paper_stacks()
     heights = [-0.2, 1.5, 2.6, 4.1, 5.2, 6.7, 7.8, 9.3]
     boxes = {
         (x, i): (1.2 * x, heights[i], *box)
         for x, stack in enumerate([encoder, decoder])
         for i, box in enumerate(stack)
     }
-    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+    arrows = upwards(boxes)
     arrows += [
         ((x, i), (x, i + 2), 0.43 * (2 * x - 1))
         for x, i in boxes
@@ -82,8 +93,8 @@ def encoder_and_decoder():
     return ax
 
 
-def whole_model():
-    """Figure 1 with shapes, from token ids to logits; the three blue boxes are one matrix."""
+def stacks_with_shapes():
+    """Names and colours of the boxes from token ids to logits, from below: encoder, decoder."""
     below, norm = (
         [("embedding × √d_model", 0), ("add positions", 4)],
         ("add & norm", None),
@@ -110,12 +121,18 @@ def whole_model():
         ("embedding, transposed", 0),
         ("logits  (B, T, V)", None),
     ]
+    return encoder, decoder
+
+
+def whole_model():
+    """Figure 1 with shapes, from token ids to logits; the three blue boxes are one matrix."""
+    encoder, decoder = stacks_with_shapes()
     boxes = {
         (x, i): (1.25 * x, 0.8 * i + 1.6 * x, *box)
         for x, stack in enumerate([encoder, decoder])
         for i, box in enumerate(stack)
     }
-    arrows = [((x, i), (x, i + 1), 0) for x, i in boxes if (x, i + 1) in boxes]
+    arrows = upwards(boxes)
     arrows += [
         ((x, i), (x, i + 2), 0.42 * (2 * x - 1))
         for x, i in ((0, 2), (0, 4), (1, 2), (1, 4), (1, 6))
@@ -255,6 +272,26 @@ def grid(ax, x, y, rows, colours, cell=0.2):
             )
 
 
+def name_steps(ax):
+    """Arrows between the seven states of `splitting_heads`, with what happens there."""
+    acts = [
+        "times\nW_Q",
+        "split\nheads",
+        "with k:\nsoftmax",
+        "times\nv",
+        "join\nheads",
+        "times\nW_O",
+    ]
+    for i, act in enumerate(acts):
+        ax.annotate(
+            "",
+            (2.5 * i + 1.6, 0),
+            (2.5 * i + 0.95, 0),
+            arrowprops={"arrowstyle": "-|>", "color": LINE},
+        )
+        ax.text(2.5 * i + 1.27, 0.15, act, ha="center", va="bottom", fontsize=8)
+
+
 def splitting_heads(T=3, h=4, d_k=2):
     """How vectors (T, h d_k) are cut into heads, attend and are joined, with shapes."""
     ax = new_axes(10.5, 3.6)
@@ -271,14 +308,6 @@ def splitting_heads(T=3, h=4, d_k=2):
         ("joined", "(B, T, h · d_v)", heads),
         ("result", "(B, T, d_model)", whole),
     ]
-    acts = [
-        "times\nW_Q",
-        "split\nheads",
-        "with k:\nsoftmax",
-        "times\nv",
-        "join\nheads",
-        "times\nW_O",
-    ]
     for i, (name, shape, columns) in enumerate(steps):
         x = 2.5 * i
         if isinstance(columns, int):
@@ -288,14 +317,7 @@ def splitting_heads(T=3, h=4, d_k=2):
             grid(ax, x, 0, T, columns)
         ax.text(x, 1.75, name, ha="center", va="bottom", fontsize=9)
         ax.text(x, -1.75, shape, ha="center", va="top", fontsize=9)
-    for i, act in enumerate(acts):
-        ax.annotate(
-            "",
-            (2.5 * i + 1.6, 0),
-            (2.5 * i + 0.95, 0),
-            arrowprops={"arrowstyle": "-|>", "color": LINE},
-        )
-        ax.text(2.5 * i + 1.27, 0.15, act, ha="center", va="bottom", fontsize=8)
+    name_steps(ax)
     title = (
         f"{h} heads: d_model = {h * d_k}, d_k = d_v = {d_k}, a sentence of {T} words"
     )

@@ -18,11 +18,12 @@ import torch
 
 from transformer.core.checks import sides_of
 from transformer.core.files import write_file
-from transformer.core.protocol import about, kind_named, longest_source
+from transformer.core.protocol import about, longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
 from transformer.corpora import Example
-from transformer.models.maps import KINDS, MOST, attention_maps
+from transformer.models.kinds import kind_named
+from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
 from transformer.models.search import check_sentences, translate
 
@@ -113,14 +114,6 @@ def entry_of(entry) -> dict:
     return {"source": entry.source, "gold": gold}
 
 
-def as_thousandths(maps) -> dict:
-    """`AttentionMaps` as plain lists and whole numbers: nobody can see a smaller difference."""
-    weights = {
-        kind: (getattr(maps, kind) * 1000).round().int().tolist() for kind in KINDS
-    }
-    return {"source": maps.source, "target": maps.target, **weights}
-
-
 def recorded(model, tokenizer, entries) -> list[dict]:
     """Entries with weights that Python computed, for models that the page cannot compute."""
     pairs = [
@@ -199,6 +192,12 @@ class View:
         return FRAME.format(page=html.escape(self.page), height=self.height)
 
 
+def settings_of(model) -> dict:
+    """Languages, beam and length penalty, as the page has them."""
+    own = about(model)
+    return {name: getattr(own, name) for name in ("source", "target", "beam", "alpha")}
+
+
 def view(model, tokenizer, sentences) -> View:
     """`View` of a sentence, a (source, target) pair, an `Example`, or a list of them.
 
@@ -222,16 +221,9 @@ def view(model, tokenizer, sentences) -> View:
         if text
     ]
     check_sentences(encoded, longest_source(model))
-    own, still = about(model), why_still(model)
-    data = {
-        "source": own.source,
-        "target": own.target,
-        "beam": own.beam,
-        "alpha": own.alpha,
-        "still": still,
-        "sentences": entries,
-        "names": names_of(model),
-    }
+    still = why_still(model)
+    data = {"still": still, "sentences": entries, "names": names_of(model)}
+    data |= settings_of(model)
     height = 900 + 28 * max(map(len, encoded))
     if still:
         return View(

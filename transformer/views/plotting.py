@@ -144,6 +144,16 @@ def heatmaps(panels, across=4, width=2.6, height=2.6, **options):
     return axes
 
 
+def named(labels):
+    return [] if labels is None else labels
+
+
+def axes_for(rows, columns, cell):
+    """Axes for a table of cells, each so many inches wide and high."""
+    width, height = 1.2 + min(9, cell * columns), 1.0 + min(6, cell * rows)
+    return new_axes(max(2.5, width), max(2.0, height))
+
+
 def paint(
     weights,
     columns=None,
@@ -158,27 +168,15 @@ def paint(
     weights = [row.tolist() if hasattr(row, "tolist") else list(row) for row in weights]
     R, C = len(weights), len(weights[0])
     if ax is None:
-        cell = 0.6 if values else 0.35
-        ax = new_axes(
-            max(2.5, 1.2 + min(9, cell * C)), max(2.0, 1.0 + min(6, cell * R))
-        )
+        ax = axes_for(R, C, cell=0.6 if values else 0.35)
     low, high = min(map(min, weights)), max(map(max, weights))
     top = largest or max(abs(low), abs(high)) or 1.0
     two_sided = low < 0
-    ax.imshow(
-        weights,
-        cmap="coolwarm" if two_sided else "viridis",
-        vmin=-top if two_sided else 0.0,
-        vmax=top,
-        aspect="auto",
-    )
+    colours, least = ("coolwarm", -top) if two_sided else ("viridis", 0.0)
+    ax.imshow(weights, cmap=colours, vmin=least, vmax=top, aspect="auto")
     ax.set_title(title, fontsize=10)
     ax.set(xlabel=labels[0], ylabel=labels[1])
-    longest = (
-        max((len(str(name)) for name in columns), default=0)
-        if columns is not None
-        else 0
-    )
+    longest = max((len(str(name)) for name in named(columns)), default=0)
     tick_labels(ax.xaxis, columns, C, rotation=90 if longest > 2 else 0)
     tick_labels(ax.yaxis, rows, R)
     if values:

@@ -3,6 +3,20 @@
 from transformer.views.plotting import COLOURS, new_axes
 
 
+def boxed(ax, x, y, label, colour, bold):
+    """A label in a rounded box."""
+    ax.text(
+        x,
+        y,
+        label,
+        ha="center",
+        va="center",
+        color=colour,
+        fontweight="bold" if bold else "normal",
+        bbox={"boxstyle": "round", "fc": "white", "ec": colour},
+    )
+
+
 def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
     """Beginnings of a sentence as a tree from left to right.
 
@@ -25,16 +39,7 @@ def hypotheses(values, bold=(), root="", width=2.0, height=0.5):
         kept = path in bold or not path
         colour = "black" if kept else "dimgrey"
         label = f"{path[-1]}  {values[path]:.1%}" if path else root
-        ax.text(
-            len(path),
-            y[path],
-            label,
-            ha="center",
-            va="center",
-            color=colour,
-            fontweight="bold" if kept else "normal",
-            bbox={"boxstyle": "round", "fc": "white", "ec": colour},
-        )
+        boxed(ax, len(path), y[path], label, colour, kept)
         if path:
             ax.plot(
                 [len(path) - 1, len(path)],
@@ -68,17 +73,10 @@ def constituents(tree, title=""):
         ax.plot(
             [x, x_below, x_below], [y, y, y_below + 0.1], color="#999999", linewidth=1
         )
+    box = {"fc": "white", "ec": "none", "pad": 1.0}
+    middle = {"ha": "center", "va": "center", "fontsize": 9, "color": COLOURS[0]}
     for x, y, label in nodes:
-        ax.text(
-            x,
-            y,
-            label,
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=COLOURS[0],
-            bbox={"fc": "white", "ec": "none", "pad": 1.0},
-        )
+        ax.text(x, y, label, bbox=box, **middle)
     for x, word, label in words:
         ax.text(x, 0, f"{label}\n{word}", ha="center", va="top", fontsize=9)
     ax.set(xlim=(-0.6, len(words) - 0.4), ylim=(-0.9, top + 0.4), title=title)

@@ -10,26 +10,25 @@ import numpy as np
 import torch
 
 
+def difference_of_tensors(yours: Any, right: torch.Tensor | np.ndarray) -> str | None:
+    """`difference` where the right answer is a tensor."""
+    if isinstance(yours, list | tuple):
+        return f"it is a {type(yours).__name__}, and should be one tensor"
+    yours, right = torch.as_tensor(yours), torch.as_tensor(right)
+    if yours.shape != right.shape:
+        return f"its shape is {tuple(yours.shape)}, and should be {tuple(right.shape)}"
+    if not right.dtype.is_floating_point and yours.dtype != right.dtype:
+        return f"it holds {yours.dtype}, and should hold {right.dtype}"
+    close = torch.isclose(yours.double(), right.double(), 1e-4, 1e-5, equal_nan=True)
+    if close.all():
+        return None
+    return f"{(~close).sum()} of its {close.numel()} numbers differ"
+
+
 def difference(yours: Any, right: Any) -> str | None:
     """What sets an answer apart from the right one, in words; None where nothing does."""
     if isinstance(right, torch.Tensor | np.ndarray):
-        if isinstance(yours, list | tuple):
-            return f"it is a {type(yours).__name__}, and should be one tensor"
-        yours, right = torch.as_tensor(yours), torch.as_tensor(right)
-        if yours.shape != right.shape:
-            return (
-                f"its shape is {tuple(yours.shape)}, and should be {tuple(right.shape)}"
-            )
-        if not right.dtype.is_floating_point and yours.dtype != right.dtype:
-            return f"it holds {yours.dtype}, and should hold {right.dtype}"
-        close = torch.isclose(
-            yours.double(), right.double(), 1e-4, 1e-5, equal_nan=True
-        )
-        return (
-            None
-            if close.all()
-            else f"{(~close).sum()} of its {close.numel()} numbers differ"
-        )
+        return difference_of_tensors(yours, right)
     if isinstance(right, tuple | list):
         several = isinstance(yours, Sequence) or getattr(yours, "ndim", 0) > 0
         if not several or len(yours) != len(right):

@@ -2,8 +2,8 @@
 
 import math
 
+from transformer.fast.model import TransformerConfig
 from transformer.hardware import attention_flops
-from transformer.model import TransformerConfig
 from transformer.teaching.exercises import Exercise
 
 

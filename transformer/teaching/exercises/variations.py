@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from transformer.core.weights import parameters_of
-from transformer.model import TransformerConfig
+from transformer.fast.model import TransformerConfig
+from transformer.models.kinds import parameters_of
 from transformer.teaching.exercises import Exercise
 
 
