@@ -18,11 +18,10 @@ from transformer.data import (
     Tokenizer,
     collate,
     encode_pairs,
-    epoch_batches,
     pad,
     padding_share,
-    token_batches,
 )
+from transformer.runs.batches import epoch_batches, token_batches
 
 
 @pytest.fixture(scope="module")

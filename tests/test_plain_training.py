@@ -7,11 +7,13 @@ import torch
 from test_training import encoded, model_of, without_dropout  # noqa: F401
 
 import transformer
+from transformer import data
 from transformer import training as plain
 from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.hardware import loss_scaler
 from transformer.optimizer import adam
+from transformer.runs import batches
 from transformer.runs import training as strong
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -77,6 +79,12 @@ def test_both_streams_are_one(encoded):  # noqa: F811
     )
     for _ in range(40):
         assert next(streams[0]) == next(streams[1])
+
+
+def test_both_forms_of_batches_are_one(encoded):  # noqa: F811
+    for seed in range(3):
+        plain_batches = data.token_batches(encoded, 40, seed)
+        assert batches.token_batches(encoded, 40, seed) == plain_batches
 
 
 def test_the_settings_of_the_engine_are_the_plain_ones_and_more():

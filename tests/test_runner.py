@@ -18,6 +18,7 @@ from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows, write_rows
 from transformer.core.weights import load_weights
 from transformer.experiments import runner, table3
+from transformer.experiments.choosing import best_rates
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
 from transformer.fast.model import TransformerConfig
 from transformer.runs import training
@@ -111,7 +112,7 @@ def test_a_sweep_goes_on_with_the_best_rate_of_each_family(here, tmp_path):
         )
 
     rows = run([job_of(family, rate, 7) for family, rate in validation], tmp_path)
-    assert runner.best_rates(rows, lambda row: row["test.bleu"]) == {"a": 2, "b": 1}
+    assert best_rates(rows, lambda row: row["test.bleu"]) == {"a": 2, "b": 1}
     here.clear()
     runner.sweep(
         job_of,

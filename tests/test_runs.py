@@ -23,7 +23,7 @@ from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, score_report, scores
 from transformer.core.weights import load_weights
 from transformer.corpora import read_corpus
-from transformer.data import Tokenizer, collate, encode_pairs, token_batches
+from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.rows import record
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.kinds import parameters_of
@@ -32,6 +32,7 @@ from transformer.models.search import translate
 from transformer.runs import experiment as experiments
 from transformer.runs import monitor
 from transformer.runs import run as runs
+from transformer.runs.batches import token_batches
 from transformer.runs.experiment import (
     Experiment,
     Sentences,

@@ -18,7 +18,7 @@ from torch import nn
 
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.weights import load_weights
-from transformer.data import collate, token_batches
+from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
@@ -26,6 +26,7 @@ from transformer.models import kinds
 from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
+from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.progress import validation_score
 from transformer.runs.training import (

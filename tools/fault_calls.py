@@ -11,7 +11,7 @@ from fault_damage import NUMBERS, VALUES, some_text
 from transformer.core.scores import bleu
 from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
-from transformer.data import Tokenizer, collate, encode_pairs, pad, token_batches
+from transformer.data import Tokenizer, collate, encode_pairs, pad
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig
@@ -21,6 +21,7 @@ from transformer.models.kinds import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back
+from transformer.runs.batches import token_batches
 from transformer.runs.training import TrainingConfig, train
 from transformer.translation import evaluate
 from transformer.views.pages import view

@@ -23,7 +23,7 @@
 # %%
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -644,17 +644,15 @@ def similar_batches(
 # %% [markdown]
 # An epoch is one pass over all pairs, with the batches in random order; otherwise training would go from short to long again and again. A large corpus
 # is mixed in *windows* of 200,000 pairs, so that memory does not grow with it (`transformer.corpora.windows`), and is encoded
-# once, into files (`prepare_corpus` in `transformer.runs.encoded`). The functions below take either a list or such files.
+# once, into files, from which the engine makes the same batches (`transformer/runs/batches.py`).
 
 
 # %%
 def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of the sources and of the targets of some encoded pairs."""
-    if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
-        return encoded.lengths(np.asarray(rows))
-    source, target = (
-        np.array([len(encoded[i][side]) for i in rows]) for side in (0, 1)
-    )
+    pairs = [encoded[i] for i in rows]
+    source = np.array([len(source) for source, _ in pairs])
+    target = np.array([len(target) for _, target in pairs])
     return source, target
 
 
@@ -669,36 +667,25 @@ def padding_share(encoded, batches: list[list[int]]) -> float:
 
 
 # %%
-def epoch_batches(
-    encoded, batch_tokens: int, seed: int = 0, start: int = 0
-) -> Iterator[list[int]]:
-    """Yield the batches of an epoch, lists of indices, from number start on.
-
-    encoded: a list of encoded pairs, or `EncodedPairs`. A batch holds pairs of similar
-    length, at most batch_tokens a side with padding; a pair longer than that stands
-    alone. Every pair comes once. The seed decides everything; use another for every
-    epoch. Raises ValueError where there are no pairs, for batch_tokens below 1 and for
-    a negative start.
-    """
-    if batch_tokens < 1 or start < 0:
-        raise ValueError(
-            "batch_tokens must be at least 1 and start at least 0, "
-            f"not {batch_tokens} and {start}"
-        )
-    if not len(encoded):
-        raise ValueError("no sentence pairs to make batches of")
-    # this generator gives the same numbers with every version of numpy
-    chance = np.random.RandomState(np.random.MT19937(seed % 2**64))
-    for rows in windows(len(encoded), chance):
-        batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
-        order = chance.permutation(len(batches))
-        yield from (rows[batches[i]].tolist() for i in order[start:])
-        start = max(0, start - len(batches))
+def random_numbers(seed: int) -> np.random.RandomState:
+    """A generator that gives the same numbers with every version of numpy."""
+    return np.random.RandomState(np.random.MT19937(seed % 2**64))
 
 
 def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
-    """The batches of an epoch as a list; see `epoch_batches`."""
-    return list(epoch_batches(encoded, batch_tokens, seed))
+    """The batches of an epoch, lists of indices, in random order.
+
+    A batch holds pairs of similar length, at most batch_tokens a side with padding; a
+    pair longer than that stands alone. Every pair comes once. The seed decides
+    everything; use another for every epoch.
+    """
+    chance = random_numbers(seed)
+    epoch = []
+    for rows in windows(len(encoded), chance):
+        batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
+        order = chance.permutation(len(batches))
+        epoch += [rows[batches[i]].tolist() for i in order]
+    return epoch
 
 
 # %% tags=["active-ipynb"]
@@ -709,9 +696,8 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 #     assert len(rows) * max(len(side) for i in rows for side in encoded[i]) <= 2048
 # one, again, other = [token_batches(encoded, 2048, seed) for seed in (7, 7, 8)]
 # assert one == again != other
-# assert list(epoch_batches(encoded, 2048, seed=7, start=100)) == one[100:]
 # print(f"{len(batches)} batches hold each pair once, none over 2,048 places a side;")
-# print("the seed decides everything, and an epoch can go on from any batch")
+# print("and the seed decides everything")
 
 # %% [markdown]
 # ## What padding costs

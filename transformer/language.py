@@ -66,7 +66,7 @@ from transformer.stacks import LayerNorm
 # from transformer.corpora import read_bundled
 # from transformer.data import Batch, pad
 # from transformer.experiments.characters import NGram
-# from transformer.experiments.runner import best_rates
+# from transformer.experiments.choosing import best_rates
 # from transformer.fast.loss import SmoothedLoss
 # from transformer.models.pretrained import bundled_folder
 # from transformer.runs.dialogues import (

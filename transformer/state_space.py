@@ -40,7 +40,7 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from transformer.complexity import longest_chain
 # from transformer.core.records import read_rows
 # from transformer.core.weights import count_parameters
-# from transformer.experiments.runner import best_rates
+# from transformer.experiments.choosing import best_rates
 # from transformer.fast import FAST
 # from transformer.fast.model import Parts
 # from transformer.fast.search import KeyValueCache
@@ -717,11 +717,11 @@ class SelectiveLayer(StateLayer):
 
 # %% tags=["active-ipynb"]
 # def at_best_rate(
-#     task, record="state_space-memory", merit=lambda row: row["validation"]
+#     task, record="state_space-memory", score=lambda row: row["validation"]
 # ):
 #     """{family: its rows with the rate that was best on validation}"""
 #     rows = [row for row in read_rows(record) if row["task"] == task]
-#     best = best_rates(rows, merit)
+#     best = best_rates(rows, score)
 #     return {
 #         family: [
 #             row
@@ -946,7 +946,7 @@ class SelectiveLayer(StateLayer):
 
 # %% tags=["active-ipynb"]
 # found = at_best_rate(
-#     "characters", "state_space-characters", merit=lambda row: -row["validation_bits"]
+#     "characters", "state_space-characters", score=lambda row: -row["validation_bits"]
 # )
 # for family, rows in found.items():
 #     print(f"{family}, {rows[0]['parameters']:,.0f} parameters, peak {rows[0]['rate']}:")

@@ -54,21 +54,7 @@ class Talk:
             return self.write_page(model, tokenizer)
         check_whole("seed", self.seed, 0, 2**63 - 1)
         torch.manual_seed(self.seed)
-        chat = Chat(model, tokenizer, draw)
-        stream = standard_input()
-        prompt = stream.isatty()
-        for line in (
-            typed() if prompt else decoded(chain.from_iterable(lines_of(stream)))
-        ):
-            if not line.strip():
-                chat.turns.clear()
-                continue
-            try:
-                print(" ".join(chat.say(line).splitlines()), flush=True)
-            except ValueError as error:  # at a prompt nothing that was said is lost
-                if not prompt:
-                    raise
-                print(error)
+        talk(Chat(model, tokenizer, draw))
 
     def write_page(self, model, tokenizer) -> None:
         """The page of a bot; the bundled one knows some questions."""
@@ -77,6 +63,22 @@ class Talk:
 
         view_chat(model, tokenizer, () if self.folder else EXAMPLES).save(self.html)
         print(self.html)
+
+
+def talk(chat) -> None:
+    """Answer the lines of standard input, or of a prompt."""
+    stream = standard_input()
+    prompt = stream.isatty()
+    for line in typed() if prompt else decoded(chain.from_iterable(lines_of(stream))):
+        if not line.strip():
+            chat.turns.clear()
+            continue
+        try:
+            print(" ".join(chat.say(line).splitlines()), flush=True)
+        except ValueError as error:  # at a prompt nothing that was said is lost
+            if not prompt:
+                raise
+            print(error)
 
 
 def decoded(lines: Iterable[bytes]) -> Iterator[str]:

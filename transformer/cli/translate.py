@@ -10,13 +10,13 @@ import tyro
 from transformer.cli.stream import answers, standard_input
 from transformer.core.checks import check_search
 from transformer.core.protocol import longest_source
+from transformer.models import search
 from transformer.models.pretrained import (
     COME_ALONG,
     bundled_folder,
     folder_named,
     load,
 )
-from transformer.models.search import chosen, translate, translate_n_best
 
 TRANSLATORS = {"bundled", "tatoeba"}  # of `COME_ALONG`
 
@@ -45,7 +45,7 @@ class Translate:
     def run(self) -> None:
         model, tokenizer = load(self.folder, self.device)
         # refused before anything is read
-        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
+        check_search(*search.chosen(model, self.beam, self.alpha), self.n_best)
         if self.sentence is not None:
             lines = self.sentence.replace("\r\n", "\n").removesuffix("\n").split("\n")
             found = self.answer(model, tokenizer, lines)
@@ -86,10 +86,10 @@ class Translate:
         """For each sentence its translation, or a list of them."""
 
         if self.n_best > 1:
-            return translate_n_best(
+            return search.translate_n_best(
                 model, tokenizer, sentences, self.n_best, self.beam, self.alpha
             )
-        return translate(model, tokenizer, sentences, self.beam, self.alpha)
+        return search.translate(model, tokenizer, sentences, self.beam, self.alpha)
 
     def say(self, number: int, found) -> None:
         """Print the answer to a line as one line, or as one for each entry; a bad model may write

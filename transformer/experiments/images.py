@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from transformer.core.weights import count_parameters
 from transformer.corpora.digits import read_digits
-from transformer.experiments.runner import Job, best_rates, run_command, run_jobs
+from transformer.experiments.choosing import best_rates
+from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.attention import MultiHeadAttention, kernel_attention
 from transformer.fast.training import fused_adam
 from transformer.images import (

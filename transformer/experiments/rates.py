@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from transformer.experiments.choosing import best_of
 from transformer.experiments.questions import AT_RISK, CHOSEN, LOWER, SHORT, TRIED
 from transformer.experiments.runner import devices_for, run_command
 from transformer.experiments.table3 import base_of, choose, run_variations
@@ -62,7 +63,7 @@ def chosen_factor(whole: dict, short: dict[float, dict]) -> float:
     """
     losses = {1.0: early_loss(whole, SHORT / PAPER.training.updates)}
     losses |= {factor: early_loss(row, 1.0) for factor, row in short.items()}
-    return min(losses, key=losses.get)
+    return best_of({factor: -loss for factor, loss in losses.items()})
 
 
 def tune(run: Run, base: Trial, whole: list[dict]) -> list[dict]:

@@ -21,8 +21,9 @@ from transformer.core.analysis import (
 )
 from transformer.core.files import write_file
 from transformer.core.records import read_rows, table
+from transformer.experiments.choosing import best_rates
 from transformer.experiments.images import chosen as chosen_settings
-from transformer.experiments.runner import best_rates, run_command
+from transformer.experiments.runner import run_command
 from transformer.models.pretrained import bundled_folder
 from transformer.variations import TABLE_3
 

@@ -31,6 +31,7 @@ from transformer.core.files import git_commit, prepare_folder, write_json
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import flatten, read_rows, write_rows
 from transformer.data import Tokenizer
+from transformer.experiments.choosing import best_rates
 from transformer.experiments.rows import public, row_of
 from transformer.hardware import choose_device
 from transformer.runs.experiment import Experiment, fitted
@@ -311,23 +312,12 @@ def run_jobs(
     return [row for rows in done.values() for row in rows]
 
 
-def best_rates(rows: list[dict], merit: Callable) -> dict[str, float]:
-    """The rate of each family in the row with the largest merit(row); of equals the first counts,
-    and none that diverged."""
-    learned = [row for row in rows if "diverged" not in row]
-    best = {row["family"]: row["rate"] for row in sorted(reversed(learned), key=merit)}
-    return {
-        family: best[family]
-        for family in dict.fromkeys(row["family"] for row in learned)
-    }
-
-
 def sweep(
     job_of: Callable,
     families: Collection[str],
     rates: Iterable[float],
     seeds: tuple[int, ...],
-    merit: Callable,
+    score: Callable,
     run: Callable,
 ) -> None:
     """Every family with every rate and the first seed, then with its best rate and the others.
@@ -337,7 +327,7 @@ def sweep(
     rows = run(
         [job_of(family, rate, seeds[0]) for rate in rates for family in families]
     )
-    best = best_rates(rows, merit)
+    best = best_rates(rows, score)
     run(
         [
             job_of(family, best[family], seed)

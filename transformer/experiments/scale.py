@@ -26,10 +26,11 @@ from pathlib import Path
 import torch
 
 from transformer.corpora import read_parallel, stream_parallel
-from transformer.data import Tokenizer, collate, encode_pairs, epoch_batches
+from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.hardware import peak_memory
+from transformer.runs.batches import epoch_batches
 from transformer.runs.encoded import EncodedPairs, encode_to_folder
 
 BATCH_TOKENS, SEED = 25_000, 2017

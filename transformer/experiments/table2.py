@@ -35,8 +35,9 @@ from transformer.core.scores import (
     scores,
 )
 from transformer.corpora import stream_corpus
-from transformer.data import encode_pairs, lengths_of
+from transformer.data import encode_pairs
 from transformer.experiments import runner
+from transformer.experiments.choosing import best_of, next_rates
 from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
 from transformer.experiments.table3 import loss_validator
@@ -47,6 +48,7 @@ from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
+from transformer.runs.batches import lengths_of
 from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.folder import read_log
 from transformer.runs.recipes import recipe
@@ -147,26 +149,6 @@ def check_sizes(models: dict) -> None:
 
 
 # What is chosen: {(peak, warm-up): validation BLEU} are the runs that helped to
-
-
-def best_of(tried: dict) -> tuple[float, int]:
-    """The peak and the warm-up with the highest BLEU; of equals, those tried first."""
-    return max(tried, key=tried.get)
-
-
-def next_rates(tried: dict, first: tuple, most: int) -> list:
-    """The peaks to try next, given {peak: BLEU}; none where the best lies inside, or `most` have
-    been tried.
-
-    First come those of `first`; then, while the best is the smallest or the largest, half or twice
-    it.
-    """
-    if waiting := [rate for rate in first if rate not in tried]:
-        return waiting
-    best = best_of(tried)
-    if len(tried) >= most or min(tried) < best < max(tried):
-        return []
-    return [best / 2 if best == min(tried) else best * 2]
 
 
 def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]:

@@ -94,19 +94,7 @@ def load_checkpoint(
         check_config(path, dict(saved), json.loads(json.dumps(asdict(model.config))))
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise damaged(path, f"what it says of itself: {error}") from None
-    weights: dict[str, torch.Tensor] = {}
-    state: dict[
-        str, dict
-    ] = {}  # none before the first update, or of what is not trained
-    for full_name, tensor in tensors.items():
-        kind, _, name = full_name.partition(".")
-        if kind == "model":
-            weights[name] = tensor
-        else:
-            key, _, name = name.partition(".")
-            state.setdefault(name, {})[key] = (
-                tensor.clone()
-            )  # not a part of the open file
+    weights, state = weights_and_state(tensors)
     load_parameters(model, weights, path, plain_name)
     check_state(path, state, weights)
     there, here = metadata.get("optimizer"), type(optimizer).__name__
@@ -115,13 +103,36 @@ def load_checkpoint(
             f"{path} is of a run with the optimizer {there}, not {here}: resume with "
             "the one it began with"
         )
+    load_optimizer(model, optimizer, state)
+    return progress
+
+
+def weights_and_state(tensors: dict) -> tuple[dict[str, torch.Tensor], dict[str, dict]]:
+    """The weights in a checkpoint, and for each what the optimizer knows of it: nothing before the
+    first update, or where it is not trained."""
+    weights: dict[str, torch.Tensor] = {}
+    state: dict[str, dict] = {}
+    for full_name, tensor in tensors.items():
+        kind, _, name = full_name.partition(".")
+        if kind == "model":
+            weights[name] = tensor
+            continue
+        key, _, name = name.partition(".")
+        # not a part of the open file
+        state.setdefault(name, {})[key] = tensor.clone()
+    return weights, state
+
+
+def load_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, dict]
+) -> None:
+    """Give an optimizer what it knew of the model's parameters, by their names."""
     names = {p: name for name, p in named_weights(model).items()}
     order = [names.get(p) for group in optimizer.param_groups for p in group["params"]]
     numbered = {
         number: state[name] for number, name in enumerate(order) if name in state
     }
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
-    return progress
 
 
 def progress_in(path: Path) -> dict:

@@ -244,14 +244,15 @@ def load_model(folder: Path, **parts) -> nn.Module:
     tensors, said = load_weights(path)
     now = json.loads(json.dumps(asdict(config)))
     saved = json.loads(said.get("config", "{}"))
-    if any(now.get(name) != value for name, value in saved.items()):
+    differ = any(now.get(name) != value for name, value in saved.items())
+    if differ or not saved:  # sizes are believed only where the weights have them, too
+        with torch.device("meta"):
+            check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
+    if differ:
         raise ValueError(
             f"{folder / 'config.json'} is not the configuration that {path} was saved "
             "with: copy both again from the trained model"
         )
-    if not saved:  # sizes are believed only where the weights have them, too
-        with torch.device("meta"):
-            check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
     model = build(config, **parts)
     if parts and (part := handed_in(folder)) and not handed_part(model):
         raise ValueError(

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from transformer.data import Tokenizer, encode_pairs, lengths_of
+from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.model import TransformerConfig
 from transformer.models.kinds import parameters_of
 from transformer.models.pretrained import check_memory
+from transformer.runs.batches import lengths_of
 from transformer.runs.monitor import clock
 from transformer.runs.training import TrainingConfig
 

@@ -1,8 +1,8 @@
 """A training run from beginning to end: its vocabulary, its updates, the model that it leaves."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,13 +16,14 @@ from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import About
 from transformer.core.scores import bleu
 from transformer.core.weights import count_parameters
-from transformer.data import Tokenizer, encode_pairs, lengths_of
+from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
 from transformer.models.kinds import build_fast
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.models.search import translate
+from transformer.runs.batches import lengths_of
 from transformer.runs.encoded import check_pairs
 from transformer.runs.experiment import (
     Experiment,
@@ -179,6 +180,17 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
         ) from None
 
 
+@contextmanager
+def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
+    """After the block, also where it was stopped, run.json says how a resumed run went on."""
+    try:
+        yield
+    except Interrupted:
+        note_resumed(e, command, device)
+        raise
+    note_resumed(e, command, device)
+
+
 def finish(model, e: Experiment) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
     average_last(model, e.folder, e.training.keep, last_update(e))
@@ -218,12 +230,8 @@ def run_experiment(
         model = task.new_model(e, device)
         if rank() == 0:
             announce(e, model, tokenizer, encoded)
-        try:
+        with noted(e, command, device):
             fit(model, e, encoded, validate, callbacks)
-        except Interrupted:
-            note_resumed(e, command, device)
-            raise
-        note_resumed(e, command, device)
         if rank() > 0:
             return None
         finish(model, e)

@@ -168,11 +168,15 @@ def score(
         }
     seconds = round(time.monotonic() - started, 1)
     result = {"corpus": label, "split": name, **report, "seconds": seconds}
-    if (
-        s.folder is not None and s.folder.is_dir()
-    ):  # not beside a model that comes along
-        try:
-            write_json(s.folder / f"scores.{name}.json", result)
-        except OSError as error:
-            print(f"these scores are not saved: {error}", file=sys.stderr)
+    keep(s, name, result)
     return result
+
+
+def keep(s: Scoring, name: str, result: dict) -> None:
+    """Save scores in the model's folder, but not beside a model that comes along."""
+    if s.folder is None or not s.folder.is_dir():
+        return
+    try:
+        write_json(s.folder / f"scores.{name}.json", result)
+    except OSError as error:
+        print(f"these scores are not saved: {error}", file=sys.stderr)

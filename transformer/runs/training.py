@@ -27,7 +27,7 @@ from transformer.core.distributed import (
 )
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.settings import check_counts, check_fractions, check_positive
-from transformer.data import collate, epoch_batches, token_batches
+from transformer.data import collate
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.hardware import (
     Meter,
@@ -39,6 +39,7 @@ from transformer.hardware import (
     matmul_rate,
 )
 from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
+from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
 from transformer.runs.progress import Progress
@@ -222,20 +223,24 @@ class Trainer:
         self.config = config
         self.validate = validate
         self.callbacks = callbacks
-        self.device = next(model.parameters()).device
-        precision = choose_precision(self.device, config.precision)
-        self.scaler = loss_scaler(self.device, precision)
         self.optimizer = (optimizer or adam)(model)
         self.saver = Saver(folder, model, self.optimizer, config.save_minutes)
         self.saver.prepare(resume)
+        criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
+        self.prepare(criterion)
         self.progress = Progress()
         if resume:
             self.progress = self.saver.load(config.updates, self.scaler)
-        criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
-        self.objective = copies_in_step(Objective(model, criterion, precision))
-        peak = matmul_rate(self.device, precision) * world_size()
-        self.meter = Meter(model.config, peak)
         self.clock = Clock(self.progress.seconds)
+
+    def prepare(self, criterion: Callable) -> None:
+        """What the device and the precision decide: the objective, the scale, the meter."""
+        self.device = next(self.model.parameters()).device
+        precision = choose_precision(self.device, self.config.precision)
+        self.scaler = loss_scaler(self.device, precision)
+        self.objective = copies_in_step(Objective(self.model, criterion, precision))
+        peak = matmul_rate(self.device, precision) * world_size()
+        self.meter = Meter(self.model.config, peak)
 
     def run(self) -> list[dict]:
         """Do the updates that are left; the log, a dict of figures a validation.

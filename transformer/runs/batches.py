@@ -1,0 +1,44 @@
+"""The batches of notebook 10 of lists and of pairs on disk, from any place in an epoch on."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from transformer import data
+from transformer.corpora.windows import windows
+from transformer.data import similar_batches
+
+
+def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of the sources and of the targets of some encoded pairs."""
+    if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
+        return encoded.lengths(np.asarray(rows))
+    return data.lengths_of(encoded, rows)
+
+
+def epoch_batches(
+    encoded, batch_tokens: int, seed: int = 0, start: int = 0
+) -> Iterator[list[int]]:
+    """Yield the batches of an epoch, lists of indices, from number start on.
+
+    encoded: a list of encoded pairs, or `EncodedPairs`. See `token_batches` of notebook 10. Raises
+    ValueError where there are no pairs, for batch_tokens below 1 and for a negative start.
+    """
+    if batch_tokens < 1 or start < 0:
+        raise ValueError(
+            "batch_tokens must be at least 1 and start at least 0, "
+            f"not {batch_tokens} and {start}"
+        )
+    if not len(encoded):
+        raise ValueError("no sentence pairs to make batches of")
+    chance = data.random_numbers(seed)
+    for rows in windows(len(encoded), chance):
+        batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
+        order = chance.permutation(len(batches))
+        yield from (rows[batches[i]].tolist() for i in order[start:])
+        start = max(0, start - len(batches))
+
+
+def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
+    """The batches of an epoch as a list; see `epoch_batches`."""
+    return list(epoch_batches(encoded, batch_tokens, seed))
