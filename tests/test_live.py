@@ -26,7 +26,8 @@ from transformer.models.maps import (
     words_and_groups,
 )
 from transformer.runs.dialogues import dialogues
-from transformer.views.pages import MODULES, engine_of, halves, merges_of, script
+from transformer.views.pages import MODULES, engine_of, halves, merges_of
+from transformer.views.widget import script
 from transformer.visualization import attention_of, edited, silent, turned
 
 LIVE = Path(package.__file__).parent / "views" / "live"
@@ -695,7 +696,7 @@ def test_modules_are_small_and_join(node):
             )
             assert end - start < 30, (name, lines[start])
     for page in MODULES:
-        joined = script(page)
+        joined = script(MODULES[page])
         assert not re.search(r"^(import|export)\b", joined, re.M)
         names = re.findall(r"^(?:function|class|const) (\w+)", joined, re.M)
         assert len(names) == len(set(names)) and f"start{page.title()}" in names

@@ -9,17 +9,25 @@ import math
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import nbformat
+import pairs
 import pytest
 import torch
 from browser import CHROMIUM, Browser
 
 import transformer as package
+from transformer import Tokenizer, Transformer, TransformerConfig, load, translate, view
+from transformer.model import Parts
+from transformer.models.maps import attention_maps
+from transformer.stacks import LayerNorm
 from transformer.views import widgets
+from transformer.views.turn import Turn, turned_rows
 from transformer.views.widget import Widget, width_of
 from transformer.views.widgets import one_word, saturation
+from transformer.visualization import attention_of, edited
 
 LIVE = Path(package.__file__).parent / "views" / "live"
 WORDS = ["Tom", "feeds", "his", "dog"]
@@ -506,3 +514,119 @@ def test_a_page_takes_the_colours_of_the_page_around(opened, shown, name, mark, 
     with browser.frame("iframe"):
         paper = browser.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(22, 23, 24)" if dark else "rgb(255, 255, 255)")
+
+
+# The page that holds a model
+
+
+SENTENCE = "The old cat that saw the dog lost its ball."
+ITS = Turn("its", "dog", layer=0, head=2)
+
+
+@pytest.fixture(scope="module")
+def model(one_thread):
+    return load()
+
+
+@pytest.fixture(scope="module")
+def turned_page(model):
+    return view(*model, SENTENCE, ITS)
+
+
+def test_the_pictures_words_are_those_of_the_model(model, turned_page):
+    assert translate(*model, [SENTENCE])[0] in turned_page.alt
+    assert "verlor ihren Ball." in turned_page.alt
+    assert turned_page.alt.endswith("verlor seinen Ball.”")
+    (maps,) = attention_maps(*model, [(SENTENCE, "Die Katze verlor ihren Ball.")])
+    its, cat = maps.source.index("its"), maps.source.index("cat")
+    assert f"with weight {maps.encoder[0, 2, its, cat]:.2f}" in turned_page.alt
+
+
+def test_a_word_in_pieces_is_turned_as_a_whole(model):
+    """All its pieces look at all pieces of the other, as in the page."""
+    sentence = "The extraordinary cat saw the hippopotamus."
+    turn = Turn("extraordinary", "hippopotamus", 0, 0)
+    start = turn.start(model[1], sentence)
+    seen = []
+
+    def noted(output, v):
+        seen.append(output[0, 0])
+        return output
+
+    attention = attention_of(model[0], "encoder", 0)
+    with edited(attention, noted):
+        translate(*model, [sentence])
+    with turned_rows(*model, sentence, start), edited(attention, noted):
+        translate(*model, [sentence])
+    pieces = torch.tensor(model[1].word_of_each_piece(sentence))
+    assert (pieces == 1).sum() > 1 and (pieces == 5).sum() > 1
+    changed = (seen[0] != seen[-1]).any(dim=-1)
+    assert changed[: len(pieces)].tolist() == (pieces == 1).tolist()
+
+
+@pytest.mark.parametrize("words", [("its", "mouse"), ("Its", "dog")])
+def test_a_turn_names_words_of_the_sentence(model, words):
+    with pytest.raises(ValueError, match="is not a word of"):
+        view(*model, SENTENCE, Turn(*words, 0, 2))
+
+
+def test_no_page_turns_a_head_that_it_cannot_compute(model):
+    config = TransformerConfig(vocab_size=259, d_model=8, h=2, N=1, d_ff=16)
+    parts = Parts(norm=partial(LayerNorm, eps=1e-3))
+    tokenizer = Tokenizer.train(["a"], 259)
+    with pytest.raises(ValueError, match="no page can turn a head"):
+        view(Transformer(config, parts), tokenizer, SENTENCE, ITS)
+
+
+def test_a_committed_notebook_keeps_the_picture_without_the_weights(turned_page):
+    book = pairs.tidy(notebook_of(turned_page), "19_visualization")
+    (output,) = book.cells[0].outputs
+    assert set(output.data) == {"image/png", "text/plain"}
+    assert output.metadata["image/png"]["alt"] == turned_page.alt
+    assert output.metadata["live"] == turned_page.fragment
+    assert len(nbformat.writes(book)) < HEAVIEST
+
+
+def test_a_committed_notebook_keeps_a_widget_whole(shown):
+    for widget in shown.values():
+        book = pairs.tidy(notebook_of(widget), "04_attention")
+        assert set(book.cells[0].outputs[0].data) == set(widget._repr_mimebundle_()[0])
+
+
+@needs_browser
+def test_the_page_starts_turned(opened, turned_page):
+    browser = opened(turned_page.page)
+    assert_turned(browser)
+    browser.run("document.getElementById('undo').click()")
+    assert "verlor ihren Ball." in text_of(browser, "[data-is=output]")
+
+
+def assert_turned(browser):
+    assert "verlor seinen Ball." in text_of(browser, "[data-is=output]")
+    assert text_of(browser, "[data-is=output] mark") == "seinen"
+    assert "encoder 1.3: its on dog 100 %" in text_of(browser, "#edits")
+    assert text_of(browser, "[data-is=likely] .written .word") == "seinen"
+    chosen = "['kind', 'layer', 'head'].map(id => document.getElementById(id).value)"
+    assert browser.run(chosen) == ["encoder", "0", "2"]
+    assert text_of(browser, "[data-is=reading]") == "“its” looks at: dog 100 %"
+
+
+@needs_browser
+def test_the_address_asks_for_the_same_start(browser, model, turned_page, tmp_path):
+    """The web site keeps the weights in one file; chapters lead to it by the address."""
+    view(*model, ["A cat sleeps.", SENTENCE]).save(tmp_path / "live.html")
+    browser.complaints.clear()
+    browser.open(f"{(tmp_path / 'live.html').as_uri()}#{turned_page.fragment}")
+    browser.run("new Promise(done => setTimeout(done, 100))")
+    assert_turned(browser)
+    listed = texts_of(browser, "[data-is=pick] option")
+    assert listed == [SENTENCE, "A cat sleeps.", "your own"]
+    assert browser.complaints == []
+
+
+@needs_browser
+@both_widths
+@everywhere
+def test_the_page_of_a_model_fits(opened, turned_page, width, scheme):
+    browser = opened(turned_page.page, width, scheme)
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")

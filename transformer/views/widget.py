@@ -36,6 +36,7 @@ ATTENTION, PALE, RED = "#2f6fb5", "#eaf1f9", "#b5432a"
 INK, GREY, RULE, TRACK = "#222222", "#6a6a6a", "#c9c9c9", "#f1f1f1"
 DOTS = 144  # of a picture an inch, and those of a screen
 SCREEN = 96
+MARGIN = 8  # dots around a picture
 
 
 def live(name: str) -> str:
@@ -162,13 +163,15 @@ def palette():
 
 
 def png(figure) -> bytes:
-    """A matplotlib figure as a small PNG: 16 colours, and no date in it."""
-    from PIL import Image
+    """A matplotlib figure as a small PNG: 16 colours, a narrow margin, and no date in it."""
+    from PIL import Image, ImageOps
 
     drawn, small = io.BytesIO(), io.BytesIO()
     with plain_style():
         figure.savefig(drawn, dpi=DOTS, facecolor="white")
     image = Image.open(drawn).convert("RGB")
+    image = image.crop(ImageOps.invert(image).getbbox())
+    image = ImageOps.expand(image, MARGIN, "white")
     image = image.quantize(palette=palette(), dither=Image.Dither.NONE)
     image.save(small, "PNG", optimize=True, bits=4)
     return small.getvalue()
