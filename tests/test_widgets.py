@@ -564,6 +564,13 @@ def test_a_word_in_pieces_is_turned_as_a_whole(model):
     assert changed[: len(pieces)].tolist() == (pieces == 1).tolist()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_picture_takes_any_words(model):
+    words = ["$x_1$", "日本", "a$b", "^_\\{"]
+    assert his(words=words, word="$x_1$").picture
+    assert view(*model, " ".join(words)).picture
+
+
 @pytest.mark.parametrize("words", [("its", "mouse"), ("Its", "dog")])
 def test_a_turn_names_words_of_the_sentence(model, words):
     with pytest.raises(ValueError, match="is not a word of"):

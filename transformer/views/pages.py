@@ -176,6 +176,16 @@ def entries_of(sentences) -> list[dict]:
     return entries
 
 
+def encoded_texts(tokenizer, entries) -> list[list[int]]:
+    """The sentences of entries and their translations, where there are, as token ids."""
+    return [
+        [*tokenizer.encode(text), tokenizer.eos_id]
+        for entry in entries
+        for text in (entry["source"], entry.get("target"))
+        if text
+    ]
+
+
 def picture_of(model, tokenizer, entry, start):
     """(figure, its words) of the state in which a page starts."""
     if start:
@@ -195,12 +205,7 @@ def view(model, tokenizer, sentences, turn: Turn | None = None) -> Widget:
     that the page cannot compute.
     """
     entries, own, still = entries_of(sentences), about(model), why_still(model)
-    encoded = [
-        [*tokenizer.encode(text), tokenizer.eos_id]
-        for entry in entries
-        for text in (entry["source"], entry.get("target"))
-        if text
-    ]
+    encoded = encoded_texts(tokenizer, entries)
     check_sentences(encoded, longest_source(model))
     if turn and still:
         raise ValueError(f"no page can turn a head of this model. {still}")

@@ -11,6 +11,8 @@ import html
 import io
 import json
 import re
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -187,12 +189,14 @@ def font() -> str:
     return next(name for name in wanted if name in there)
 
 
+@contextmanager
 def plain_style():
-    """A context in which matplotlib draws as for a printed book."""
+    """A context in which matplotlib draws as for a printed book; texts are no formulae."""
     import matplotlib
 
     settings = {
         "font.family": font(),
+        "text.parse_math": False,
         "mathtext.fontset": "custom",
         "mathtext.it": f"{font()}:italic",
         "mathtext.rm": font(),
@@ -209,4 +213,6 @@ def plain_style():
         "xtick.major.size": 0,
         "ytick.major.size": 0,
     }
-    return matplotlib.rc_context(settings)
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # words may be any
+        yield

@@ -42,21 +42,12 @@ def one_word(
     Raises ValueError where names and shapes do not fit, and for a word that is not in the sentence.
     """
     known = known_vectors(words, x)
-    if word not in words:
-        raise ValueError(f"“{word}” is not among the words: {', '.join(words)}")
     matrices = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-    d = len(known[word])
-    for (name, matrix), names in zip(matrices.items(), (asks, asks, gives)):
-        if matrix.shape != (d, len(names)):
-            raise ValueError(f"{name} is {tuple(matrix.shape)}, not {(d, len(names))}")
-    data = {
-        "sentence": " ".join(words),
-        "known": {name: row.tolist() for name, row in known.items()},
-        "word": word,
-        "asks": list(asks),
-        "gives": list(gives),
-        **{name: matrix.tolist() for name, matrix in matrices.items()},
-    }
+    check_fit(words, word, known, matrices, (asks, asks, gives))
+    data: dict = {"word": word, "asks": list(asks), "gives": list(gives)}
+    data["sentence"] = " ".join(words)
+    data["known"] = {name: row.tolist() for name, row in known.items()}
+    data |= {name: matrix.tolist() for name, matrix in matrices.items()}
     place = list(words).index(word)
     rows = torch.stack([known[name] for name in words]).double()
     asked = ask(rows, place, W_Q.double(), W_K.double(), W_V.double())
@@ -81,6 +72,17 @@ def known_vectors(words, x) -> dict[str, Tensor]:
     if len(x) != len(words):
         raise ValueError(f"{len(x)} vectors for {len(words)} words")
     return dict(zip(words, x))
+
+
+def check_fit(words, word, known, matrices, names) -> None:
+    """ValueError for a word that is not there, and for a matrix that does not fit its names."""
+    if word not in words:
+        raise ValueError(f"“{word}” is not among the words: {', '.join(words)}")
+    d = len(known[word])
+    for (name, matrix), of_columns in zip(matrices.items(), names):
+        if matrix.shape != (d, len(of_columns)):
+            shapes = f"{tuple(matrix.shape)}, not {(d, len(of_columns))}"
+            raise ValueError(f"{name} is {shapes}")
 
 
 def one_word_in_words(words, place, asked, asks, gives) -> str:
@@ -274,9 +276,11 @@ def draw_saturation(products, d_ks):
             both = both_weights(products[width], width)
             for ax, weights in zip(axes[:, column], both):
                 draw_bars(ax, weights)
-            axes[0, column].set_title(f"$d_k$ = {width:,}", fontsize=10.5)
+            axes[0, column].set_title(
+                f"$d_k$ = {width:,}", fontsize=10.5, parse_math=True
+            )
         axes[0, 0].set_ylabel("without the scale\nweight")
-        axes[1, 0].set_ylabel("divided by √$d_k$\nweight")
+        axes[1, 0].set_ylabel("divided by √$d_k$\nweight", parse_math=True)
         axes[1, len(d_ks) // 2].set_xlabel("key")
         figure.subplots_adjust(0.09, 0.12, 0.995, 0.92, hspace=0.2, wspace=0.08)
     return figure
