@@ -678,7 +678,7 @@ def test_invisible_signs_are_shown(node):
 
 def test_modules_are_small_and_join(node):
     """No function is over 30 lines, no line over 120 columns; joined, no name is defined twice."""
-    for name in ALL:
+    for name in sorted(path.stem for path in LIVE.glob("*.mjs")):
         lines = (LIVE / f"{name}.mjs").read_text(encoding="utf8").splitlines()
         assert max(map(len, lines)) <= 120 and len(lines) < 330, name
         starts = [

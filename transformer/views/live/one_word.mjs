@@ -78,7 +78,7 @@ class OneWord {
 
   // The words to choose from, and a row of the table for each.
   layOut() {
-    const {choices, table, words, asks, gives} = this;
+    const {choices, table, words} = this;
     choices.replaceChildren();
     table.replaceChildren();
     element("legend", choices, "Which word asks?");
@@ -89,10 +89,7 @@ class OneWord {
       radio.addEventListener("change", () => this.choose(i));
       return radio;
     });
-    const head = element("tr", element("thead", table));
-    const heads = [["", ""], ["key", asks.join(", ")], ["score", `q · k / √${asks.length}`],
-                   ["weight", "softmax of scores"], ["value", gives.join(", ")]];
-    heads.forEach(([name, more]) => element("small", element("th", head, name, {scope: "col"}), more));
+    this.layHeads();
     const body = element("tbody", table);
     this.rows = words.map(({text}, i) => {
       const row = element("tr", body);
@@ -107,6 +104,15 @@ class OneWord {
     const foot = element("tr", element("tfoot", table));
     this.blendName = element("th", foot, "", {scope: "row", colspan: 4});
     this.blend = element("td", foot);
+  }
+
+  // What stands in each column.
+  layHeads() {
+    const {table, asks, gives} = this;
+    const head = element("tr", element("thead", table));
+    const heads = [["", ""], ["key", asks.join(", ")], ["score", `q · k / √${asks.length}`],
+                   ["weight", "softmax of scores"], ["value", gives.join(", ")]];
+    heads.forEach(([name, more]) => element("small", element("th", head, name, {scope: "col"}), more));
   }
 
   choose(place) {

@@ -41,7 +41,8 @@ export class Page {
     Object.assign(panel, {row, column});
     this.turn(panel, 1);
     const tokens = ({likely}) => likely.map(step => step.find(({written}) => written)?.text);
-    const [now, before] = [panel.result, panel.plain].map(tokens), step = now.findIndex((text, t) => text !== before[t]);
+    const [now, before] = [panel.result, panel.plain].map(tokens);
+    const step = now.findIndex((text, t) => text !== before[t]);
     if (step >= 0) panel.goTo(step + 1);
   }
 
