@@ -191,9 +191,10 @@ LIVE_FRAME = (
 )
 LIVE_PAGE = "_static/live.html"
 # In a chapter the page, which holds the model's weights, is loaded when it is asked for.
-LIVE_CLICK = """<details class="live"><summary>{picture}
+LIVE_CLICK = """<details class="live" ontoggle="const frame = this.querySelector('iframe'); frame.src ||= frame.dataset.src">
+<summary>{picture}
 <div>Open the page that holds the model: {size:.1f} MB, and nothing leaves it</div></summary>
-<iframe class="live" loading="lazy" src="{page}" title="The model in a page" \
+<iframe class="live" data-src="{page}" title="The model in a page" \
 sandbox="allow-scripts"></iframe></details>
 """
 BOT = """# A language model to talk with
