@@ -7,16 +7,14 @@ import pytest
 import torch
 
 from transformer import Transformer, TransformerConfig
-from transformer.core.loading import keep_whole, ties_of
+from transformer.fast.loading import ties_of
 
 SIZES = TransformerConfig(50, d_model=16, d_ff=32, N=1, h=2)
 SOURCE, TARGET = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[1, 8, 9]])
 
 
 def whole():
-    model = Transformer(SIZES).eval()
-    keep_whole(model)
-    return model
+    return Transformer(SIZES).eval()
 
 
 def emptied():
@@ -57,22 +55,8 @@ def test_loading_leaves_torchs_generator_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Transformer.__init__ must end with keep_whole(self)"
-)
-def test_a_model_as_it_is_made_stays_tied():
-    model = Transformer(SIZES)
-    model.load_state_dict(Transformer(SIZES).state_dict(), assign=True)
-    assert not {"output.weight"} & dict(model.named_parameters()).keys()
-
-
-@pytest.mark.xfail(
-    strict=True, reason="Transformer.__init__ must end with keep_whole(self)"
-)
 @torch.no_grad()
-def test_a_model_as_it_is_made_has_its_tables():
-    trained = Transformer(SIZES).eval()
-    with torch.device("meta"):
-        model = Transformer(SIZES).eval()
-    model.to_empty(device="cpu").load_state_dict(trained.state_dict())
+def test_tables_of_an_emptied_model_are_computed_again():
+    trained, model = Transformer(SIZES).eval(), emptied()
+    model.load_state_dict(trained.state_dict())
     assert torch.equal(model.positions.table, trained.positions.table)

@@ -23,11 +23,11 @@ from transformer.stacks import LayerNorm
 from transformer.views.chat_page import view_chat
 from transformer.views.pages import (
     LARGEST,
-    View,
     halves,
     names_of,
     why_still,
 )
+from transformer.views.widget import Widget
 
 SENTENCE = "The cat lost its ball."
 LONG = (
@@ -212,7 +212,7 @@ def test_a_model_that_a_page_cannot_compute_is_recorded(bundled):
 
 
 def test_the_file_is_the_page(tmp_path):
-    shown = View("<p>page</p>\u2028", 500)
+    shown = Widget("<p>page</p>\u2028", 500)
     shown.save(tmp_path / "new" / "attention.html")
     assert (tmp_path / "new" / "attention.html").read_text(
         encoding="utf8"

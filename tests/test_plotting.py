@@ -10,6 +10,7 @@ from matplotlib.image import imread
 
 from transformer.corpora.trees import read_trees
 from transformer.views import comparisons, diagrams, plotting, trees
+from transformer.views.words import describe
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +172,7 @@ def test_a_longest_label_stays_inside_the_saved_picture(tmp_path):
 
 
 def described(ax):
-    return plotting.describe((ax if hasattr(ax, "figure") else ax.flat[0]).figure)
+    return describe((ax if hasattr(ax, "figure") else ax.flat[0]).figure)
 
 
 def test_words_of_a_heatmap():

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from transformer import Tokenizer, Transformer, TransformerConfig, record_attention
-from transformer.attention import MultiHeadAttention
-from transformer.fast.attention import kernel_attention
+from transformer.fast.attention import MultiHeadAttention, kernel_attention
 from transformer.models.maps import AttentionMaps, all_maps, attention_maps
 from transformer.visualization import attention_of, edited, pasted, silent, turned
 

@@ -203,6 +203,10 @@ def test_every_picture_has_words(site):
             for cell in cells
             for output in cell.get("outputs", [])
         )
+        # the picture that opens the page with the model
+        drawn += sum(
+            cell.cell_type == "markdown" and "live.png" in cell.source for cell in cells
+        )
         assert len(pages(site)[f"notebooks/{notebook.stem}.html"].pictures) == drawn
 
 
@@ -356,6 +360,13 @@ def test_the_model_works_on_its_pages(site, browser, name):
     for width in (390, 1280):
         screen(browser, width)
         browser.open(f"{address}/{name}")
+        # in a chapter the page is loaded when it is asked for
+        loads = (
+            "performance.getEntriesByName(document.querySelector('iframe.live').src)"
+        )
+        if browser.run("document.querySelector('details.live') !== null"):
+            assert browser.run(f"{loads}.length") == 0
+            browser.run("document.querySelector('details.live summary').click()")
         with browser.frame("iframe"):
             while browser.run("document.querySelector('.rows') === null"):
                 pass
@@ -385,6 +396,21 @@ def test_the_bot_answers_on_its_page(site, browser):
 
 
 # The tools
+
+
+def test_a_chapters_page_with_weights_is_loaded_on_a_click():
+    data = {"image/png": "cGljdHVyZQ==\n", "text/plain": 'a "picture"'}
+    known = {"image/png": {"alt": 'a "picture"'}, "live": "%7B%22asked%22%7D"}
+    output = nbformat.v4.new_output("display_data", data, metadata=known)
+    cell = nbformat.v4.new_code_cell("view()", outputs=[output])
+    cells = nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))
+    written = book.notebook_for_site(cells, "19_visualization", "notebooks", "")
+    (output,) = nbformat.reads(written, as_version=4).cells[0].outputs
+    assert set(output.data) == {"text/html"}
+    text = output.data["text/html"]
+    assert text.startswith("<details") and " src=" not in text.split("<iframe")[1]
+    assert 'data-src="../_static/live.html#%7B%22asked%22%7D"' in text
+    assert '<img src="data:image/png;base64,cGljdHVyZQ==" alt="a &quot;picture' in text
 
 
 def test_docstrings_are_taken_literally():

@@ -17,13 +17,13 @@ import torch
 
 from transformer.corpora import stream_corpus
 from transformer.experiments import runner
+from transformer.models.evaluation import evaluate
 from transformer.models.pretrained import load
 from transformer.models.search import chosen
 from transformer.runs.experiment import Experiment
 from transformer.runs.planning import SIZES, schedule
 from transformer.runs.scoring import Scoring, pairs_of
 from transformer.runs.training import TrainingConfig
-from transformer.translation import evaluate
 
 COMMAND = "python tools/everyday.py"
 SIZE = next(

@@ -22,7 +22,7 @@ HOMES = {
     "models.recording": ["record_attention"],
     "models.search": ["translate", "translate_n_best"],
     "runs.training": ["TrainingConfig", "train"],
-    "translation": ["evaluate"],
+    "models.evaluation": ["evaluate"],
 }
 __all__ = sorted(name for names in HOMES.values() for name in names)
 

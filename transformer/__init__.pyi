@@ -8,6 +8,7 @@ from transformer.fast.model import Transformer as Transformer
 from transformer.fast.model import TransformerConfig as TransformerConfig
 from transformer.fast.search import beam_search as beam_search
 from transformer.fast.search import greedy_search as greedy_search
+from transformer.models.evaluation import evaluate as evaluate
 from transformer.models.kinds import register as register
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
@@ -16,7 +17,6 @@ from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
 from transformer.runs.training import TrainingConfig as TrainingConfig
 from transformer.runs.training import train as train
-from transformer.translation import evaluate as evaluate
 from transformer.views.pages import view as view
 
 __version__: str

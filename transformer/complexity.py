@@ -29,14 +29,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import scaled_dot_product
+from transformer.attention import (
+    MultiHeadAttention,
+    attention,
+    join_heads,
+    scaled_dot_product,
+    split_heads,
+)
 from transformer.convolution import GatedBlock
 from transformer.core.checks import check_local_attention
-from transformer.fast.attention import (
-    MultiHeadAttention,
-    kernel_attention,
-    scaled_dot_product_attention,
-)
 from transformer.recurrence import gru_step
 
 # %% tags=["active-ipynb"]
@@ -116,7 +117,7 @@ def local_attention(
     *,
     r: int,
     causal: bool = False,
-    attend: Callable = scaled_dot_product_attention,
+    attend: Callable = attention,
 ) -> tuple:
     """Attention in which i sees j only where |i - j| <= r, in O(r n) (Section 4).
 
@@ -150,7 +151,7 @@ def local_attention(
 # i = torch.arange(23)
 # near = (i[:, None] - i).abs() <= 5
 # ours, _ = local_attention(q, k, v, real, r=5)
-# full, _ = scaled_dot_product_attention(q, k, v, near & real)
+# full, _ = attention(q, k, v, near & real)
 # our_gradients = torch.autograd.grad((ours**2).sum(), (q, k, v))
 # full_gradients = torch.autograd.grad((full**2).sum(), (q, k, v))
 # pairs = [(ours, full), *zip(our_gradients, full_gradients)]
@@ -162,17 +163,29 @@ def local_attention(
 # %% [markdown]
 # ## Every row becomes a layer
 #
-# The package's larger form of notebook 04's attention takes any function that attends: its own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
+# `SelfAttention` is notebook 04's class with any function that attends: notebook 04's own, which writes out the full table of weights; torch's kernel (a single operation, called "fused" below); or `local_attention`. A convolution with gaps between its inputs, to reach further, is called *dilated*. It is the
 # same convolution on every second position, or every third, and so on: `Dilated`, with a gap of $g$, takes the positions $0, g, 2g, \ldots$ as one sequence, $1, g+1, \ldots$ as the next, and puts the results
 # back. The convolution is the causal gated block of notebook 02, and the recurrence is torch's GRU.
 
 
 # %%
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+) -> tuple:
+    """`attention` by torch's kernel, which never writes the table of weights: output, None."""
+    return F.scaled_dot_product_attention(q, k, v, mask), None
+
+
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence with itself: x (B, n, d_model) -> the same."""
 
+    def __init__(self, d_model: int, h: int, attend: Callable = attention):
+        super().__init__(d_model, h)
+        self.attend = attend
+
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x, x, x)
+        q, k, v = (split_heads(W(x), self.h) for W in (self.W_Q, self.W_K, self.W_V))
+        return self.W_O(join_heads(self.attend(q, k, v)[0]))
 
 
 class Recurrent(nn.GRU):
@@ -238,8 +251,8 @@ def make_layer(
     """
     check_kind(kind)
     attends = {
-        "self-attention": scaled_dot_product_attention,
-        "self-attention, fused": kernel_attention,
+        "self-attention": attention,
+        "self-attention, fused": fused_attention,
         "restricted attention": partial(local_attention, r=r),
     }
     if kind in attends:
@@ -572,7 +585,7 @@ class ReusedTables:
     """Attention that writes its scores and weights into the same memory at each call.
 
     For use without gradients and without a mask; otherwise results as of
-    `scaled_dot_product_attention`, and None for the weights.
+    `attention`, and None for the weights.
     """
 
     def __init__(self):
@@ -591,9 +604,9 @@ class ReusedTables:
 
 # %% tags=["active-ipynb"]
 # attends = {
-#     "fresh": scaled_dot_product_attention,
+#     "fresh": attention,
 #     "reused": ReusedTables(),
-#     "fused": kernel_attention,
+#     "fused": fused_attention,
 # }
 # layers = {name: SelfAttention(512, 8, attend=attends[name]) for name in attends}
 # print("nanoseconds for each pair of positions: program + operating system")
@@ -739,7 +752,7 @@ class ReusedTables:
 
 # %%
 def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
-    """`scaled_dot_product_attention` in which each query keeps `keep` keys.
+    """`attention` in which each query keeps `keep` keys.
 
     Their weights are made to sum to 1. by: "weight" keeps the largest weights,
     "distance" the nearest keys (smallest |i - j|, of two the earlier), "chance" any.
@@ -761,7 +774,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
         order = order.masked_fill(~mask, -torch.inf)
     best = order.topk(min(keep, order.shape[-1]), dim=-1).indices
     kept = torch.zeros_like(order, dtype=torch.bool).scatter(-1, best, True)
-    return scaled_dot_product_attention(q, k, v, kept if mask is None else kept & mask)
+    return attention(q, k, v, kept if mask is None else kept & mask)
 
 
 # %% tags=["active-ipynb"]
@@ -784,7 +797,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
 #     return F.cross_entropy(logits.flatten(0, 1), gold, ignore_index=0).item()
 #
 #
-# keeps, full = [1, 2, 4, 8, 16], loss(scaled_dot_product_attention)
+# keeps, full = [1, 2, 4, 8, 16], loss(attention)
 # rules = {"the largest": "weight", "the nearest": "distance", "at random": "chance"}
 # curves = {
 #     name: [loss(partial(pruned_attention, keep=keep, by=by)) for keep in keeps]
@@ -857,7 +870,7 @@ def sorted_attention(q, k, v, directions: Tensor, r: int) -> Tensor:
 #         near, _ = local_attention(queries, keys, values, r=r * number)
 #         for name, output in zip(errors, (answer, near)):
 #             errors[name].append((output - right).square().mean())
-# full, _ = scaled_dot_product_attention(queries, keys, values)
+# full, _ = attention(queries, keys, values)
 # all_scores = (full - right).square().mean()
 # shares = [100 * 3 * r * number / n for number in tries]
 # curves = errors | {"all scores": [all_scores] * 5}

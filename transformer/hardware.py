@@ -32,7 +32,7 @@ from typing import Literal
 
 import torch
 
-from transformer.fast.model import TransformerConfig
+from transformer.model import TransformerConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.

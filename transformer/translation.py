@@ -18,13 +18,6 @@
 # if "google.colab" in sys.modules:
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
-# %%
-from transformer.core.checks import sides_of
-from transformer.core.protocol import about
-from transformer.core.scores import check_scored, exact_match, score_report
-from transformer.corpora import without_blanks
-from transformer.models.search import chosen, translate_all
-
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need.
 
@@ -51,6 +44,7 @@ from transformer.models.search import chosen, translate_all
 #     estimate_seconds,
 #     matmul_rate,
 # )
+# from transformer.models.evaluation import evaluate
 # from transformer.models.maps import attention_maps
 # from transformer.models.pretrained import load
 # from transformer.models.search import translate, translate_n_best
@@ -215,7 +209,6 @@ GERMAN = {
     ],
 }
 
-
 # %% tags=["active-ipynb"]
 # def with_translations(ours):
 #     """A task that adds greedy translations of the sentences to each validation."""
@@ -260,39 +253,6 @@ GERMAN = {
 #
 # The test set is translated with a beam, and counted in the ways of [notebook 15](15_decoding.ipynb). `load` gives the model with what travels
 # along: languages, and the beam and $\alpha$ of its corpus.
-
-
-# %%
-def evaluate(
-    model,
-    tokenizer,
-    pairs: list[tuple[str, str]],
-    beam: int | None = None,
-    alpha: float | None = None,
-    language: str | None = None,
-    corpus: str | None = None,
-    what: str = "test",
-) -> dict:
-    """Translate the sources of pairs and score the result; a dict for scores.json.
-
-    beam, alpha, language: those that travel with the model where not given. Pairs with a
-    blank side are left out, and a warning counts them; ValueError where none is left.
-    """
-    beam, alpha = chosen(model, beam, alpha)
-    pairs = list(zip(*sides_of(pairs)))
-    sources, references = sides_of(without_blanks(pairs, "pairs to score"))
-    check_scored(references)
-    outputs = translate_all(model, tokenizer, sources, beam, alpha, what)
-    report = score_report(outputs, references, language or about(model).target, corpus)
-    exact = round(exact_match(outputs, references), 4)
-    return {
-        "sentences": len(sources),
-        "beam": beam,
-        "alpha": alpha,
-        **report,
-        "exact_match": exact,
-    }
-
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load(e.folder, device)

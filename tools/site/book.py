@@ -8,6 +8,8 @@ page for each module. The site is then in <folder>/html, or site/html.
 """
 
 import argparse
+import functools
+import html
 import json
 import os
 import re
@@ -199,6 +201,13 @@ LIVE_FRAME = (
     'sandbox="allow-scripts"></iframe>\n'
 )
 LIVE_PAGE = "_static/live.html"
+# In a chapter the page, which holds the model's weights, is loaded when it is asked for.
+LIVE_CLICK = """<details class="live" ontoggle="const frame = this.querySelector('iframe'); frame.src ||= frame.dataset.src">
+<summary>{picture}
+<div>Open the page that holds the model: {size:.1f} MB, and nothing leaves it</div></summary>
+<iframe class="live" data-src="{page}" title="The model in a page" \
+sandbox="allow-scripts"></iframe></details>
+"""
 BOT = """# A language model to talk with
 
 The chat bot of [notebook 21](notebooks/21_language.ipynb) answers in your browser, and nothing
@@ -388,6 +397,37 @@ def bot_page(path):
 # Hooks of conf.py
 
 
+@functools.cache
+def live_size():
+    """Megabytes of the page that holds the bundled model: its weights, in base64, are nearly all."""
+    from transformer import load
+    from transformer.core.weights import count_parameters
+
+    return count_parameters(load()[0]) * 2 * 4 / 3 / 1e6
+
+
+def live_on_a_click(picture, folder, fragment=""):
+    """A picture that opens the page with the bundled model, in the state that a fragment asks for.
+
+    folder: that of the page on which the picture stands."""
+    up = "../" * len(Path(folder).parts)
+    page = f"{up}{LIVE_PAGE}{'#' + fragment if fragment else ''}"
+    return LIVE_CLICK.format(picture=picture, page=page, size=live_size())
+
+
+def picture_in(source):
+    """The first picture of a Markdown text, as a paragraph of its own."""
+    picture = re.search(r"!\[[^\]]*\]\([^)]*\)", source)[0]
+    return f"\n\n{picture}\n"
+
+
+def picture_of(output):
+    """The picture of an output as HTML."""
+    picture, alt = output.data["image/png"], output.metadata["image/png"]["alt"]
+    source = f"data:image/png;base64,{''.join(picture.split())}"
+    return f'<img src="{source}" alt="{html.escape(alt)}">'
+
+
 def notebook_for_site(source, stem, folder, url):
     """The JSON of a notebook with what its page needs: targets of questions, links, words for
     pictures, what comes next on its routes."""
@@ -399,15 +439,16 @@ def notebook_for_site(source, stem, folder, url):
         if cell.cell_type == "markdown":
             cell.source = relink(stamp.BADGE_LINE.sub("", cell.source), folder, url)
             if "live.png" in cell.source:  # the site has the page itself
-                cell.source = LIVE_FRAME.format(
-                    page="../" * len(Path(folder).parts) + LIVE_PAGE
-                )
+                cell.source = live_on_a_click(picture_in(cell.source), folder)
             for tag in filter(QUESTION.fullmatch, tags):
                 cell.source = f"({tag})=\n{cell.source}"
         elif stamp.is_install_cell(cell):
             cell.metadata["tags"] = [*tags, "remove-cell"]
         for output in cell.get("outputs", []):
-            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+            if fragment := output.get("metadata", {}).get("live"):
+                page = live_on_a_click(picture_of(output), folder, fragment)
+                output.data = {"text/html": page}
+            elif alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
     return nbformat.writes(book)
 

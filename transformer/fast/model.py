@@ -14,6 +14,7 @@ from transformer.core.state import EncoderDecoder, State, caches_of
 from transformer.embeddings import Projection
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.embeddings import Embedding
+from transformer.fast.loading import keep_tied
 from transformer.fast.positions import (
     LearnedPositions,
     RotaryPositions,
@@ -143,6 +144,7 @@ class Transformer(plain.Transformer, EncoderDecoder):
         self.encoder = stack(c, parts, of_decoder=False)
         self.decoder = stack(c, parts, of_decoder=True)
         initialize(self)
+        keep_tied(self)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         check_sides(check_ids(source), target)

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from transformer import positions
+from transformer.fast.loading import keep_filled
 from transformer.positions import rotate, sinusoids
 
 
@@ -32,6 +33,7 @@ class SinusoidalPositions(positions.Positions):
         super().__init__(d_model)
         table = sinusoids(max_positions, d_model).float()
         self.register_buffer("table", table, persistent=False)
+        keep_filled(self)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return x + positions_of(self.table, start, x.shape[1])
@@ -54,6 +56,7 @@ class RotaryPositions(nn.Module):
         super().__init__()
         table = sinusoids(max_positions, d_k).float()
         self.register_buffer("table", table, persistent=False)
+        keep_filled(self)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         return rotate(x, positions_of(self.table, start, x.shape[-2]))

@@ -10,11 +10,11 @@ from pathlib import Path
 from transformer.core.files import existing, read_json, write_json
 from transformer.core.protocol import about
 from transformer.corpora import languages_of, read_corpus, read_parallel
+from transformer.models.evaluation import evaluate
 from transformer.models.pretrained import folder_named, load
 from transformer.models.search import chosen
 from transformer.runs.experiment import Experiment, files_of
 from transformer.runs.folder import held_out_pairs, load_run, take_average
-from transformer.translation import evaluate
 
 
 @dataclass

@@ -7,13 +7,14 @@ It is to `Chat` what the page of `view` is to `translate`, and made of the same 
 from collections.abc import Sequence
 
 from transformer.core.checks import check_room
-from transformer.views.pages import View, engine_of, halves, page_of, why_still
+from transformer.views.pages import engine_of, halves, page_of, why_still
+from transformer.views.widget import Widget
 
 
 def view_chat(
     model, tokenizer, examples: Sequence[str] = (), longest: int = 60
-) -> View:
-    """`View` of a language model to talk with; it says what `Chat` says, the likeliest answers.
+) -> Widget:
+    """`Widget` of a language model to talk with; it says what `Chat` says, the likeliest answers.
 
     examples: questions to click. Raises ValueError for a model that the page cannot compute.
     """
@@ -29,4 +30,4 @@ def view_chat(
         "longest": longest,
         **engine_of(model, tokenizer),
     }
-    return View(page_of(data, halves(model), "chat"), 900)
+    return Widget(page_of(data, halves(model), "chat"), 900, "A chat bot")

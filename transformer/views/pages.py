@@ -6,18 +6,14 @@ has its JavaScript; the tests hold that to the same tokens and logits as Python'
 """
 
 import base64
-import hashlib
-import html
 import json
 import math
-import re
-from dataclasses import asdict, dataclass, field
-from importlib.resources import files
+from dataclasses import asdict
+from urllib.parse import quote
 
 import torch
 
 from transformer.core.checks import sides_of
-from transformer.core.files import write_file
 from transformer.core.protocol import about, longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
@@ -27,9 +23,21 @@ from transformer.models.kinds import kind_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
 from transformer.models.search import check_sentences, translate
+from transformer.views.turn import Turn, picture_of_lines, picture_of_turn
+from transformer.views.widget import Widget, embedded, fill, live, png, script
 
 LARGEST = 20_000_000  # parameters; the page of such a model has 53 MB
-SHARED = ("tensors", "tokenizer", "model", "search", "words", "pictures")
+SHARED = (
+    "kit",
+    "numbers",
+    "tensors",
+    "tokenizer",
+    "model",
+    "search",
+    "words",
+    "pictures",
+)
+TITLE = "A model to take apart"
 MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialogue")}
 
 
@@ -134,78 +142,22 @@ def recorded(model, tokenizer, entries) -> list[dict]:
 # The page
 
 
-def script(page: str = "page") -> str:
-    """The modules of live/ for a page, as one script."""
-    folder = files("transformer.views").joinpath("live")
-    texts = [
-        folder.joinpath(f"{name}.mjs").read_text(encoding="utf8")
-        for name in MODULES[page]
-    ]
-    whole = re.sub(r"^import [^;]*;\n", "", "\n".join(texts), flags=re.MULTILINE)
-    return re.sub(r"^export ", "", whole, flags=re.MULTILINE)
-
-
 def page_of(data: dict, weights: str = "", name: str = "page") -> str:
     """An HTML page, complete in itself, of what its script wants to know and of `halves`.
 
     name: "page" takes a model apart, "chat" talks.
     """
-    folder = files("transformer.views").joinpath("live")
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    parts = {
-        "style": "\n" + folder.joinpath("page.css").read_text(encoding="utf8"),
-        "script": f"\n{script(name)}\nstart{name.title()}();\n",
-        "data": text.replace(
-            "<", "\\u003c"
-        ),  # `</script>` in a sentence would end the script
-        "weights": weights,
-    }
-    for part in ("style", "script"):
-        hashed = hashlib.sha256(parts[part].encode()).digest()
-        parts[f"hash of {part}"] = f"'sha256-{base64.b64encode(hashed).decode()}'"
-    page = folder.joinpath(f"{name}.html").read_text(encoding="utf8")
-    return re.sub(r"\{\{(.*?)\}\}", lambda found: parts[found[1]], page)
+    return fill(
+        f"{name}.html",
+        "\n" + live("page.css"),
+        f"\n{script(MODULES[name])}\nstart{name.title()}();\n",
+        data=embedded(data),
+        weights=weights,
+    )
 
 
-FRAME = """
-<iframe srcdoc="{page}" title="A model to take apart" sandbox="allow-scripts" \
-style="width: 100%; height: {height}px; border: 0"></iframe>""".lstrip("\n")
-
-
-@dataclass(frozen=True)
-class View:
-    """A page that holds a model: a notebook shows it, `save` writes it to a file.
-
-    height in pixels. In a notebook the page stands in a frame of its own: its styles and Jupyter's
-    never meet, and it may run its own script and nothing else.
-    """
-
-    page: str = field(repr=False)
-    height: int
-
-    def save(self, path):
-        """Write the page to an HTML file that any browser opens."""
-        write_file(
-            path, lambda temporary: temporary.write_text(self.page, encoding="utf8")
-        )
-
-    def _repr_html_(self):
-        return FRAME.format(page=html.escape(self.page), height=self.height)
-
-
-def settings_of(model) -> dict:
-    """Languages, beam and length penalty, as the page has them."""
-    own = about(model)
-    return {name: getattr(own, name) for name in ("source", "target", "beam", "alpha")}
-
-
-def view(model, tokenizer, sentences) -> View:
-    """`View` of a sentence, a (source, target) pair, an `Example`, or a list of them.
-
-    The page translates what has no target. Of a model that it cannot compute (too large, or with
-    parts of its own) it shows what Python recorded. Raises ValueError for an empty list, and for a
-    sentence that is empty or longer than the model's positions.
-    """
+def entries_of(sentences) -> list[dict]:
+    """What `view` is given, as the page has it; ValueError for nothing, too many, an empty one."""
     listed = sentences if isinstance(sentences, list) else [sentences]
     if not listed:
         raise ValueError("no sentence to view: give one, or a list with at least one")
@@ -215,19 +167,66 @@ def view(model, tokenizer, sentences) -> View:
     entries = list(map(entry_of, listed))
     if not all(entry["source"] for entry in entries):
         raise ValueError("there is nothing to view in an empty sentence: leave it out")
-    encoded = [
+    return entries
+
+
+def encoded_texts(tokenizer, entries) -> list[list[int]]:
+    """The sentences of entries and their translations, where there are, as token ids."""
+    return [
         [*tokenizer.encode(text), tokenizer.eos_id]
         for entry in entries
         for text in (entry["source"], entry.get("target"))
         if text
     ]
+
+
+def picture_of(model, tokenizer, entry, start):
+    """(figure, its words) of the state in which a page starts."""
+    if start:
+        return picture_of_turn(model, tokenizer, entry["source"], start)
+    pair = entry["source"], entry.get("target")
+    target = pair[1] or translate(model, tokenizer, [pair[0]])[0]
+    return picture_of_lines(*attention_maps(model, tokenizer, [(pair[0], target)]))
+
+
+def view(model, tokenizer, sentences, turn: Turn | None = None) -> Widget:
+    """`Widget` of a sentence, a (source, target) pair, an `Example`, or a list of them.
+
+    The page translates what has no target. turn: a weight of the first sentence with which it
+    starts changed. Of a model that the page cannot compute (too large, or with parts of its own)
+    it shows what Python recorded. Raises ValueError for an empty list, for a sentence that is empty
+    or longer than the model's positions, and for a turn of words that are not there or of a model
+    that the page cannot compute.
+    """
+    entries, own, still = entries_of(sentences), about(model), why_still(model)
+    encoded = encoded_texts(tokenizer, entries)
     check_sentences(encoded, longest_source(model))
-    still = why_still(model)
-    data = {"still": still, "sentences": entries, "names": names_of(model)}
-    data |= settings_of(model)
+    if turn and still:
+        raise ValueError(f"no page can turn a head of this model. {still}")
+    start = turn and turn.start(tokenizer, entries[0]["source"])
+    data = {
+        "source": own.source,
+        "target": own.target,
+        "beam": own.beam,
+        "alpha": own.alpha,
+        "still": still,
+        "start": start,
+        "sentences": entries,
+        "names": names_of(model),
+    }
+    figure, alt = picture_of(model, tokenizer, entries[0], start)
+    shown = {"title": TITLE, "alt": alt, "picture": png(figure)}
     height = 900 + 28 * max(map(len, encoded))
     if still:
-        return View(
-            page_of({**data, "sentences": recorded(model, tokenizer, entries)}), height
-        )
-    return View(page_of(data | engine_of(model, tokenizer), halves(model)), height)
+        data["sentences"] = recorded(model, tokenizer, entries)
+        return Widget(page_of(data), height, **shown)
+    if data["names"]:  # the bundled model, which the site has, too
+        shown["fragment"] = fragment_of(entries, start)
+    data |= engine_of(model, tokenizer)
+    return Widget(page_of(data, halves(model)), height, **shown)
+
+
+def fragment_of(entries, start) -> str:
+    """How the address of a page asks for sentences, and for the state in which it starts."""
+    asked = [{key: e[key] for key in ("source", "target") if key in e} for e in entries]
+    return quote(json.dumps({"sentences": asked, "start": start}, ensure_ascii=False))

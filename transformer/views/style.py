@@ -11,6 +11,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from transformer.views.words import describe
+
 # The parts of the model; "output" is the embedding matrix turned on its side
 IDEAS = {
     "attention": "#2f6fb5",
@@ -134,8 +136,6 @@ class Picture(Figure):
     @property
     def words(self) -> str:
         """What was written for it, or else what is read off its panels."""
-        from transformer.views.plotting import describe
-
         return self.alternative or describe(self)
 
     def shown(self) -> tuple[bytes, dict]:

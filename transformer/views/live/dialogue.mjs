@@ -1,7 +1,8 @@
 // The page of a chat: what was said by both sides, and the weights of an answer's word on the words themselves.
 import {Chat, looksOf, wordsOf} from "./chat.mjs";
+import {element} from "./kit.mjs";
 import {Model} from "./model.mjs";
-import {element, options, sentenceOf, writeWords} from "./pictures.mjs";
+import {options, sentenceOf, writeWords} from "./pictures.mjs";
 import {bytesOf, tensorsOf} from "./tensors.mjs";
 import {Tokenizer} from "./tokenizer.mjs";
 import {weightsOf} from "./words.mjs";

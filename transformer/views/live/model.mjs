@@ -5,7 +5,8 @@
 // puts out zeros, or {kind, layer, head, rows, columns, share}: these rows give these columns that share of their
 // attention, and the others keep their proportions. Kinds are encoder, decoder and cross; layers, heads, rows (tokens
 // that look) and columns (tokens looked at) count from 0.
-import {add, layerNorm, linear, softmax} from "./tensors.mjs";
+import {softmax} from "./numbers.mjs";
+import {add, layerNorm, linear} from "./tensors.mjs";
 
 // Weights of a row after the edits that concern it.
 export function turned(weights, columns, share) {

@@ -1,7 +1,8 @@
 // The page: what is chosen for both sentences, the changes to the model, and the model itself.
+import {element, fit} from "./kit.mjs";
 import {Model} from "./model.mjs";
 import {Panel} from "./panel.mjs";
-import {element, options, shown} from "./pictures.mjs";
+import {options, shown} from "./pictures.mjs";
 import {bytesOf, tensorsOf} from "./tensors.mjs";
 import {Tokenizer} from "./tokenizer.mjs";
 import {KINDS, replay, run} from "./words.mjs";
@@ -27,9 +28,22 @@ export class Page {
     this.choice = {kind: "cross", layer: N - 1, head: "mean", picture: "lines", look: "raw",
                    search: sentences[0].target ? "given" : beam};
     this.layOut(N);
-    const shown = sentences.length === 2 ? 2 : 1;
-    for (let i = 0; i < shown; i++) this.addPanel();
+    const shown = data.shown ?? sentences.length;
+    for (let i = 0; i < (shown === 2 ? 2 : 1); i++) this.addPanel();
     this.draw();
+    if (data.start) this.begin(data.start);
+  }
+
+  // One word of the first sentence looks only at another; the step is the first at which that changes the translation.
+  begin({layer, head, row, column}) {
+    const [panel] = this.panels;
+    this.choose({kind: "encoder", layer, head});
+    Object.assign(panel, {row, column});
+    this.turn(panel, 1);
+    const tokens = ({likely}) => likely.map(step => step.find(({written}) => written)?.text);
+    const [now, before] = [panel.result, panel.plain].map(tokens);
+    const step = now.findIndex((text, t) => text !== before[t]);
+    if (step >= 0) panel.goTo(step + 1);
   }
 
   layOut(N) {
@@ -140,6 +154,7 @@ export class Page {
       return [i, `${i + 1}${name ? `: ${name}` : ""}${this.isOff(layer, i) ? " (off)" : ""}`];
     });
     options($("head"), [["mean", "mean of all"], ...heads], head);
+    $("kind").value = kind;
     $("layer").value = layer;
     $("silent").disabled = head === "mean" || !this.engine;
     $("silent").setAttribute("aria-pressed", head !== "mean" && this.isOff(layer, head));
@@ -154,6 +169,18 @@ export class Page {
   }
 }
 
+// The data of a page with what its address asks for after the #: sentences that come first, and a start.
+export function asked(data, hash) {
+  if (hash.length < 2 || !data.config) return data;
+  const {sentences, start} = JSON.parse(decodeURIComponent(hash.slice(1)));
+  const same = entry => other => other.source === entry.source;
+  const wanted = sentences.map(entry => data.sentences.find(same(entry)) ?? entry);
+  const others = data.sentences.filter(entry => !wanted.some(same(entry)));
+  return {...data, sentences: [...wanted, ...others], shown: wanted.length, start};
+}
+
 export function startPage() {
-  return new Page(JSON.parse($("data").textContent), $("weights").textContent);
+  fit();
+  const data = asked(JSON.parse($("data").textContent), location.hash);
+  return new Page(data, $("weights").textContent);
 }

@@ -1,6 +1,7 @@
 // One sentence: its box (text, translation, steps) and its figure (a picture of attention, and the weight that is
 // changed). What both sentences share stands in page.mjs.
-import {drawHeads, drawLines, drawMatrix, element, layHeads, layLines, layMatrix, percent, sentenceOf, shown,
+import {element} from "./kit.mjs";
+import {drawHeads, drawLines, drawMatrix, layHeads, layLines, layMatrix, percent, sentenceOf, shown,
         writeWords} from "./pictures.mjs";
 import {placesOf} from "./tokenizer.mjs";
 import {goldLinks, isThere, matched, verdicts, weightsOf} from "./words.mjs";

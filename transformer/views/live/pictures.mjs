@@ -1,19 +1,12 @@
 // Three pictures of attention: lines between words, a matrix, an overview of all heads. Each is laid out once for its
 // words, and drawn anew when weights, steps or the choice change. A view is {rows, columns: words, weights, hasRow,
 // hasColumn: functions, row, column: chosen or null, links, right: {row: true or false}}.
+import {element} from "./kit.mjs";
 import {placesOf} from "./tokenizer.mjs";
 
 const LEAST = 0.01;         // lines and numbers below 1 % are left out
 const THICKEST = 14;        // pixels of a line of 100 %
 const SVG = "http://www.w3.org/2000/svg";
-
-export function element(name, parent, text = "", attributes = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  parent.append(made);
-  return made;
-}
 
 // Text with its invisible signs made visible: none of them may turn the words around it.
 export function shown(text) {

@@ -1,6 +1,6 @@
 // Greedy and beam search of notebook 15 for one sentence, and a reading of what they found.
 import {newRecord} from "./model.mjs";
-import {softmax} from "./tensors.mjs";
+import {softmax} from "./numbers.mjs";
 
 const EXTRA = 50;           // most tokens that an output may have more than its source (Section 6.1)
 

@@ -58,13 +58,3 @@ export function layerNorm(x, gain, bias, eps = 1e-5) {
   const scale = 1 / Math.sqrt(variance + eps);
   return x.map((value, i) => gain.data[i] * (value - mean) * scale + bias.data[i]);
 }
-
-// Probabilities of scores (notebook 06).
-export function softmax(z) {
-  const p = new Float64Array(z.length);
-  let largest = -Infinity, sum = 0;
-  for (let i = 0; i < z.length; i++) largest = Math.max(largest, z[i]);
-  for (let i = 0; i < z.length; i++) sum += p[i] = Math.exp(z[i] - largest);
-  for (let i = 0; i < z.length; i++) p[i] /= sum;
-  return p;
-}

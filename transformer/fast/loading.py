@@ -1,4 +1,4 @@
-"""What `load_state_dict` breaks, mended: ties between parameters, tables that are computed."""
+"""What torch's `load_state_dict` breaks, mended: parameters that are one, tables that are computed."""
 
 from functools import partial
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.models.kinds import build
+from transformer.positions import sinusoids
 
 
 def ties_of(model: nn.Module) -> list[list[str]]:
@@ -17,7 +17,7 @@ def ties_of(model: nn.Module) -> list[list[str]]:
     return [group for group in names.values() if len(group) > 1]
 
 
-def tie(model: nn.Module, ties: list[list[str]]) -> None:
+def tie(ties: list[list[str]], model: nn.Module, _: Any = None) -> None:
     """Make each group of names one parameter again; ValueError where their numbers differ."""
     for first, *others in ties:
         parameter = model.get_parameter(first)
@@ -34,26 +34,18 @@ def tie(model: nn.Module, ties: list[list[str]]) -> None:
             setattr(model.get_submodule(place), attribute, parameter)
 
 
-def fill_tables(model: nn.Module) -> None:
-    """Compute anew the buffers that files do not have: after `to_empty` they hold anything."""
-    saved = model.state_dict().keys()
-    tables = {name: b for name, b in model.named_buffers() if name not in saved}
-    if not tables:
-        return
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        fresh = dict(build(model.config).named_buffers())
-    for name, table in tables.items():
-        known = fresh.get(name)
-        if known is not None and known.shape == table.shape and not table.is_meta:
-            table.copy_(known)
+def keep_tied(model: nn.Module) -> None:
+    """What is tied in a finished model stays so after each `load_state_dict`."""
+    model.register_load_state_dict_post_hook(partial(tie, ties_of(model)))
 
 
-def mend(ties: list[list[str]], model: nn.Module, _: Any) -> None:
-    """The hook of `keep_whole`."""
-    tie(model, ties)
-    fill_tables(model)
+def fill_table(module: nn.Module, _: Any = None) -> None:
+    """Compute the table of sines of a module: files do not have it, and `to_empty` loses it."""
+    table = module.table
+    if not table.is_meta:
+        table.copy_(sinusoids(*table.shape))
 
 
-def keep_whole(model: nn.Module) -> None:
-    """After each `load_state_dict` of a finished model, tie what was tied and fill its tables."""
-    model.register_load_state_dict_post_hook(partial(mend, ties_of(model)))
+def keep_filled(module: nn.Module) -> None:
+    """A module's table of sines is computed again after each `load_state_dict`."""
+    module.register_load_state_dict_post_hook(fill_table)

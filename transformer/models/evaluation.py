@@ -1,0 +1,38 @@
+"""A model's scores on sentence pairs: translate the sources, count what comes out."""
+
+from transformer.core.checks import sides_of
+from transformer.core.protocol import about
+from transformer.core.scores import check_scored, exact_match, score_report
+from transformer.corpora import without_blanks
+from transformer.models.search import chosen, translate_all
+
+
+def evaluate(
+    model,
+    tokenizer,
+    pairs: list[tuple[str, str]],
+    beam: int | None = None,
+    alpha: float | None = None,
+    language: str | None = None,
+    corpus: str | None = None,
+    what: str = "test",
+) -> dict:
+    """Translate the sources of pairs and score the result; a dict for scores.json.
+
+    beam, alpha, language: those that travel with the model where not given. Pairs with a
+    blank side are left out, and a warning counts them; ValueError where none is left.
+    """
+    beam, alpha = chosen(model, beam, alpha)
+    pairs = list(zip(*sides_of(pairs)))
+    sources, references = sides_of(without_blanks(pairs, "pairs to score"))
+    check_scored(references)
+    outputs = translate_all(model, tokenizer, sources, beam, alpha, what)
+    report = score_report(outputs, references, language or about(model).target, corpus)
+    exact = round(exact_match(outputs, references), 4)
+    return {
+        "sentences": len(sources),
+        "beam": beam,
+        "alpha": alpha,
+        **report,
+        "exact_match": exact,
+    }
