@@ -5,10 +5,10 @@ import math
 import torch
 from matplotlib.patches import FancyArrowPatch
 
-from transformer.views.images import GREY
 from transformer.views.shapes import arrow, box, cells, weights_bar, weights_table
 from transformer.views.style import (
     DARK,
+    GREY,
     IDEAS,
     INK,
     LIGHT,

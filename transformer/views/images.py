@@ -3,12 +3,12 @@
 from transformer.views.plotting import add_colour_bar, lines, new_axes
 from transformer.views.style import COLOURS
 
-GREY = dict(cmap="gray_r", vmin=0, vmax=16)
+GREY_LEVELS = dict(cmap="gray_r", vmin=0, vmax=16)
 
 
 def add_image(ax, image, title="", **colours):
     """An image (H, W) in these axes, without ticks."""
-    ax.imshow(image.tolist(), **(colours or GREY))
+    ax.imshow(image.tolist(), **(colours or GREY_LEVELS))
     ax.set_title(title, fontsize=9)
     ax.set(xticks=[], yticks=[])
 
