@@ -4,6 +4,8 @@ lists of requirements."""
 import ast
 import re
 import statistics
+import subprocess
+import sys
 import textwrap
 import tomllib
 from urllib.parse import unquote
@@ -369,6 +371,15 @@ def shown(node, source):
     return textwrap.dedent("\n".join(lines)).strip()
 
 
+def laid_out(code):
+    """Code as `ruff format` leaves it where it stands without an indent."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "a.py", "-"]
+    done = subprocess.run(
+        command, cwd=ROOT, input=code, capture_output=True, encoding="utf8", check=True
+    )
+    return done.stdout.strip()
+
+
 def extensions():
     """{name: code} of what tests/test_extensions.py plugs in."""
     source = EXTENSIONS.read_text(encoding="utf8")
@@ -380,7 +391,7 @@ def extensions():
         and not node.name.startswith("test_")
         and node.name != "trained"
     ]
-    return {node.name: shown(node, source) for node in found}
+    return {node.name: laid_out(shown(node, source)) for node in found}
 
 
 @pytest.mark.skipif(not EXTENSIONS.exists(), reason="no extensions yet")

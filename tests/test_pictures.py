@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from transformer import views
-from transformer.views import plotting, style
+from transformer.views import plotting, style, words
 from transformer.views.evidence import shown, with_interval, with_p
 from transformer.views.labels import spread
 
@@ -68,7 +68,7 @@ def test_a_picture_shows_itself_with_its_words(name):
 
 def test_a_plot_gets_words_of_its_own():
     ax = plotting.bars({"a": 1})
-    assert ax.figure.words == plotting.describe(ax.figure)
+    assert ax.figure.words == words.describe(ax.figure)
     figure = views.picture(ax, "One bar.")
     assert (figure.words, figure.shown()[1]["alt"]) == ("One bar.", "One bar.")
     assert not plt.get_fignums()

@@ -213,8 +213,8 @@ def test_words_of_curves_and_bars():
 def test_words_of_diagrams_and_trees():
     boxes = {"a": (0, 0, "first", None), "b": (0, 1, "second\nbox", 1)}
     assert described(
-        diagrams.flow(boxes, [("a", "b", 0)], [(0, -0.2, 1.2, "N times")])
-    ).startswith("Written in it: N times; first; second box")
+        diagrams.flow(boxes, [("a", "b")], plotting.new_axes())
+    ).startswith("Written in it: first; second box")
     assert described(
         trees.hypotheses({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")
     ) == ("Written in it: <s>; a  50.0%; b  25.0%.")

@@ -291,7 +291,7 @@ def make_layer(
 # print("dilated equals torch's dilation; r = n equals full attention, and so does fused")
 
 # %% [markdown]
-# Yellow: this output depends on this input (its gradient is not zero).
+# Dark blue: this output depends on this input (its gradient is not zero).
 #
 # ## Steps that must wait
 #

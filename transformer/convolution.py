@@ -210,7 +210,7 @@ def dependence(layer: Callable, x: Tensor) -> Tensor:
 # print("centred: itself and a neighbour on each side; causal: itself and two before it")
 
 # %% [markdown]
-# Each row is an output, the colour is the norm of the gradient, and the darkest is exactly 0. Which of a row's inputs is brightest is chance, because each output's numbers are summed with random weights of its own.
+# Each row is an output, the colour is the norm of the gradient, and white is exactly 0. Which of a row's inputs is darkest is chance, because each output's numbers are summed with random weights of its own.
 
 # %% [markdown]
 # ## One block
@@ -272,7 +272,7 @@ class GatedBlock(nn.Module):
 
 # %% [markdown]
 # Each block adds one word on each side, no more. The colours are the fourth root of the gradient; otherwise the ends of the field would be as
-# dark as the zeros beyond them. The field is not filled evenly: many paths lead to the words close by, and only one to the word at the end. How far does a word really look? We
+# white as the zeros beyond them. The field is not filled evenly: many paths lead to the words close by, and only one to the word at the end. How far does a word really look? We
 # take the root of the mean squared distance, weighted by the squared gradient, for ten random stacks:
 
 # %% tags=["active-ipynb"]

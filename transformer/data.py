@@ -703,7 +703,7 @@ def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
 # ## What padding costs
 #
 # Padding does not change the result, because masks keep it out, but every layer computes it. The picture shows the target side of a batch
-# as it comes from `token_batches`, and one of as many sentences drawn at random. Yellow (1) is a token, dark (0) is padding:
+# as it comes from `token_batches`, and one of as many sentences drawn at random. Dark blue (1) is a token, white (0) is padding:
 
 # %% tags=["active-ipynb"]
 # mixed = np.random.RandomState(0).permutation(len(encoded))

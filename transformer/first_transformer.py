@@ -42,13 +42,13 @@ from torch import nn
 # windows of a few neighbouring words ([02](02_convolution.ipynb)), and from 2014 on they had attention as well. The paper left both out and kept attention. The next picture has the encoder on the left.
 
 # %% tags=["active-ipynb"]
-# from transformer.views.diagrams import encoder_and_decoder
+# from transformer import views
 #
-# encoder_and_decoder();
+# views.two_stacks()
 
 # %% [markdown]
-# A grey frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
-# decoder. The numbers in the boxes are those of the notebooks that explain them ("add, LayerNorm": 03). *Self*-attention looks within one sequence, *masked* only back, and *cross*-attention from the target at the source; the position-wise network takes each token by itself. Shapes stand in the comments of the code: `B` sentences in a
+# A pale frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
+# decoder. Blue is attention ([04](04_attention.ipynb)): *self*-attention looks within one sequence, *causal* only back, and *cross*-attention from the target at the source. Orange is the feed-forward network ([05](05_feed_forward.ipynb)), which takes each token by itself. Each box reads from the thick line and adds to it; after each sum stands a LayerNorm, which is not drawn ([03](03_stacks.ipynb)). Shapes stand in the comments of the code: `B` sentences in a
 # batch, `S` tokens in a source, `T` in a target, `V` different tokens (in formulas $V$ holds values), and vectors of `d_model` numbers.
 
 # %% [markdown]
@@ -396,7 +396,7 @@ def train_step(model, optimizer, step, warmup=100):
 
 # %% [markdown]
 # At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls below that, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
-# the answer, beside it the digit that would be right, and each column a digit of the source. The brighter a square, the more this place takes from this
+# the answer, beside it the digit that would be right, and each column a digit of the source. The darker a square, the more this place takes from this
 # digit (mean of four heads).
 
 # %% tags=["active-ipynb"]

@@ -43,9 +43,10 @@ from transformer.stacks import DecoderLayer, EncoderLayer, Stack
 # from torch.nn.utils.rnn import pad_sequence
 #
 # import transformer
+# from transformer import views
 # from transformer.attention import attention, split_heads
 # from transformer.core.weights import count_parameters
-# from transformer.views import diagrams, plotting
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # matrices as small as these gain nothing from a second core
@@ -58,13 +59,13 @@ from transformer.stacks import DecoderLayer, EncoderLayer, Stack
 # of the vocabulary as the next token. Bottom to top:
 
 # %% tags=["active-ipynb"]
-# diagrams.whole_model();
+# views.whole_model()
 
 # %% [markdown]
-# Colours are notebooks: blue is [06](06_embeddings.ipynb), yellow [07](07_positions.ipynb), orange
-# [04](04_attention.ipynb), green [05](05_feed_forward.ipynb), and the grey frames, with "add & norm", are the layers of
-# [03](03_stacks.ipynb), repeated N times. Each path around a box is a residual connection. The three blue boxes are one
-# matrix. Only one arrow leads from the left half to the right one; every decoder layer uses it. The paper's last box, softmax, is left to the loss and to the search, which take logits. Dropout, on embeddings and on the output of each sub-layer, is not drawn.
+# Colours are notebooks: green is [06](06_embeddings.ipynb), red [07](07_positions.ipynb), blue
+# [04](04_attention.ipynb), orange [05](05_feed_forward.ipynb), and the pale frames, with a sum and a norm after each sub-layer, are the layers of
+# [03](03_stacks.ipynb), repeated N times. The thick line, to which every sub-layer is added, is the residual connection. The three green boxes are one
+# matrix. Only one arrow leads from the left half to the right one; every decoder layer uses it. The last box, softmax, is left to the loss and to the search, which take logits. Dropout, on embeddings and on the output of each sub-layer, is not drawn.
 
 # %% [markdown]
 # ## Configuration
@@ -473,7 +474,7 @@ class Transformer(nn.Module):
 # plotting.heatmap(looks, columns, rows, title, right, largest=1.0, labels=labels);
 
 # %% [markdown]
-# On the left each row is a distribution over all thirteen types, with nearly all of its weight on one type. Row by row the bright squares
+# On the left each row is a distribution over all thirteen types, with nearly all of its weight on one type. Row by row the dark squares
 # spell the number backwards, and then the end mark. On the right the decoder looks at the source from right to left while
 # it writes; only the loss has taught it to. After the last digit the model still needs the source, because only the source
 # tells that no digit is left. With "two" in front of the source, and the same target, the model does not stop but writes "two":

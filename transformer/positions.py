@@ -156,9 +156,9 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 # plotting.heatmap(sinusoids(64, 64), ticks, ticks, title, labels=labels);
 
 # %% [markdown]
-# Each row is one position and each column one component; red is $+1$, blue is $-1$. On the left the columns change from one
+# Each row is one position and each column one component; dark blue is $+1$, dark brown is $-1$. On the left the columns change from one
 # position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0
-# (grey) and the cosines near 1, like the leading zeros of 0,000,023. No two rows are alike.
+# (white) and the cosines near 1, like the leading zeros of 0,000,023. No two rows are alike.
 #
 # Four of the columns as curves:
 

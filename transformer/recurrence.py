@@ -86,7 +86,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 #
 # $$h_t = f(h_{t-1},\; x_t)$$
 #
-# Drawn in time, from left to right, a translator looks like this, with the encoder's states blue and the decoder's orange:
+# Drawn in time, from left to right, a translator looks like this, with the encoder's states grey and the decoder's green:
 
 # %% tags=["active-ipynb"]
 # diagrams.unrolled(["the", "dog", "sleeps"], ["der", "Hund", "schläft"]);

@@ -165,7 +165,7 @@ def pattern_mask(
 #     print(f"{name:22} {share:.0%} of the pairs")
 
 # %% [markdown] tags=["question-27"]
-# Yellow: this query may look at this key. A global token is a row (it sees everything) and a column (everything sees it); the rectangles are random blocks.
+# Dark blue: this query may look at this key. A global token is a row (it sees everything) and a column (everything sees it); the rectangles are random blocks.
 #
 # ## Windows, gaps, global tokens, random blocks: what is each for?
 #

@@ -35,8 +35,9 @@ from torch import Tensor, nn
 # %% tags=["active-ipynb"]
 # from functools import partial
 #
+# from transformer import views
 # from transformer.teaching import toys
-# from transformer.views import diagrams, plotting
+# from transformer.views import plotting
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small a second thread only waits
@@ -51,11 +52,11 @@ from torch import Tensor, nn
 # paper's Figure 1, to be read from the bottom to the top:
 
 # %% tags=["active-ipynb"]
-# diagrams.encoder_and_decoder();
+# views.two_stacks()
 
 # %% [markdown]
-# A grey frame is one layer, and there are six of each kind. Attention is orange, the position-wise network green. *Self*-attention means that the words of one sentence
-# look at each other, and *masked* that each word sees only itself and the words before it (the later ones are not written yet). Numbers in brackets are notebooks. The lines at the sides are the paths around the sub-layers; each violet box adds path and sub-layer and normalises the sum. The slanted arrow leaves the *top* of the encoder and
+# A pale frame is one layer, and there are six of each kind. Attention is blue ([04](04_attention.ipynb)), the position-wise, or *feed-forward*, network orange ([05](05_feed_forward.ipynb)). *Self*-attention means that the words of one sentence
+# look at each other, and *causal* that each word sees only itself and the words before it (the later ones are not written yet). The thick grey-violet line is the path around the sub-layers: each of them reads from it, and is added to it. The sum is normalised, which this picture leaves out. The blue line leaves the *top* of the encoder and
 # goes to *every* layer of the decoder.
 #
 # We build from the small to the large: normalisation, path, layer, stack.

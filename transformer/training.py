@@ -452,7 +452,8 @@ def train(
 # for name, toy_model in models.items():
 #     same = own_translation(toy_model, tests.source, 9) == tests.gold
 #     right[name] = same.all(dim=1).float().mean().item()
-#
+
+# %% tags=["active-ipynb"]
 # left, right_side = plotting.new_axes(4.5, 3.2, columns=2)
 # curves = {
 #     name: [row["validation_loss"] for row in rows] for name, rows in toy_logs.items()

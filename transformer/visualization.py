@@ -68,7 +68,7 @@ from transformer.models.recording import wrapped
 # heads.of_word(maps, "its", ["The old cat ...", "The old dog ..."]);
 
 # %% [markdown]
-# In head 1.3 the bright square lies on "cat" in one sentence and on "dog" in the other, and the German changes
+# In head 1.3 the dark square lies on "cat" in one sentence and on "dog" in the other, and the German changes
 # from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. The package's `MultiHeadAttention` has a place
 # for the function that attends (notebook [04](04_attention.ipynb)'s `attention`); `wrapped` puts another around it that may change what
 # comes out, for as long as a block lasts and for this thread alone. (Text, figures and results count layers and heads from 1; functions take them from 0.)
@@ -586,7 +586,7 @@ def score_attention(model, tokenizer, validation, test) -> dict:
 # );
 
 # %% [markdown]
-# Where German puts the verb last, the bright squares leave the diagonal, as the grammar's links do.
+# Where German puts the verb last, the dark squares leave the diagonal, as the grammar's links do.
 # This head looks at the word that is translated, yet nouns hardly need it: with it silent, 99.3% of nouns come out right (99.5% untouched), and 95.9% of verbs, marks and other words (99.1%; `circuit.json`).
 #
 # ## Across many words (Figure 3)

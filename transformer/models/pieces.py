@@ -243,26 +243,7 @@ def gpt2_pieces(folder: Path) -> GPT2Pieces:
     """
     path = folder / "tokenizer.json"
     if path.is_file():
-        said = made(lambda: dict(read_json(path)), path)
-        cut = made(lambda: dict(said.get("pre_tokenizer") or {}), path)
-        if (
-            said.get("normalizer")
-            or cut.get("type") != "ByteLevel"
-            or cut.get("add_prefix_space")
-        ):
-            raise ValueError(
-                f"{path} cuts texts in another way than GPT-2: import another model"
-            )
-        return made(
-            lambda: GPT2Pieces(
-                {
-                    "kind": "gpt2",
-                    "vocabulary": said["model"]["vocab"],
-                    "merges": said["model"]["merges"],
-                }
-            ),
-            path,
-        )
+        return gpt2_pieces_in(path)
     path = existing(
         folder / "vocab.json",
         "a GPT-2 folder has its types there, or in tokenizer.json",
@@ -270,12 +251,30 @@ def gpt2_pieces(folder: Path) -> GPT2Pieces:
     merges = existing(folder / "merges.txt", "a GPT-2 folder has it beside vocab.json")
     lines = made(lambda: merges.read_text(encoding="utf8").splitlines(), merges)
     pairs = [line for line in lines if line and not line.startswith("#version")]
+    return made(lambda: byte_pairs(read_json(path), pairs), path)
+
+
+def gpt2_pieces_in(path: Path) -> GPT2Pieces:
+    """The byte pairs of a tokenizer.json."""
+    said = made(lambda: dict(read_json(path)), path)
+    cut = made(lambda: dict(said.get("pre_tokenizer") or {}), path)
+    if (
+        said.get("normalizer")
+        or cut.get("type") != "ByteLevel"
+        or cut.get("add_prefix_space")
+    ):
+        raise ValueError(
+            f"{path} cuts texts in another way than GPT-2: import another model"
+        )
     return made(
-        lambda: GPT2Pieces(
-            {"kind": "gpt2", "vocabulary": read_json(path), "merges": pairs}
-        ),
-        path,
+        lambda: byte_pairs(said["model"]["vocab"], said["model"]["merges"]), path
     )
+
+
+def byte_pairs(vocabulary: dict, merges: list) -> GPT2Pieces:
+    """A vocabulary (type: id) and the pairs to merge, in their order."""
+    said = {"kind": "gpt2", "vocabulary": vocabulary, "merges": merges}
+    return GPT2Pieces(said)
 
 
 def languages_in(folder: Path) -> list[str]:

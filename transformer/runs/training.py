@@ -193,6 +193,13 @@ def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
     return batches
 
 
+def extended(config: training.TrainingConfig) -> TrainingConfig:
+    """Settings of the plain loop, as those of this one."""
+    if isinstance(config, TrainingConfig):
+        return config
+    return TrainingConfig(**vars(config))
+
+
 class Trainer:
     """A training, begun anew or brought back to where its checkpoint found it; `run` goes on.
 
@@ -216,11 +223,9 @@ class Trainer:
     ):
         check_pairs(encoded, model.config)
         check_share(config.accumulate)
-        if not isinstance(config, TrainingConfig):  # that of the plain loop
-            config = TrainingConfig(**vars(config))
         self.model = model
         self.encoded = encoded
-        self.config = config
+        self.config = config = extended(config)
         self.validate = validate
         self.callbacks = callbacks
         self.optimizer = (optimizer or adam)(model)

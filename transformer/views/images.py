@@ -1,14 +1,14 @@
 """Small images side by side, what a model attends to in them, and accuracy by training images."""
 
 from transformer.views.plotting import add_colour_bar, lines, new_axes
-from transformer.views.style import COLOURS
+from transformer.views.style import COLOURS, weights_map
 
-GREY = dict(cmap="gray_r", vmin=0, vmax=16)
+GREY_LEVELS = dict(cmap="gray_r", vmin=0, vmax=16)
 
 
 def add_image(ax, image, title="", **colours):
     """An image (H, W) in these axes, without ticks."""
-    ax.imshow(image.tolist(), **(colours or GREY))
+    ax.imshow(image.tolist(), **(colours or GREY_LEVELS))
     ax.set_title(title, fontsize=9)
     ax.set(xticks=[], yticks=[])
 
@@ -29,10 +29,11 @@ def grid(images, titles, title, across=10, size=0.8):
 def looks(images, weights, title, size=1.25):
     """Each image (H, W), and beside it the weights of its heads (n, h, rows, columns)."""
     axes = new_axes(size, size, len(images), 1 + weights.shape[1])
+    look = {"cmap": weights_map(), "vmin": 0, "vmax": weights.max().item()}
     for row, image, maps in zip(axes, images, weights):
         add_image(row[0], image)
         for ax, one in zip(row[1:], maps):
-            add_image(ax, one, vmin=0, vmax=weights.max().item())
+            add_image(ax, one, **look)
     for i, ax in enumerate(axes[0]):
         ax.set_title(f"head {i}" if i else "image", fontsize=9)
     axes[0, 0].figure.suptitle(title, fontsize=10)
