@@ -1082,17 +1082,17 @@ def test_a_run_is_not_resumed_with_other_data(run):
         (
             b"a\n",
             b"a\n",
-            r"\S*en has 1 line: training needs at least 2, one of them to validate on",
+            "training needs at least 2 different pairs, one of them to validate on, not 1",
         ),
         (
-            b"a\n" + b"a b c d e f g h i " * 30 + b"\na\n",
-            b"a\na\na\n",
-            "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, .*",
+            b"a\n" + b"a b c d e f g h i " * 29 + b"\nb\nc\n",
+            b"a\nb\nc\nd\n",
+            r"training sentence pair . \(line 2\) has .* tokens, more than the model's 150 positions: shorten or remove it, .*",
         ),
         (
             b"a\na\n",
             b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
-            "of your files' last 1 pairs, kept for validation, sentence pair 1 has .* tokens, more than the model's 150 positions: .*",
+            r"of your files' 1 pairs that are kept for validation, sentence pair 1 \(line 2\) has .* tokens, more than the model's 150 positions: .*",
         ),
     ],
 )

@@ -165,7 +165,8 @@ def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
         list(stream_pairs(e, "train")),
         list(stream_pairs(e, "validation")),
     )
-    assert train + validation == lines and len(validation) == held_out
+    assert len(validation) == held_out
+    assert sorted(train + validation) == sorted(lines)
 
 
 def test_reverse():
@@ -272,10 +273,13 @@ def test_a_plan_does_not_stop_where_the_run_would():
 def test_validation(finished, files):
     model, tokenizer = load(str(finished))
     e = experiment(files, finished)
-    pairs = read_corpus("bundled", "validation")[59:60]
+    kept, *pair = (finished / "held_out.tsv").read_text("utf8").strip().split("\t")
+    pairs = read_corpus("bundled", "validation")[int(kept) - 1 : int(kept)]
+    assert pairs == [tuple(pair)]
     with pytest.raises(
         ValueError,
-        match="of your files' last 1 pairs, kept for validation, sentence pair 1 has",
+        match="of your files' 1 pairs that are kept for validation, sentence pair 1 "
+        rf"\(line {kept}\) has",
     ):
         short = dataclasses.replace(
             e, model=dataclasses.replace(e.model, max_positions=2)
@@ -303,6 +307,7 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     assert len(seen) == 6 and [row["update"] for row in seen[-1].log] == [3, 6]
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
+    assert said.count("1 of 60 pairs, from all over your files, are kept from") == 1
     assert (
         "59 sentence pairs, 300 types" in said
         and "plan: 6 updates" in said
@@ -312,6 +317,7 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     assert (
         saved["command"] == "transformer train --seed 3" and saved["reverse"] is False
     )
+    assert saved["held_out"] == "groups"
     assert saved["hardware"] == hardware_in_words(torch.device("cpu"))
     assert (
         f"torch {torch.__version__.split('+')[0]}, fp32" in saved["hardware"]
@@ -417,6 +423,29 @@ def test_own_files_may_move_but_not_change(files, tmp_path):
         ValueError, match="has source file .*, not .*: resume it without"
     ):
         check_same_data(dataclasses.replace(e, **files))
+
+
+def test_a_run_that_held_out_its_last_lines_is_refused(finished, tmp_path):
+    """Of before whole groups were held out: what it was trained on is not known any more."""
+    shutil.copytree(finished, tmp_path / "run")
+    saved = json.loads((finished / "run.json").read_text())
+    assert saved.pop("held_out") == "groups"
+    (tmp_path / "run" / "run.json").write_text(json.dumps(saved))
+    said = "the run in .* kept the last hundredth of your files from training"
+    with pytest.raises(ValueError, match=said):
+        run_experiment(load_run(tmp_path / "run"), "transformer train --resume")
+    with pytest.raises(ValueError, match=said):
+        score(Scoring(tmp_path / "run", split="validation", device="cpu"))
+
+
+def test_large_own_files_are_divided_alike(files, monkeypatch):
+    """Where they go through a folder on disk they are read again, not kept."""
+    small, large = Sentences(Experiment(**files)), Sentences(Experiment(**files))
+    expected = [small("train"), small("validation")]
+    monkeypatch.setattr(experiments, "LARGE", 1)
+    assert not isinstance(large("train"), list)
+    assert [list(large(split)) for split in ("train", "validation")] == expected
+    assert (large.lines("validation") == small.lines("validation")).all()
 
 
 def test_a_run_has_a_folder_even_where_none_is_named(files):

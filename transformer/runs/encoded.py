@@ -239,11 +239,19 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
-def check_pairs(encoded, config, part: str = "") -> None:
+def place_of(number: int, lines: np.ndarray | None) -> str:
+    """What a pair is called in a sentence, by its number from 0: such as "7 (line 9)"."""
+    line = "" if lines is None else f" (line {lines[number]})"
+    return f"{number + 1}{line}"
+
+
+def check_pairs(
+    encoded, config, part: str = "", lines: np.ndarray | None = None
+) -> None:
     """ValueError where there is no pair, or, naming it, where one is too long for the model or has
     nothing to learn.
 
-    part: "training " or another word for the sentence.
+    part: "training " or another word for the sentence. lines: where each stands in its file.
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
@@ -258,15 +266,15 @@ def check_pairs(encoded, config, part: str = "") -> None:
         # The end mark of a target is never read
         longest = source + target - 1 if together else np.maximum(source, target - 1)
         if (target < 2).any():
-            number = start + int((target < 2).argmax()) + 1
+            number = start + int((target < 2).argmax())
             raise ValueError(
-                f"{part}sentence pair {number} has no token to learn: a target ends "
+                f"{part}sentence pair {place_of(number, lines)} has no token to learn: a target ends "
                 "with the end mark, after the begin mark"
             )
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:
             raise ValueError(
-                f"{part}sentence pair {start + number + 1} has {longest[number]} "
+                f"{part}sentence pair {place_of(start + number, lines)} has {longest[number]} "
                 f"tokens, more than the model's {config.max_positions} positions: "
                 "shorten or remove it, or train with a larger max_positions"
             )

@@ -34,6 +34,7 @@ from transformer.runs.experiment import (
     stream_pairs,
 )
 from transformer.runs.folder import (
+    HELD_OUT,
     average_last,
     check_same_data,
     check_unused,
@@ -45,6 +46,7 @@ from transformer.runs.folder import (
     settings_of,
     sums_of,
 )
+from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
@@ -62,8 +64,9 @@ def validator(
     most = None if e.source_file else count
     pairs = list(islice(sentences("validation"), most))
     encoded = encode_pairs(tokenizer, pairs)
-    kept = f"of your files' last {len(pairs)} pairs, kept for validation, "
-    check_pairs(encoded, e.model, kept if e.source_file else "validation ")
+    kept = f"of your files' {len(pairs)} pairs that are kept for validation, "
+    part = kept if e.source_file else "validation "
+    check_pairs(encoded, e.model, part, sentences.lines("validation"))
     encoded = encoded[:count]
     sources, references = zip(*pairs[:count])
 
@@ -102,6 +105,14 @@ class Task:
 # Begin, go on, finish
 
 
+def note_held_out(e: Experiment, sentences: Sentences) -> None:
+    """Write down which pairs of own files are kept from training, and print what is to be said."""
+    pairs = sentences("validation") if e.source_file else ()
+    if sentences.divided is not None:
+        write_held_out(e.folder, sentences.divided.held_out, pairs)
+        print(*sentences.divided.report.sentences(), sep="\n", flush=True)
+
+
 def begin(
     e: Experiment, sentences: Sentences, command: str, device: torch.device
 ) -> tuple[Experiment, Tokenizer]:
@@ -115,7 +126,9 @@ def begin(
     e = fitted(e, tokenizer)
     check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
-    settings = settings_of(e, command, device) | {"sha256": sums_of(e)}
+    note_held_out(e, sentences)
+    held_out = {"held_out": HELD_OUT} if e.source_file else {}
+    settings = settings_of(e, command, device) | {"sha256": sums_of(e)} | held_out
     write_json(e.folder / "run.json", settings)
     return e, tokenizer
 
