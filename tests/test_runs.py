@@ -220,10 +220,28 @@ def test_a_corpus_on_disk_trains_the_same_model(
     limit = sorted(lengths)[-1] - 1
     short = experiment(files, tmp_path / "short")
     short.model = dataclasses.replace(short.model, max_positions=limit)
-    run_experiment(short, "a test")
+    said = r"of 59 own, train, sentence pairs \(.*\) need more"
+    with pytest.warns(UserWarning, match=said):
+        run_experiment(short, "a test")
     assert (
         f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
     )
+
+
+def test_validation_pairs_on_disk_that_are_too_long_are_left_out(finished, monkeypatch):
+    """As from training; that they are there is said."""
+    tokenizer = Tokenizer.load(finished / "tokenizer.json")
+    pairs = read_corpus("bundled", "validation")[:20]
+    lengths = [max(len(s), len(t) - 1) for s, t in encode_pairs(tokenizer, pairs)]
+    limit = sorted(lengths)[10]
+    e = Experiment(model=TransformerConfig(300, **{**TINY, "max_positions": limit}))
+    with pytest.raises(ValueError, match="validation sentence pair . has"):
+        validator(e, tokenizer, Sentences(e), 20)
+    monkeypatch.setattr(experiments, "ON_DISK", ("bundled",))
+    long = sum(length > limit for length in lengths)
+    with pytest.warns(UserWarning, match=f"{long} of 20 validation sentence pairs"):
+        validate = validator(e, tokenizer, Sentences(e), 20)
+    assert validate(Transformer(e.model)).keys() >= {"validation_loss", "bleu"}
 
 
 # The plan

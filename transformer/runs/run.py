@@ -24,13 +24,14 @@ from transformer.models.kinds import build_fast
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
-from transformer.runs.encoded import check_pairs
+from transformer.runs.encoded import check_pairs, fitting
 from transformer.runs.experiment import (
     Experiment,
     Sentences,
     encoded_training,
     fitted,
     languages,
+    on_disk,
     stream_pairs,
 )
 from transformer.runs.folder import (
@@ -54,21 +55,35 @@ from transformer.runs.training import held_out_loss, train
 # What a run does; a task may put something else in each place
 
 
+def validation_pairs(
+    e: Experiment, tokenizer: Tokenizer, sentences: Sentences, count: int
+) -> tuple[list, list]:
+    """The texts and the ids of the first `count` validation pairs.
+
+    What is too long for the model is left out where the corpus is on disk, as from training.
+    Elsewhere it is refused; of own files any, as `evaluate` scores all that were kept.
+    """
+    most = None if e.source_file else count
+    pairs = list(islice(sentences("validation"), most))
+    encoded = encode_pairs(tokenizer, pairs)
+    if on_disk(e):
+        rows = fitting(encoded, e.model, "validation ")[:count]
+        return [pairs[i] for i in rows], [encoded[i] for i in rows]
+    kept = f"of your files' {len(pairs)} pairs that are kept for validation, "
+    part = kept if e.source_file else "validation "
+    check_pairs(encoded, e.model, part, sentences.lines("validation"))
+    return pairs[:count], encoded[:count]
+
+
 def validator(
     e: Experiment, tokenizer: Tokenizer, sentences: Sentences, count: int
 ) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
 
-    ValueError where one is too long; of own files any, as `evaluate` scores all that were kept.
+    ValueError where one is too long; see `validation_pairs`.
     """
-    most = None if e.source_file else count
-    pairs = list(islice(sentences("validation"), most))
-    encoded = encode_pairs(tokenizer, pairs)
-    kept = f"of your files' {len(pairs)} pairs that are kept for validation, "
-    part = kept if e.source_file else "validation "
-    check_pairs(encoded, e.model, part, sentences.lines("validation"))
-    encoded = encoded[:count]
-    sources, references = zip(*pairs[:count])
+    pairs, encoded = validation_pairs(e, tokenizer, sentences, count)
+    sources, references = zip(*pairs)
 
     def validate(model):
         figures = held_out_loss(model, encoded)
