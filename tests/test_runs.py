@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -312,6 +313,22 @@ def test_validation(finished, files):
         log_p = model(batch.source, batch.decoder_input).log_softmax(dim=-1)
     by_hand = -log_p.gather(2, batch.gold[:, :, None]).mean().item()
     assert figures["validation_loss"] == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_validation_scores_by_the_words_of_the_language(finished, monkeypatch):
+    outputs = ["我今天学了很多新的东西。", "猫坐在垫子上看着我们。"]
+    references = ["我今天又学了很多新的东西。", "猫坐在垫子上看着我们大家。"]
+    monkeypatch.setattr(runs, "translate", lambda *_, **__: outputs)
+    monkeypatch.setattr(runs, "on_disk", lambda e: False)
+    model, tokenizer = load(finished)
+    e = Experiment(source_file="a", target_file="b", model=model.config)
+    e.target_language = "zh"
+    sentences = Sentences(e)
+    sentences.kept["validation"] = [(text, text) for text in references]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # another language's would be by characters
+        found = validator(e, tokenizer, sentences, 2)(model)["bleu"]
+    assert found == bleu(outputs, references, language="zh").score > 50
 
 
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):

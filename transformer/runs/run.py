@@ -90,7 +90,8 @@ def validator(
         if model.start is None:  # it writes nothing
             return figures
         outputs = translate(model, tokenizer, sources, beam=1)
-        return {**figures, "bleu": bleu(outputs, references).score}
+        into = languages(e)[1]
+        return {**figures, "bleu": bleu(outputs, references, language=into).score}
 
     return validate
 
