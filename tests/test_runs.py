@@ -332,7 +332,8 @@ def test_validation_scores_by_the_words_of_the_language(finished, monkeypatch):
 
 
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
-    e = dataclasses.replace(experiment(files, tmp_path / "run"), target_language="fr")
+    e = experiment(files, tmp_path / "run", patience=5)
+    e.target_language = "fr"
     seen = []
     run_experiment(
         e,
@@ -343,6 +344,9 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
     assert said.count("1 of 60 pairs, from all over your files, are kept from") == 1
+    assert (
+        "patience: the weights up to update 6 count, which has the lowest val" in said
+    )
     assert (
         "59 sentence pairs, 300 types" in said
         and "plan: 6 updates" in said

@@ -28,7 +28,7 @@ from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
 from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import validation_score
+from transformer.runs.progress import best_in_words, validation_score
 from transformer.runs.training import (
     Objective,
     TrainingConfig,
@@ -43,6 +43,7 @@ SMALL = TransformerConfig(
 )
 SCALER = loss_scaler(torch.device("cpu"), "fp32")
 UNTIMED = {"seconds": 0, "tokens_per_second": 0, "utilisation": 0}
+R = range(9)
 BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, save_every=3)
 
 
@@ -756,6 +757,11 @@ def test_log_has_the_norm_before_clipping(encoded):
             12,
         ),
         ([{"bleu": 1.0 * n} for n in range(9)], 20),
+        # of too few pairs, or 0, BLEU does not tell
+        ([{"bleu": 1, "validation_pairs": 9, "validation_loss": 9 - n} for n in R], 20),
+        ([{"bleu": n, "validation_pairs": 9, "validation_loss": 9} for n in R], 9),
+        ([{"bleu": 0.0, "validation_loss": 9 - n} for n in R], 20),
+        ([{"bleu": 1, "validation_pairs": 100, "validation_loss": -n} for n in R], 9),
     ],
 )
 def test_patience(encoded, figures, expected):
@@ -819,6 +825,29 @@ def test_another_optimizer_does_not_go_on(encoded, tmp_path):
         match="with the optimizer SGD, not Adam: resume with the one it began with",
     ):
         train(model_of(), encoded, more, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("figures", [{"accuracy": 0.5}, {}])
+def test_patience_needs_something_to_watch(figures, encoded, tmp_path):
+    """It watched the loss of training, which falls to the end."""
+    config = dataclasses.replace(BRIEF, updates=20, patience=2)
+    with pytest.raises(ValueError, match="patience stops a training by its validation"):
+        train(model_of(), encoded, config, tmp_path, validate=lambda model: figures)
+    assert (tmp_path / "checkpoint.safetensors").is_file()
+
+
+def test_it_is_said_which_figure_decided():
+    rows = [
+        {"update": n, "loss": 1, "validation_loss": 3 - n, "bleu": 5 - n}
+        for n in (1, 2)
+    ]
+    assert "update 1 count, which has the highest bleu, 4" in best_in_words(rows)
+    for row in rows:
+        row["validation_pairs"] = 9
+    said = "update 2 count, which has the lowest validation loss, 1 (BLEU is of fewer"
+    assert said in best_in_words(rows)
+    rows[1]["bleu"] = 0.0
+    assert "(BLEU is 0)" in best_in_words(rows)
 
 
 def test_patience_keeps_the_best_weights(encoded, tmp_path):

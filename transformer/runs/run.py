@@ -43,12 +43,14 @@ from transformer.runs.folder import (
     kept_weights,
     last_update,
     note_resumed,
+    read_log,
     reserved,
     settings_of,
     sums_of,
 )
 from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
+from transformer.runs.progress import best_in_words
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
@@ -91,7 +93,8 @@ def validator(
             return figures
         outputs = translate(model, tokenizer, sources, beam=1)
         into = languages(e)[1]
-        return {**figures, "bleu": bleu(outputs, references, language=into).score}
+        score = bleu(outputs, references, language=into).score
+        return {**figures, "bleu": score, "validation_pairs": len(pairs)}
 
     return validate
 
@@ -222,6 +225,8 @@ def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
 
 def finish(model, e: Experiment) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
+    if e.training.patience and (log := read_log(e.folder)):
+        print(best_in_words(log))
     average_last(model, e.folder, e.training.keep, last_update(e))
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)

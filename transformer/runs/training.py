@@ -42,7 +42,7 @@ from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_r
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
-from transformer.runs.progress import Progress
+from transformer.runs.progress import Progress, check_watched
 from transformer.runs.saving import Saver
 
 
@@ -55,7 +55,9 @@ class TrainingConfig(training.TrainingConfig):
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_minutes: float = 10.0  # about what a killed run loses at most
     keep: int = 5  # weights kept, and averaged at the end
-    patience: int | None = None  # stop after so many validations without a better one
+    # stop after so many validations without a better one, by BLEU or, where that does
+    # not tell (`transformer.runs.progress.deciding`), by the loss
+    patience: int | None = None
     precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
 
     def __post_init__(self):
@@ -312,7 +314,10 @@ class Trainer:
     def figures(self, row: dict) -> dict:
         """What `validate` measures; where it fails all is saved first. See `measure`."""
         try:
-            return measure(self.validate, self.model, row)
+            figures = measure(self.validate, self.model, row)
+            if self.config.patience:
+                check_watched(figures)
+            return figures
         except Exception:
             self.saver.save(self.progress)
             raise
