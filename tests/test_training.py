@@ -1059,3 +1059,38 @@ def test_a_notebook_shows_a_bar(kernel, disabled, shown, monkeypatch, capsys):
         monkeypatch.setenv("TQDM_DISABLE", disabled)
     train(model_of(), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2))
     assert ("2/2" in capsys.readouterr().err) == shown
+
+
+# What is trained, and what is left as it was
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_the_generator_is_left_as_it_was_found(error, encoded):
+    """Models made one after the other, each after a training, begin differently."""
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    if error:
+        with pytest.raises(ZeroDivisionError):
+            train(model_of(seed=5), encoded, BRIEF, validate=lambda model: 1 / 0)
+    else:
+        model = Transformer(SMALL)
+        torch.manual_seed(5)
+        train(model, encoded, BRIEF)
+    assert torch.equal(torch.rand(3), expected) != error
+    assert error or not torch.equal(
+        model.embedding.weight, Transformer(SMALL).embedding.weight
+    )
+
+
+@pytest.mark.parametrize("kind, name", [("half", "fp16"), ("bfloat16", "bf16")])
+def test_short_weights_are_refused(kind, name, encoded):
+    """Trained so, weights became NaN, and the advice was a smaller factor."""
+    said = rf"embedding.weight is in torch.{kind.replace('half', 'float16')}, in which "
+    with pytest.raises(ValueError, match=said + f'.*precision="{name}"'):
+        train(getattr(model_of(), kind)(), encoded, BRIEF)
+
+
+def test_a_model_of_which_nothing_is_trained_is_refused(encoded):
+    with pytest.raises(ValueError, match="all parameters of the model are frozen"):
+        train(model_of().requires_grad_(False), encoded, BRIEF)

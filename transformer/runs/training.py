@@ -27,6 +27,7 @@ from transformer.core.distributed import (
 )
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.settings import check_counts, check_fractions, check_positive
+from transformer.core.weights import check_trainable
 from transformer.data import collate
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.hardware import (
@@ -217,6 +218,7 @@ class Trainer:
         callbacks: Sequence[Callable] = (),
     ):
         check_pairs(encoded, model.config)
+        check_trainable(model)
         check_share(config.accumulate)
         if not isinstance(config, TrainingConfig):  # that of the plain loop
             config = TrainingConfig(**vars(config))
@@ -349,6 +351,14 @@ def train(
 
     parts: criterion, optimizer and callbacks, see `Trainer`. Raises Interrupted after
     Ctrl-C before the last update, and ValueError for pairs or a folder that do not fit,
-    and where training diverges.
+    and where training diverges. Torch's generators are left as they were found.
     """
-    return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
+    with torch.random.fork_rng(seeded_gpus(model)):
+        return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
+
+
+def seeded_gpus(model: nn.Module) -> set[int]:
+    """The GPUs whose random numbers a training on a model's device decides."""
+    devices = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
+    used = torch.cuda.is_initialized()
+    return devices | ({torch.cuda.current_device()} if used else set())
