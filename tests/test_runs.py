@@ -487,6 +487,16 @@ def test_large_own_files_are_divided_alike(files, monkeypatch):
     assert (large.lines("validation") == small.lines("validation")).all()
 
 
+def test_an_experiment_takes_the_recipe_of_its_corpus(files):
+    """It was that of the bundled corpus, whatever it was named."""
+    for name in ("bundled", "multi30k", "wmt14"):
+        e = Experiment(corpus=name)
+        assert {"model": e.model, "training": e.training} == recipe(name)
+    own = Experiment(**files, training=TRAINING)
+    assert (own.model, own.training) == (recipe("files")["model"], TRAINING)
+    assert Experiment("multi30k", model=own.model).model == own.model
+
+
 def test_a_run_has_a_folder_even_where_none_is_named(files):
     assert Experiment().folder == Path("runs/bundled") and Experiment(
         **files

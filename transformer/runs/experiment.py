@@ -1,7 +1,7 @@
 """An experiment: what it learns from, which model, how it is trained, and where it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,18 @@ from transformer.corpora import (
 from transformer.data import Tokenizer, encode_pairs
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out
-from transformer.runs.recipes import RECIPES
+from transformer.runs.recipes import recipe
 from transformer.runs.training import TrainingConfig
 
 
 @dataclass
 class Experiment:
-    """A run: what to learn from, which model, how to train it, and where to keep it."""
+    """A run: what to learn from, which model, how to train it, and where to keep it.
+
+    Model and training that are not given are those of the corpus's recipe. For own files, which
+    have one for all sizes, `plan_files` as the plan of a `Task` finds better ones, as the command
+    does.
+    """
 
     corpus: str = "bundled"
     reverse: bool = False  # translate the other way round
@@ -35,14 +40,15 @@ class Experiment:
     resume: bool = False  # go on with the run in the folder, with its own settings
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
     compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
-    model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])
-    training: TrainingConfig = field(
-        default_factory=lambda: RECIPES["bundled"]["training"]
-    )
+    model: Any = None
+    training: TrainingConfig = None  # type: ignore[assignment]
 
     def __post_init__(self):
         own = self.source_file or self.target_file
         name = "files" if own else self.corpus or "bundled"
+        known = recipe(name)
+        self.model = known["model"] if self.model is None else self.model
+        self.training = self.training or known["training"]
         self.folder = Path(self.folder or Path("runs", name))
         self.source_file = self.source_file and Path(self.source_file)
         self.target_file = self.target_file and Path(self.target_file)
