@@ -161,6 +161,7 @@ def test_train(trained):
     assert {
         "checkpoint.safetensors",
         "config.json",
+        "held_out.tsv",
         "log.jsonl",
         "model.safetensors",
         "run.json",
@@ -1114,7 +1115,7 @@ def test_a_warning_is_one_plain_line(trained, tmp_path):
         ),
         (
             b"a\na\n",
-            b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
+            b"a\n" + b"a b c d e f g h i " * 32 + b"\n",
             r"of your files' 1 pairs that are kept for validation, sentence pair 1 \(line 2\) has .* tokens, more than the model's 150 positions: .*",
         ),
     ],

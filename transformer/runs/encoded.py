@@ -26,7 +26,7 @@ PART = 10_000  # pairs encoded, and held in memory, at a time
 ENCODED_FILES = ("tokens.bin", "offsets.bin")
 FORM = 1  # of the folder
 # To be raised whenever the same files give other sentences: a corpus's reader, its cut, `hold_out`.
-READING = 2
+READING = 3
 
 
 def write_encoded(
