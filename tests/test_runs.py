@@ -297,8 +297,8 @@ def test_validation(finished, files):
     assert pairs == [tuple(pair)]
     with pytest.raises(
         ValueError,
-        match="of your files' 1 pairs that are kept for validation, sentence pair 1 "
-        rf"\(line {kept}\) has",
+        match="of your files' 1 pairs that are kept for validation, sentence pair "
+        f"{kept} has",
     ):
         short = dataclasses.replace(
             e, model=dataclasses.replace(e.model, max_positions=2)

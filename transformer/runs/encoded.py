@@ -239,19 +239,14 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
-def place_of(number: int, lines: np.ndarray | None) -> str:
-    """What a pair is called in a sentence, by its number from 0: such as "7 (line 9)"."""
-    line = "" if lines is None else f" (line {lines[number]})"
-    return f"{number + 1}{line}"
-
-
 def check_pairs(
     encoded, config, part: str = "", lines: np.ndarray | None = None
 ) -> None:
     """ValueError where there is no pair, or, naming it, where one is too long for the model or has
     nothing to learn.
 
-    part: "training " or another word for the sentence. lines: where each stands in its file.
+    part: "training " or another word for the sentence. lines: where each
+    stands in its file, by which it is named; otherwise by its place here.
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
@@ -259,6 +254,7 @@ def check_pairs(
         raise ValueError(
             f"{part}sentence pairs are texts: turn them into ids with encode_pairs"
         )
+    called = range(1, len(encoded) + 1) if lines is None else lines
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
@@ -268,13 +264,13 @@ def check_pairs(
         if (target < 2).any():
             number = start + int((target < 2).argmax())
             raise ValueError(
-                f"{part}sentence pair {place_of(number, lines)} has no token to learn: a target ends "
+                f"{part}sentence pair {called[number]} has no token to learn: a target ends "
                 "with the end mark, after the begin mark"
             )
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:
             raise ValueError(
-                f"{part}sentence pair {place_of(start + number, lines)} has {longest[number]} "
+                f"{part}sentence pair {called[start + number]} has {longest[number]} "
                 f"tokens, more than the model's {config.max_positions} positions: "
                 "shorten or remove it, or train with a larger max_positions"
             )
