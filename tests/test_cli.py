@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -160,6 +161,7 @@ def test_train(trained):
     assert {
         "checkpoint.safetensors",
         "config.json",
+        "held_out.tsv",
         "log.jsonl",
         "model.safetensors",
         "run.json",
@@ -1062,6 +1064,28 @@ def test_a_run_is_not_resumed_with_other_data(run):
     assert contents(run) == before
 
 
+# White space, and notes
+
+
+def test_white_space_of_a_line_is_normalised_before_it_is_counted(trained):
+    lines = b"A cat." + b" " * 1000 + b"\n  A \t cat.\nA cat.\n"
+    done = call("translate", "--folder", trained, "--beam", 1, stdin=lines)
+    assert (done.status, len(set(done.out.splitlines()))) == (0, 1), done.err
+
+
+def test_a_warning_is_one_plain_line(trained, tmp_path):
+    """Without the path and the line of code that Python shows programmers."""
+    for name, last in (("en", "A dog."), ("de", "")):
+        (tmp_path / name).write_text(f"A cat.\n{last}\n", encoding="utf8")
+    own = ["--source-file", tmp_path / "en", "--target-file", tmp_path / "de"]
+    before = warnings.showwarning
+    done = call("evaluate", "--folder", trained, *own, "--beam", 1)
+    assert done.status == 0 and warnings.showwarning is before
+    (said,) = (line for line in done.err.splitlines() if "left out" in line)
+    assert said.startswith("transformer: 1 of 2 pairs of ")
+    assert ".py" not in done.err and "UserWarning" not in done.err
+
+
 # Wrong files
 
 
@@ -1082,17 +1106,17 @@ def test_a_run_is_not_resumed_with_other_data(run):
         (
             b"a\n",
             b"a\n",
-            r"\S*en has 1 line: training needs at least 2, one of them to validate on",
+            "training needs at least 2 different pairs, one of them to validate on, not 1",
         ),
         (
-            b"a\n" + b"a b c d e f g h i " * 30 + b"\na\n",
-            b"a\na\na\n",
-            "training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, .*",
+            b"a\n" + b"a b c d e f g h i " * 29 + b"\nb\nc\n",
+            b"a\nb\nc\nd\n",
+            r"training sentence pair 2 has .* tokens, more than the model's 150 positions: shorten or remove it, .*",
         ),
         (
             b"a\na\n",
-            b"a\n" + b"a b c d e f g h i " * 30 + b"\n",
-            "of your files' last 1 pairs, kept for validation, sentence pair 1 has .* tokens, more than the model's 150 positions: .*",
+            b"a\n" + b"a b c d e f g h i " * 32 + b"\n",
+            r"of your files' 1 pairs that are kept for validation, sentence pair 2 has .* tokens, more than the model's 150 positions: .*",
         ),
     ],
 )

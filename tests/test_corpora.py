@@ -544,7 +544,7 @@ def test_sizes(name, split):
 
 
 AS_READ = (
-    2,
+    3,
     {
         "multi30k": "f4d7469377f2",
         "tatoeba": "0dea57746b57",

@@ -360,7 +360,7 @@ def prepare(folder):
         "empty": b"",
         "latin": b"a\nsch\xf6n\nb\n",
         "short": b"a\nb\n",
-        "long": b"a\n" + b"q z " * 60 + b"\nb\n",
+        "long": b"f\n" + b"q z " * 60 + b"\nb\n",  # the second is trained on
     }.items():
         (folder / name).write_bytes(content)
     assert call("train FILES TINY --folder run") == [0, ""]

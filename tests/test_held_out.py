@@ -143,7 +143,8 @@ def test_two_different_pairs_are_needed(pairs):
 
 def test_what_was_held_out_can_be_looked_at(tmp_path):
     split = hold_out(REPEATED)
-    path = write_held_out(tmp_path, REPEATED, split.held_out)
+    held_out = chosen_pairs(REPEATED, split.held_out)
+    path = write_held_out(tmp_path, split.held_out, held_out)
     (line,) = path.read_text(encoding="utf8").splitlines()
     number, source, target = line.split("\t")
     assert REPEATED[int(number) - 1] == (source, target)

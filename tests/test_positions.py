@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.positions import (
     LearnedPositions,
     RotaryPositions,
@@ -135,3 +136,11 @@ def test_an_odd_width_is_an_error(make):
 def test_a_start_before_the_first_row_is_refused(kind, start):
     with pytest.raises(ValueError, match=f"start must be at least 0, not {start}"):
         kind(10, 8)(torch.zeros(1, 2, 8), start)
+
+
+def test_heads_of_an_odd_width_are_named():
+    """The sentence was about d_model, "not 5", where d_model is 30."""
+    sizes = {"d_model": 30, "h": 6, "d_ff": 8, "N": 1, "positions": "rotary"}
+    said = r"the width of a head must be even .* d_model / h \(or d_k\) is 5"
+    with pytest.raises(ValueError, match=said):
+        Transformer(TransformerConfig(30, **sizes))

@@ -253,3 +253,20 @@ def test_the_variant_is_another_distribution():
     assert variant.sum().item() == pytest.approx(1, abs=1e-6) and variant[0, 0] == 0
     assert variant[0, [3, 1]].tolist() == pytest.approx([0.9, 0.1 / 6], abs=1e-6)
     assert (variant - smoothed_targets(gold, V, 0.1)).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_padding_alone_costs_nothing(epsilon):
+    """The mean of nothing was NaN, and one such batch made all weights so."""
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    E = torch.randn(7, 4, requires_grad=True)
+    gold = torch.zeros(2, 3, dtype=torch.long)
+    losses = [
+        label_smoothing_loss(x @ E.T, gold, epsilon),
+        label_smoothing_loss(x @ E.T, gold, epsilon, reduction="sum"),
+        loss.projected_loss(x, E, gold, epsilon),
+    ]
+    for found in losses:
+        assert found.item() == 0
+        for gradient in torch.autograd.grad(found, (x, E), retain_graph=True):
+            assert (gradient == 0).all()

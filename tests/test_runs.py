@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -165,7 +166,8 @@ def test_own_files_are_split(count, held_out, tmp_path, monkeypatch):
         list(stream_pairs(e, "train")),
         list(stream_pairs(e, "validation")),
     )
-    assert train + validation == lines and len(validation) == held_out
+    assert len(validation) == held_out
+    assert sorted(train + validation) == sorted(lines)
 
 
 def test_reverse():
@@ -219,10 +221,28 @@ def test_a_corpus_on_disk_trains_the_same_model(
     limit = sorted(lengths)[-1] - 1
     short = experiment(files, tmp_path / "short")
     short.model = dataclasses.replace(short.model, max_positions=limit)
-    run_experiment(short, "a test")
+    said = r"of 59 own, train, sentence pairs \(.*\) need more"
+    with pytest.warns(UserWarning, match=said):
+        run_experiment(short, "a test")
     assert (
         f"{sum(n <= limit for n in lengths)} sentence pairs" in capsys.readouterr().out
     )
+
+
+def test_validation_pairs_on_disk_that_are_too_long_are_left_out(finished, monkeypatch):
+    """As from training; that they are there is said."""
+    tokenizer = Tokenizer.load(finished / "tokenizer.json")
+    pairs = read_corpus("bundled", "validation")[:20]
+    lengths = [max(len(s), len(t) - 1) for s, t in encode_pairs(tokenizer, pairs)]
+    limit = sorted(lengths)[10]
+    e = Experiment(model=TransformerConfig(300, **{**TINY, "max_positions": limit}))
+    with pytest.raises(ValueError, match="validation sentence pair . has"):
+        validator(e, tokenizer, Sentences(e), 20)
+    monkeypatch.setattr(experiments, "ON_DISK", ("bundled",))
+    long = sum(length > limit for length in lengths)
+    with pytest.warns(UserWarning, match=f"{long} of 20 validation sentence pairs"):
+        validate = validator(e, tokenizer, Sentences(e), 20)
+    assert validate(Transformer(e.model)).keys() >= {"validation_loss", "bleu"}
 
 
 # The plan
@@ -272,10 +292,13 @@ def test_a_plan_does_not_stop_where_the_run_would():
 def test_validation(finished, files):
     model, tokenizer = load(str(finished))
     e = experiment(files, finished)
-    pairs = read_corpus("bundled", "validation")[59:60]
+    kept, *pair = (finished / "held_out.tsv").read_text("utf8").strip().split("\t")
+    pairs = read_corpus("bundled", "validation")[int(kept) - 1 : int(kept)]
+    assert pairs == [tuple(pair)]
     with pytest.raises(
         ValueError,
-        match="of your files' last 1 pairs, kept for validation, sentence pair 1 has",
+        match="of your files' 1 pairs that are kept for validation, sentence pair "
+        f"{kept} has",
     ):
         short = dataclasses.replace(
             e, model=dataclasses.replace(e.model, max_positions=2)
@@ -292,8 +315,25 @@ def test_validation(finished, files):
     assert figures["validation_loss"] == pytest.approx(by_hand, abs=1e-5)
 
 
+def test_validation_scores_by_the_words_of_the_language(finished, monkeypatch):
+    outputs = ["我今天学了很多新的东西。", "猫坐在垫子上看着我们。"]
+    references = ["我今天又学了很多新的东西。", "猫坐在垫子上看着我们大家。"]
+    monkeypatch.setattr(runs, "translate", lambda *_, **__: outputs)
+    monkeypatch.setattr(runs, "on_disk", lambda e: False)
+    model, tokenizer = load(finished)
+    e = Experiment(source_file="a", target_file="b", model=model.config)
+    e.target_language = "zh"
+    sentences = Sentences(e)
+    sentences.kept["validation"] = [(text, text) for text in references]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # another language's would be by characters
+        found = validator(e, tokenizer, sentences, 2)(model)["bleu"]
+    assert found == bleu(outputs, references, language="zh").score > 50
+
+
 def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
-    e = dataclasses.replace(experiment(files, tmp_path / "run"), target_language="fr")
+    e = experiment(files, tmp_path / "run", patience=5)
+    e.target_language = "fr"
     seen = []
     run_experiment(
         e,
@@ -303,6 +343,10 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     assert len(seen) == 6 and [row["update"] for row in seen[-1].log] == [3, 6]
     assert load(tmp_path / "run")[0].about.target == "fr"
     said = capsys.readouterr().out
+    assert said.count("1 of 60 pairs, from all over your files, are kept from") == 1
+    assert (
+        "patience: the weights up to update 6 count, which has the lowest val" in said
+    )
     assert (
         "59 sentence pairs, 300 types" in said
         and "plan: 6 updates" in said
@@ -312,6 +356,7 @@ def test_what_a_run_says_and_leaves(files, tmp_path, capsys):
     assert (
         saved["command"] == "transformer train --seed 3" and saved["reverse"] is False
     )
+    assert saved["held_out"] == "groups"
     assert saved["hardware"] == hardware_in_words(torch.device("cpu"))
     assert (
         f"torch {torch.__version__.split('+')[0]}, fp32" in saved["hardware"]
@@ -417,6 +462,39 @@ def test_own_files_may_move_but_not_change(files, tmp_path):
         ValueError, match="has source file .*, not .*: resume it without"
     ):
         check_same_data(dataclasses.replace(e, **files))
+
+
+def test_a_run_that_held_out_its_last_lines_is_refused(finished, tmp_path):
+    """Of before whole groups were held out: what it was trained on is not known any more."""
+    shutil.copytree(finished, tmp_path / "run")
+    saved = json.loads((finished / "run.json").read_text())
+    assert saved.pop("held_out") == "groups"
+    (tmp_path / "run" / "run.json").write_text(json.dumps(saved))
+    said = "the run in .* kept the last hundredth of your files from training"
+    with pytest.raises(ValueError, match=said):
+        run_experiment(load_run(tmp_path / "run"), "transformer train --resume")
+    with pytest.raises(ValueError, match=said):
+        score(Scoring(tmp_path / "run", split="validation", device="cpu"))
+
+
+def test_large_own_files_are_divided_alike(files, monkeypatch):
+    """Where they go through a folder on disk they are read again, not kept."""
+    small, large = Sentences(Experiment(**files)), Sentences(Experiment(**files))
+    expected = [small("train"), small("validation")]
+    monkeypatch.setattr(experiments, "LARGE", 1)
+    assert not isinstance(large("train"), list)
+    assert [list(large(split)) for split in ("train", "validation")] == expected
+    assert (large.lines("validation") == small.lines("validation")).all()
+
+
+def test_an_experiment_takes_the_recipe_of_its_corpus(files):
+    """It was that of the bundled corpus, whatever it was named."""
+    for name in ("bundled", "multi30k", "wmt14"):
+        e = Experiment(corpus=name)
+        assert {"model": e.model, "training": e.training} == recipe(name)
+    own = Experiment(**files, training=TRAINING)
+    assert (own.model, own.training) == (recipe("files")["model"], TRAINING)
+    assert Experiment("multi30k", model=own.model).model == own.model
 
 
 def test_a_run_has_a_folder_even_where_none_is_named(files):

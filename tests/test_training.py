@@ -1,5 +1,6 @@
 """Training: an update against plain torch, accumulation, the order of data, checkpoints, resume, Ctrl-C, bad input."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -28,7 +29,7 @@ from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
 from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import validation_score
+from transformer.runs.progress import best_in_words, validation_score
 from transformer.runs.training import (
     Objective,
     TrainingConfig,
@@ -43,6 +44,7 @@ SMALL = TransformerConfig(
 )
 SCALER = loss_scaler(torch.device("cpu"), "fp32")
 UNTIMED = {"seconds": 0, "tokens_per_second": 0, "utilisation": 0}
+R = range(9)
 BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, save_every=3)
 
 
@@ -756,6 +758,11 @@ def test_log_has_the_norm_before_clipping(encoded):
             12,
         ),
         ([{"bleu": 1.0 * n} for n in range(9)], 20),
+        # of too few pairs, or 0, BLEU does not tell
+        ([{"bleu": 1, "validation_pairs": 9, "validation_loss": 9 - n} for n in R], 20),
+        ([{"bleu": n, "validation_pairs": 9, "validation_loss": 9} for n in R], 9),
+        ([{"bleu": 0.0, "validation_loss": 9 - n} for n in R], 20),
+        ([{"bleu": 1, "validation_pairs": 100, "validation_loss": -n} for n in R], 9),
     ],
 )
 def test_patience(encoded, figures, expected):
@@ -819,6 +826,74 @@ def test_another_optimizer_does_not_go_on(encoded, tmp_path):
         match="with the optimizer SGD, not Adam: resume with the one it began with",
     ):
         train(model_of(), encoded, more, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("figures", [{"accuracy": 0.5}, {}])
+def test_patience_needs_something_to_watch(figures, encoded, tmp_path):
+    """It watched the loss of training, which falls to the end."""
+    config = dataclasses.replace(BRIEF, updates=20, patience=2)
+    with pytest.raises(ValueError, match="patience stops a training by its validation"):
+        train(model_of(), encoded, config, tmp_path, validate=lambda model: figures)
+    assert (tmp_path / "checkpoint.safetensors").is_file()
+
+
+def test_it_is_said_which_figure_decided():
+    rows = [
+        {"update": n, "loss": 1, "validation_loss": 3 - n, "bleu": 5 - n}
+        for n in (1, 2)
+    ]
+    assert "update 1 count, which has the highest bleu, 4" in best_in_words(rows)
+    for row in rows:
+        row["validation_pairs"] = 9
+    said = "update 2 count, which has the lowest validation loss, 1 (BLEU is of fewer"
+    assert said in best_in_words(rows)
+    rows[1]["bleu"] = 0.0
+    assert "(BLEU is 0)" in best_in_words(rows)
+
+
+class Slowing(torch.optim.SGD):
+    """Keeps its state in its groups, as schedule-free optimizers and others do."""
+
+    def __init__(self, model):
+        halves = [list(model.encoder.parameters()), list(model.decoder.parameters())]
+        super().__init__(
+            [
+                {"params": p, "share": 1.0 / n, "seen": (0, 0.0)}
+                for n, p in enumerate(halves, 1)
+            ]
+        )
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            count, total = group["seen"]
+            group["seen"] = count + 1, total + group["lr"] * group["share"]
+            group["largest"] = max(group.get("largest", 0.0), group["lr"])
+            group["lr"] = group["share"] / (1 + group["seen"][0]) + group["largest"]
+        return super().step(closure)
+
+
+def test_state_in_an_optimizers_groups_survives_a_resume(encoded, tmp_path):
+    """20 updates are 10 and 10."""
+    config = dataclasses.replace(BRIEF, updates=20)
+    brief = dataclasses.replace(BRIEF, updates=10)
+    train(model_of(), encoded, config, tmp_path / "whole", optimizer=Slowing)
+    train(model_of(), encoded, brief, tmp_path / "parts", optimizer=Slowing)
+    train(
+        model_of(seed=2),
+        encoded,
+        config,
+        tmp_path / "parts",
+        None,
+        True,
+        optimizer=Slowing,
+    )
+    whole, parts = (
+        load_weights(tmp_path / name / "checkpoint.safetensors")
+        for name in ("whole", "parts")
+    )
+    assert all(torch.equal(tensor, parts[0][name]) for name, tensor in whole[0].items())
+    assert whole[1]["groups"] == parts[1]["groups"]
+    assert json.loads(whole[1]["groups"])[1]["seen"][0] == 20
 
 
 def test_patience_keeps_the_best_weights(encoded, tmp_path):
@@ -1030,3 +1105,31 @@ def test_a_notebook_shows_a_bar(kernel, disabled, shown, monkeypatch, capsys):
         monkeypatch.setenv("TQDM_DISABLE", disabled)
     train(model_of(), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2))
     assert ("2/2" in capsys.readouterr().err) == shown
+
+
+# What is trained, and what is left as it was
+
+
+@pytest.mark.parametrize("validate", [None, lambda model: 1 / 0])
+def test_the_generator_is_left_as_it_was_found(validate, encoded):
+    """It stood in one state, so that models made after trainings began alike."""
+    model = model_of()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    with contextlib.suppress(ZeroDivisionError):
+        train(model, encoded, BRIEF, validate=validate)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("kind, name", [("half", "fp16"), ("bfloat16", "bf16")])
+def test_short_weights_are_refused(kind, name, encoded):
+    """Trained so, weights became NaN, and the advice was a smaller factor."""
+    said = rf"embedding.weight is in torch.{kind.replace('half', 'float16')}, in which "
+    with pytest.raises(ValueError, match=said + f'.*precision="{name}"'):
+        train(getattr(model_of(), kind)(), encoded, BRIEF)
+
+
+def test_a_model_of_which_nothing_is_trained_is_refused(encoded):
+    with pytest.raises(ValueError, match="all parameters of the model are frozen"):
+        train(model_of().requires_grad_(False), encoded, BRIEF)

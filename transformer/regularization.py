@@ -273,8 +273,10 @@ def label_smoothing_loss(
 
     logits: (B, T, V), gold: (B, T) ids. Where gold is pad_id, nothing is counted and
     the gradient is zero. reduction: "mean" is per real token, "sum" their total, "none"
-    (B * T,) losses.
+    (B * T,) losses; where all is padding, "mean" and "sum" are zero.
     """
+    if reduction == "mean" and (gold == pad_id).all():
+        reduction = "sum"  # the mean of nothing is no number
     return F.cross_entropy(
         logits.flatten(0, 1),
         gold.flatten(),

@@ -4,10 +4,13 @@ demo."""
 import errno
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
 from operator import or_
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -16,6 +19,7 @@ import tyro
 from transformer.core.checks import check_characters
 from transformer.core.interrupt import Interrupted
 
+PACKAGE = Path(__file__).parents[1]
 # name: module and class
 COMMANDS = {
     "train": "train:Train",
@@ -110,8 +114,31 @@ def silence_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@contextmanager
+def plain_notes() -> Iterator[None]:
+    """Inside the block this package's warnings are one line on standard error each, without a
+    path and code; those of others, which are for programmers, stay as they are."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message, category, filename, *rest, **more):
+            if category is UserWarning and Path(filename).is_relative_to(PACKAGE):
+                print(f"transformer: {message}", file=sys.stderr)
+            else:
+                others(message, category, filename, *rest, **more)
+
+        warnings.showwarning = show
+        yield
+
+
 def main() -> None:
     """Run a command; a mistake in the input gives one sentence on standard error and status 2."""
+    with plain_notes():
+        run_command()
+
+
+def run_command() -> None:
+    """Parse the arguments and run; see `main`."""
     if hasattr(
         sys.stdout, "reconfigure"
     ):  # a file of translations can be read again, on Windows

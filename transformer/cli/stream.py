@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import BinaryIO
 
+from transformer.core.white_space import normalised
+
 MANY = 200  # lines translated at a time, where so many are there
 LONGEST = 2**24  # bytes of a line
 
@@ -46,8 +48,9 @@ def text_of(line: bytes) -> str:
 
 
 def sentence_in(line: bytes, tokenizer, max_positions: int) -> str:
-    """The sentence of a line; ValueError where it is not UTF-8, or too long for the model."""
-    text = text_of(line)
+    """The sentence of a line, its white space normalised as `translate` does; ValueError where it
+    is not UTF-8, or too long for the model."""
+    text = normalised(text_of(line))
     length = len(tokenizer.encode_all([text])[0]) + 1  # with the end mark
     if length > max_positions:
         raise ValueError(

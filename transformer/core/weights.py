@@ -116,6 +116,24 @@ def check_numbers(tensors: Iterable[tuple[str, torch.Tensor]], where: object) ->
             )
 
 
+def check_trainable(model: nn.Module) -> None:
+    """ValueError for a model of which nothing is trained, or whose weights are short numbers."""
+    parameters = dict(model.named_parameters())
+    if not any(p.requires_grad for p in parameters.values()):
+        raise ValueError(
+            "all parameters of the model are frozen (requires_grad is False): let some "
+            "be trained"
+        )
+    for name, p in parameters.items():
+        if p.dtype in (torch.float16, torch.bfloat16):
+            short = "fp16" if p.dtype == torch.float16 else "bf16"
+            raise ValueError(
+                f"{name} is in {p.dtype}, in which small updates are lost: train "
+                f'model.float() with TrainingConfig(precision="{short}"), which '
+                "multiplies in short numbers and keeps the weights in fp32"
+            )
+
+
 def check_fit(own: Mapping[str, torch.Tensor], tensors: dict, where: object) -> None:
     """ValueError where a model's parameters and named tensors differ in names or shapes."""
     for name in sorted(own.keys() | tensors.keys()):

@@ -49,11 +49,16 @@ class LearnedPositions(positions.LearnedPositions):
 class RotaryPositions(nn.Module):
     """`rotate` queries or keys x (B, h, n, d_k), the first being at position start.
 
-    Raises ValueError past max_positions.
+    Raises ValueError past max_positions, and for an odd d_k.
     """
 
     def __init__(self, max_positions: int, d_k: int):
         super().__init__()
+        if d_k % 2:
+            raise ValueError(
+                "the width of a head must be even for rotary positions, which turn pairs "
+                f"of numbers, and d_model / h (or d_k) is {d_k}"
+            )
         table = sinusoids(max_positions, d_k).float()
         self.register_buffer("table", table, persistent=False)
         keep_filled(self)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -67,6 +68,7 @@ def save_checkpoint(
                 tensors[f"optimizer.{key}.{name}"] = torch.as_tensor(value)
     metadata = {
         "progress": json.dumps(progress),
+        "groups": json.dumps(groups_of(optimizer)),
         "config": json.dumps(asdict(model.config)),
         "optimizer": type(optimizer).__name__,
     }
@@ -92,6 +94,7 @@ def load_checkpoint(
             json.loads(metadata[name]) for name in ("config", "progress")
         )
         check_config(path, dict(saved), json.loads(json.dumps(asdict(model.config))))
+        groups = json.loads(metadata.get("groups", "null"))
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise damaged(path, f"what it says of itself: {error}") from None
     weights, state = weights_and_state(tensors)
@@ -104,6 +107,7 @@ def load_checkpoint(
             "the one it began with"
         )
     load_optimizer(model, optimizer, state)
+    load_groups(path, optimizer, groups)
     return progress
 
 
@@ -133,6 +137,79 @@ def load_optimizer(
         number: state[name] for number, name in enumerate(order) if name in state
     }
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
+
+
+# How an optimizer computes on its device, and what it computes it for
+NOT_KEPT = {"params", "fused", "foreach", "capturable", "differentiable"}
+
+
+def plain_value(value: object) -> object:
+    """What JSON can hold of a value in an optimizer's group: tensors as numbers."""
+    return value.tolist() if isinstance(value, torch.Tensor) else value
+
+
+def groups_of(optimizer: torch.optim.Optimizer) -> list[dict]:
+    """What an optimizer keeps in its groups of parameters: settings, and the state of some."""
+    return [
+        {
+            name: plain_value(value)
+            for name, value in group.items()
+            if name not in NOT_KEPT and is_plain(plain_value(value))
+        }
+        for group in optimizer.param_groups
+    ]
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is one that JSON brings back: no function or the like."""
+    if isinstance(value, (list, tuple)):
+        return all(map(is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def as_before(value: Any, now: object) -> Any:
+    """A value from JSON in the type of the one that an optimizer's group holds now."""
+    if isinstance(now, torch.Tensor):
+        return torch.as_tensor(value, dtype=now.dtype, device=now.device)
+    return tuple(value) if isinstance(now, tuple) else value
+
+
+def load_groups(path: Path, optimizer: torch.optim.Optimizer, groups: Any) -> None:
+    """Give an optimizer's groups what they held; ValueError where they are others.
+
+    groups: None of a checkpoint from before they were kept.
+    """
+    if groups is None:
+        return
+    if not isinstance(groups, list) or not all(isinstance(g, dict) for g in groups):
+        raise damaged(path, "groups are none")
+    own = optimizer.param_groups
+    if len(groups) != len(own):
+        raise ValueError(
+            f"{path} is of an optimizer with {len(groups)} groups of parameters, not "
+            f"{len(own)}: resume with the one it began with"
+        )
+    for group, saved in zip(own, groups):
+        for name, value in saved.items():
+            now = group.get(name)
+            try:
+                found = as_before(value, now)
+            except (RuntimeError, TypeError, ValueError):
+                found = None
+            wrong = not is_plain(value) or now is not None and not alike(found, now)
+            if name in NOT_KEPT or wrong:
+                raise damaged(path, f"{name} of a group is {str(value)[:40]!r}")
+            group[name] = found
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two values are both numbers, or of one type."""
+    numbers = (int, float)
+    return (
+        type(one) is type(other)
+        or isinstance(one, numbers)
+        and isinstance(other, numbers)
+    )
 
 
 def progress_in(path: Path) -> dict:

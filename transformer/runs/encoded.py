@@ -26,7 +26,7 @@ PART = 10_000  # pairs encoded, and held in memory, at a time
 ENCODED_FILES = ("tokens.bin", "offsets.bin")
 FORM = 1  # of the folder
 # To be raised whenever the same files give other sentences: a corpus's reader, its cut, `hold_out`.
-READING = 2
+READING = 3
 
 
 def write_encoded(
@@ -239,11 +239,14 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
-def check_pairs(encoded, config, part: str = "") -> None:
+def check_pairs(
+    encoded, config, part: str = "", lines: np.ndarray | None = None
+) -> None:
     """ValueError where there is no pair, or, naming it, where one is too long for the model or has
     nothing to learn.
 
-    part: "training " or another word for the sentence.
+    part: "training " or another word for the sentence. lines: where each
+    stands in its file, by which it is named; otherwise by its place here.
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
@@ -251,6 +254,7 @@ def check_pairs(encoded, config, part: str = "") -> None:
         raise ValueError(
             f"{part}sentence pairs are texts: turn them into ids with encode_pairs"
         )
+    called = range(1, len(encoded) + 1) if lines is None else lines
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
@@ -258,15 +262,15 @@ def check_pairs(encoded, config, part: str = "") -> None:
         # The end mark of a target is never read
         longest = source + target - 1 if together else np.maximum(source, target - 1)
         if (target < 2).any():
-            number = start + int((target < 2).argmax()) + 1
+            number = start + int((target < 2).argmax())
             raise ValueError(
-                f"{part}sentence pair {number} has no token to learn: a target ends "
+                f"{part}sentence pair {called[number]} has no token to learn: a target ends "
                 "with the end mark, after the begin mark"
             )
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:
             raise ValueError(
-                f"{part}sentence pair {start + number + 1} has {longest[number]} "
+                f"{part}sentence pair {called[start + number]} has {longest[number]} "
                 f"tokens, more than the model's {config.max_positions} positions: "
                 "shorten or remove it, or train with a larger max_positions"
             )

@@ -1,10 +1,11 @@
 """An experiment: what it learns from, which model, how it is trained, and where it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from transformer.core.files import existing
 from transformer.corpora import (
@@ -15,13 +16,19 @@ from transformer.corpora import (
 )
 from transformer.data import Tokenizer, encode_pairs
 from transformer.runs.encoded import check_pairs, prepare
-from transformer.runs.recipes import RECIPES
+from transformer.runs.held_out import Split, chosen_pairs, hold_out
+from transformer.runs.recipes import recipe
 from transformer.runs.training import TrainingConfig
 
 
 @dataclass
 class Experiment:
-    """A run: what to learn from, which model, how to train it, and where to keep it."""
+    """A run: what to learn from, which model, how to train it, and where to keep it.
+
+    Model and training that are not given are those of the corpus's recipe. For own files, which
+    have one for all sizes, `plan_files` as the plan of a `Task` finds better ones, as the command
+    does.
+    """
 
     corpus: str = "bundled"
     reverse: bool = False  # translate the other way round
@@ -33,14 +40,15 @@ class Experiment:
     resume: bool = False  # go on with the run in the folder, with its own settings
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
     compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
-    model: Any = field(default_factory=lambda: RECIPES["bundled"]["model"])
-    training: TrainingConfig = field(
-        default_factory=lambda: RECIPES["bundled"]["training"]
-    )
+    model: Any = None
+    training: TrainingConfig = None  # type: ignore[assignment]
 
     def __post_init__(self):
         own = self.source_file or self.target_file
         name = "files" if own else self.corpus or "bundled"
+        known = recipe(name)
+        self.model = known["model"] if self.model is None else self.model
+        self.training = self.training or known["training"]
         self.folder = Path(self.folder or Path("runs", name))
         self.source_file = self.source_file and Path(self.source_file)
         self.target_file = self.target_file and Path(self.target_file)
@@ -90,28 +98,21 @@ def languages(e: Experiment) -> tuple[str, str]:
     return e.source_language, e.target_language
 
 
-def border_of(count: int, file: Path) -> int:
-    """How many of the pairs of own files are trained on.
-
-    The last hundredth, at most 1,000 pairs, is kept for validation.
-    """
-    if count < 2:
-        raise ValueError(
-            f"{file} has {count} line: training needs at least 2, one of them to "
-            "validate on"
-        )
-    return count - max(1, min(1000, count // 100))
-
-
 def stream_pairs(e: Experiment, split: str) -> Iterator[tuple[str, str]]:
-    """Yield the (source, target) pairs of an experiment's train or validation split."""
+    """Yield the (source, target) pairs of an experiment's train or validation split.
+
+    Own files are divided by `hold_out`.
+    """
     files = files_of(e, split)
     if e.source_file is None:
         return stream_corpus(e.corpus, split, e.reverse)
-    count = sum(1 for _ in stream_parallel(*files))
-    border = border_of(count, files[0])
-    pairs = stream_parallel(*files)
-    return islice(pairs, border) if split == "train" else islice(pairs, border, None)
+    divided = hold_out(stream_parallel(*files))
+    return chosen_pairs(stream_parallel(*files), side_of(divided, split))
+
+
+def side_of(divided: Split, split: str) -> np.ndarray:
+    """The indices of own files' pairs that are trained on, or else those held out."""
+    return divided.training if split == "train" else divided.held_out
 
 
 ON_DISK = ("wmt14", "wmt14_eighth", "europarl")
@@ -130,30 +131,49 @@ def on_disk(e: Experiment) -> bool:
 class Sentences:
     """An experiment's pairs by split: sentences("train").
 
-    What fits into memory is parsed once; of a large corpus each call is a stream.
+    What fits into memory is parsed once; of a large corpus each call is a stream. divided: how own
+    files are divided, once they were asked for; None for a corpus.
     """
 
     def __init__(self, e: Experiment, read: Callable = stream_pairs):
         self.e = e
         self.read = read
         self.kept: dict[str, list] = {}
+        self.divided: Split | None = None
 
     def __call__(self, split: str) -> Iterable[tuple[str, str]]:
         if split not in self.kept:
             files = self.e.source_file and files_of(self.e, split)
+            if files and self.read is stream_pairs:
+                return self.own(files, split)
+            pairs = self.read(self.e, split)
             if split == "train" and on_disk(self.e):
-                return self.read(self.e, split)
-            if files and self.read is stream_pairs and not on_disk(self.e):
-                self.keep_both(files)
-            else:
-                self.kept[split] = list(self.read(self.e, split))
+                return pairs
+            self.kept[split] = list(pairs)
         return self.kept[split]
 
-    def keep_both(self, files: list[Path]) -> None:
-        """Parse own files, which hold both splits."""
-        pairs = list(stream_parallel(*files))
-        border = border_of(len(pairs), files[0])
-        self.kept = {"train": pairs[:border], "validation": pairs[border:]}
+    def own(self, files: list[Path], split: str) -> Iterable[tuple[str, str]]:
+        """A split of own files, which hold both; large ones are read twice."""
+        if not on_disk(self.e):
+            self.keep_both(list(stream_parallel(*files)))
+            return self.kept[split]
+        if self.divided is None:
+            self.divided = hold_out(stream_parallel(*files))
+        pairs = chosen_pairs(stream_parallel(*files), side_of(self.divided, split))
+        if split == "train":
+            return pairs
+        self.kept[split] = list(pairs)
+        return self.kept[split]
+
+    def keep_both(self, pairs: list[tuple[str, str]]) -> None:
+        """Divide the pairs of own files and keep both sides."""
+        self.divided = hold_out(pairs)
+        for split in ("train", "validation"):
+            self.kept[split] = [pairs[i] for i in side_of(self.divided, split)]
+
+    def lines(self, split: str) -> np.ndarray | None:
+        """The lines, counted from 1, that a split of own files stands on; None for a corpus."""
+        return None if self.divided is None else side_of(self.divided, split) + 1
 
 
 def encoded_training(e: Experiment, tokenizer: Tokenizer, sentences: Sentences):
@@ -168,5 +188,5 @@ def encoded_training(e: Experiment, tokenizer: Tokenizer, sentences: Sentences):
         files = files_of(e, "train")
         return prepare(tokenizer, pairs, files, name, "train", e.reverse, longest)
     encoded = encode_pairs(tokenizer, list(pairs))
-    check_pairs(encoded, e.model, "training ")
+    check_pairs(encoded, e.model, "training ", sentences.lines("train"))
     return encoded

@@ -61,7 +61,9 @@ TYPES = {
     "target_language": str,
     "reverse": bool,
     "resumed": list,
+    "held_out": str,
 }
+HELD_OUT = "groups"  # how own files keep pairs from training: see `hold_out`
 
 
 def experiment_in(saved: dict) -> Experiment:
@@ -152,6 +154,12 @@ def check_same_data(e: Experiment) -> None:
                 f"the run in {e.folder} has {name.replace('_', ' ')} {old}, not "
                 f"{new}: resume it without that option, or name another --folder"
             )
+    if e.source_file is not None and saved.get("held_out") != HELD_OUT:
+        raise ValueError(
+            f"the run in {e.folder} kept the last hundredth of your files from training, "
+            "and by now groups of equal sentences from all over them are kept: train "
+            "anew in another --folder"
+        )
     if sums is not None and sums != sums_of(e):
         raise ValueError(
             f"your files are not what the run in {e.folder} began with: name those "

@@ -8,6 +8,7 @@ of a line, and `chosen_pairs` picks the lines of one side.
 
 import hashlib
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,8 +80,8 @@ def numbers_of(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """(source, target, bare source and target) of each pair that is not blank, (3, n); the index of
     each; how many pairs there are."""
-    columns: list[list[int]] = [[], [], []]
-    places, place = [], -1
+    columns = [array("Q"), array("Q"), array("Q")]  # eight bytes a number
+    places, place = array("q"), -1
     for place, (source, target) in enumerate(pairs):
         if is_blank(source) or is_blank(target):
             continue
@@ -180,10 +181,13 @@ def chosen_pairs(
 
 
 def write_held_out(
-    folder: Path, pairs: Iterable[tuple[str, str]], held_out: np.ndarray
+    folder: Path, held_out: np.ndarray, pairs: Iterable[tuple[str, str]]
 ) -> Path:
-    """Write line number, source and target of what is held out into a run's folder; the path."""
-    rows = zip((held_out + 1).tolist(), chosen_pairs(pairs, held_out))
+    """Write line number, source and target of what is held out into a run's folder; the path.
+
+    held_out: the indices of these pairs.
+    """
+    rows = zip((held_out + 1).tolist(), pairs)
     lines = [
         f"{number}\t{normalised(source)}\t{normalised(target)}\n"
         for number, (source, target) in rows

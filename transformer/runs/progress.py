@@ -13,11 +13,51 @@ MOST_SKIPPED = (
 )
 
 
+# Validation pairs from which on BLEU tells which of two models is better
+ENOUGH = 100
+
+
+def deciding(row: dict) -> str:
+    """The figure of a row of the log that says how good it is: "bleu", or a loss.
+
+    The loss where there is no BLEU, where it is 0, and where it is of fewer than `ENOUGH` pairs.
+    """
+    told = row.get("bleu", 0) != 0 and row.get("validation_pairs", ENOUGH) >= ENOUGH
+    if told or "validation_loss" not in row:
+        return "bleu" if "bleu" in row else "loss"
+    return "validation_loss"
+
+
 def validation_score(row: dict) -> float:
-    """What makes a row of the log better than another: BLEU where it was measured, or a low
-    loss."""
-    score = row.get("bleu", -row.get("validation_loss", row["loss"]))
+    """What makes a row of the log better than another: a high BLEU, or a low loss; see
+    `deciding`."""
+    name = deciding(row)
+    score = row[name] if name == "bleu" else -row[name]
     return -math.inf if math.isnan(score) else score
+
+
+def best_in_words(log: list[dict]) -> str:
+    """Which of a run's validations was the best, and the figure that decided."""
+    best = max(log, key=validation_score)
+    name = deciding(best)
+    why = ""
+    if name != "bleu" and "bleu" in best:
+        few = f"of fewer than {ENOUGH} pairs"
+        why = f" (BLEU is {'0' if best['bleu'] == 0 else few})"
+    figure = f"{'highest' if name == 'bleu' else 'lowest'} {name.replace('_', ' ')}"
+    return (
+        f"patience: the weights up to update {best['update']} count, which has the "
+        f"{figure}, {best[name]:.4g}{why}"
+    )
+
+
+def check_watched(row: dict) -> None:
+    """ValueError where `validate` has measured nothing that patience can watch."""
+    if not row.keys() & {"bleu", "validation_loss"}:
+        raise ValueError(
+            "patience stops a training by its validation: let validate(model) give "
+            "validation_loss or bleu, or leave out patience"
+        )
 
 
 def mean(values: list[float]) -> float:

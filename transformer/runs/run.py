@@ -24,16 +24,18 @@ from transformer.models.kinds import build_fast
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
-from transformer.runs.encoded import check_pairs
+from transformer.runs.encoded import check_pairs, fitting
 from transformer.runs.experiment import (
     Experiment,
     Sentences,
     encoded_training,
     fitted,
     languages,
+    on_disk,
     stream_pairs,
 )
 from transformer.runs.folder import (
+    HELD_OUT,
     average_last,
     check_same_data,
     check_unused,
@@ -41,15 +43,38 @@ from transformer.runs.folder import (
     kept_weights,
     last_update,
     note_resumed,
+    read_log,
     reserved,
     settings_of,
     sums_of,
 )
+from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
+from transformer.runs.progress import best_in_words
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
 # What a run does; a task may put something else in each place
+
+
+def validation_pairs(
+    e: Experiment, tokenizer: Tokenizer, sentences: Sentences, count: int
+) -> tuple[list, list]:
+    """The texts and the ids of the first `count` validation pairs.
+
+    What is too long for the model is left out where the corpus is on disk, as from training.
+    Elsewhere it is refused; of own files any, as `evaluate` scores all that were kept.
+    """
+    most = None if e.source_file else count
+    pairs = list(islice(sentences("validation"), most))
+    encoded = encode_pairs(tokenizer, pairs)
+    if on_disk(e):
+        rows = fitting(encoded, e.model, "validation ")[:count]
+        return [pairs[i] for i in rows], [encoded[i] for i in rows]
+    kept = f"of your files' {len(pairs)} pairs that are kept for validation, "
+    part = kept if e.source_file else "validation "
+    check_pairs(encoded, e.model, part, sentences.lines("validation"))
+    return pairs[:count], encoded[:count]
 
 
 def validator(
@@ -57,22 +82,19 @@ def validator(
 ) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
 
-    ValueError where one is too long; of own files any, as `evaluate` scores all that were kept.
+    ValueError where one is too long; see `validation_pairs`.
     """
-    most = None if e.source_file else count
-    pairs = list(islice(sentences("validation"), most))
-    encoded = encode_pairs(tokenizer, pairs)
-    kept = f"of your files' last {len(pairs)} pairs, kept for validation, "
-    check_pairs(encoded, e.model, kept if e.source_file else "validation ")
-    encoded = encoded[:count]
-    sources, references = zip(*pairs[:count])
+    pairs, encoded = validation_pairs(e, tokenizer, sentences, count)
+    sources, references = zip(*pairs)
 
     def validate(model):
         figures = held_out_loss(model, encoded)
         if model.start is None:  # it writes nothing
             return figures
         outputs = translate(model, tokenizer, sources, beam=1)
-        return {**figures, "bleu": bleu(outputs, references).score}
+        into = languages(e)[1]
+        score = bleu(outputs, references, language=into).score
+        return {**figures, "bleu": score, "validation_pairs": len(pairs)}
 
     return validate
 
@@ -102,6 +124,14 @@ class Task:
 # Begin, go on, finish
 
 
+def note_held_out(e: Experiment, sentences: Sentences) -> None:
+    """Write down which pairs of own files are kept from training, and print what is to be said."""
+    pairs = sentences("validation") if e.source_file else ()
+    if sentences.divided is not None:
+        write_held_out(e.folder, sentences.divided.held_out, pairs)
+        print(*sentences.divided.report.sentences(), sep="\n", flush=True)
+
+
 def begin(
     e: Experiment, sentences: Sentences, command: str, device: torch.device
 ) -> tuple[Experiment, Tokenizer]:
@@ -115,7 +145,9 @@ def begin(
     e = fitted(e, tokenizer)
     check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
-    settings = settings_of(e, command, device) | {"sha256": sums_of(e)}
+    note_held_out(e, sentences)
+    held_out = {"held_out": HELD_OUT} if e.source_file else {}
+    settings = settings_of(e, command, device) | {"sha256": sums_of(e)} | held_out
     write_json(e.folder / "run.json", settings)
     return e, tokenizer
 
@@ -193,6 +225,8 @@ def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
 
 def finish(model, e: Experiment) -> None:
     """Leave the average of the weights that were kept, with what travels with a model."""
+    if e.training.patience and (log := read_log(e.folder)):
+        print(best_in_words(log))
     average_last(model, e.folder, e.training.keep, last_update(e))
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)

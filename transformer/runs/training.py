@@ -27,6 +27,7 @@ from transformer.core.distributed import (
 )
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.settings import check_counts, check_fractions, check_positive
+from transformer.core.weights import check_trainable
 from transformer.data import collate
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.hardware import (
@@ -42,7 +43,7 @@ from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_r
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
-from transformer.runs.progress import Progress
+from transformer.runs.progress import Progress, check_watched
 from transformer.runs.saving import Saver
 
 
@@ -55,7 +56,9 @@ class TrainingConfig(training.TrainingConfig):
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_minutes: float = 10.0  # about what a killed run loses at most
     keep: int = 5  # weights kept, and averaged at the end
-    patience: int | None = None  # stop after so many validations without a better one
+    # stop after so many validations without a better one, by BLEU or, where that does
+    # not tell (`transformer.runs.progress.deciding`), by the loss
+    patience: int | None = None
     precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
 
     def __post_init__(self):
@@ -222,6 +225,7 @@ class Trainer:
         callbacks: Sequence[Callable] = (),
     ):
         check_pairs(encoded, model.config)
+        check_trainable(model)
         check_share(config.accumulate)
         self.model = model
         self.encoded = encoded
@@ -317,7 +321,10 @@ class Trainer:
     def figures(self, row: dict) -> dict:
         """What `validate` measures; where it fails all is saved first. See `measure`."""
         try:
-            return measure(self.validate, self.model, row)
+            figures = measure(self.validate, self.model, row)
+            if self.config.patience:
+                check_watched(figures)
+            return figures
         except Exception:
             self.saver.save(self.progress)
             raise
@@ -349,6 +356,14 @@ def train(
 
     parts: criterion, optimizer and callbacks, see `Trainer`. Raises Interrupted after
     Ctrl-C before the last update, and ValueError for pairs or a folder that do not fit,
-    and where training diverges.
+    and where training diverges. Torch's generators are left as they were found.
     """
-    return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
+    with torch.random.fork_rng(seeded_gpus(model)):
+        return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
+
+
+def seeded_gpus(model: nn.Module) -> set[int]:
+    """The GPUs whose random numbers a training on a model's device decides."""
+    devices = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
+    used = torch.cuda.is_initialized()
+    return devices | ({torch.cuda.current_device()} if used else set())
