@@ -3,10 +3,10 @@
 import torch
 from matplotlib.patches import FancyArrowPatch
 
-from transformer.views.images import GREY
 from transformer.views.shapes import arrow, box, cells, weights_bar, weights_table
 from transformer.views.style import (
     DARK,
+    GREY,
     IDEAS,
     INK,
     LIGHT,

@@ -2,9 +2,8 @@
 
 import math
 
-from transformer.views.images import GREY
 from transformer.views.plotting import new_axes
-from transformer.views.style import COLOURS, IDEAS, INK, PALE
+from transformer.views.style import COLOURS, GREY, IDEAS, INK, PALE
 
 LINE = INK
 

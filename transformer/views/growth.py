@@ -1,7 +1,7 @@
 """Curves of what grows with the length of a sequence, on logarithmic axes."""
 
-from transformer.views.images import GREY
 from transformer.views.plotting import lines
+from transformer.views.style import GREY
 
 
 def growth(sizes, curves, ylabel, title="", ax=None, markers=False):

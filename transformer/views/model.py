@@ -3,10 +3,10 @@ sizes."""
 
 from matplotlib.patches import Rectangle
 
-from transformer.views.images import GREY
 from transformer.views.shapes import arrow, background, box, lane, norm, plus
 from transformer.views.style import (
     DARK,
+    GREY,
     IDEAS,
     INK,
     LIGHT,

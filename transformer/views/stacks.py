@@ -2,7 +2,6 @@
 
 from matplotlib.patches import Rectangle
 
-from transformer.views.images import GREY
 from transformer.views.labels import label_ends
 from transformer.views.shapes import (
     arrow,
@@ -15,6 +14,7 @@ from transformer.views.shapes import (
 )
 from transformer.views.style import (
     DARK,
+    GREY,
     IDEAS,
     INK,
     LIGHT,

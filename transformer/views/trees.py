@@ -1,8 +1,7 @@
 """Trees: the beginnings that a beam search tries, and the phrases of a sentence."""
 
-from transformer.views.images import GREY
 from transformer.views.plotting import new_axes
-from transformer.views.style import COLOURS, INK
+from transformer.views.style import COLOURS, GREY, INK
 
 
 def boxed(ax, x, y, label, colour, bold):
