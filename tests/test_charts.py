@@ -11,7 +11,7 @@ from torch import nn
 from transformer.core.records import flatten
 from transformer.corpora.trees import Tree, leaves_of
 from transformer.data import collate
-from transformer.experiments import parser
+from transformer.experiments import parser, parser_differences
 from transformer.experiments.charts import (
     Grammar,
     best_spans,
@@ -382,8 +382,8 @@ def test_what_is_compared_has_a_row():
         "grammar",
         "all, bracket",
     }  # the last given up
-    assert {row for pair in parser.SINGLE for row in pair} <= rows
-    assert {row for pair in parser.FINAL for row, _ in pair} <= rows
+    assert {row for pair in parser_differences.SINGLE for row in pair} <= rows
+    assert {row for pair in parser_differences.FINAL for row, _ in pair} <= rows
 
 
 @pytest.mark.parametrize(

@@ -1267,7 +1267,7 @@ def test_damaged_weights(arguments, name, damage, run):
     assert contents(run) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b'{"kind": "lamp"}'])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{}"])
 def test_damaged_configuration(content, run):
     (run / "config.json").write_bytes(content)
     said = complaint("translate", "Hello.", "--folder", run)
@@ -1275,6 +1275,12 @@ def test_damaged_configuration(content, run):
         r"config.json is not a model's configuration \(.*\): copy it again from the trained model",
         said,
     )
+
+
+def test_a_kind_that_nobody_registered(run):
+    (run / "config.json").write_text('{"kind": "lamp"}')
+    said = complaint("translate", "Hello.", "--folder", run)
+    assert "is of the kind 'lamp', which is not registered: import the module" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe"])

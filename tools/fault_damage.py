@@ -253,7 +253,8 @@ def all_metadata(path):
 def without_checksum(metadata):
     """As an older version of the package wrote it."""
     said = json.loads(metadata.get("saved", json.dumps(metadata)))
-    return {name: value for name, value in said.items() if name != "sha256"} or None
+    kept = {name: v for name, v in said.items() if name not in ("sha256", "shared")}
+    return kept or None
 
 
 def gpt2_shapes(d, V):

@@ -207,7 +207,7 @@ class Tuned(Torch):
 
 def marian_config(c: TransformerConfig):
     """The sizes of a `TransformerConfig` as Marian's."""
-    from transformer.imported import MarianConfig
+    from transformers import MarianConfig
 
     both = {
         f"{side}_{name}": value

@@ -43,7 +43,7 @@ def fill_table(module: nn.Module, _: Any = None) -> None:
     """Compute the table of sines of a module: files do not have it, and `to_empty` loses it."""
     table = module.table
     if not table.is_meta:
-        table.copy_(sinusoids(*table.shape))
+        table.copy_(sinusoids(*table.shape).float())
 
 
 def keep_filled(module: nn.Module) -> None:

@@ -82,6 +82,11 @@ def register(name: str, model: Callable[..., nn.Module], config: type) -> None:
     KINDS[name] = Kind(model, config)
 
 
+def registered() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return tuple(KINDS)
+
+
 def kind_named(name: str) -> Kind:
     """The kind with its classes imported; ValueError, listing all, for a name that is none."""
     if name not in KINDS:

@@ -47,11 +47,11 @@ from transformer.models.checkpoint import (
     plain_name,
 )
 from transformer.models.kinds import (
-    KINDS,
     build,
     kind_named,
     kind_of,
     parameters_of,
+    registered,
     tokenizer_named,
 )
 
@@ -199,14 +199,14 @@ def read_config(path: Path) -> tuple:
     existing(path, "name the folder of a trained model")
     try:
         saved = read_json(path)
-        known = saved["kind"] in KINDS
+        known = saved["kind"] in registered()
     except (KeyError, TypeError, ValueError) as error:
         raise no_configuration(path, error) from None
     if not known:
         raise ValueError(
             f"the model in {path.parent} is of the kind {saved['kind']!r}, which is not "
             "registered: import the module that registers it first; known are "
-            f"{', '.join(KINDS)}"
+            f"{', '.join(registered())}"
         )
     try:
         config = kind_named(saved["kind"]).config

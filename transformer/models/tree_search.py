@@ -7,9 +7,7 @@ cannot continue a tree.
 import torch
 from torch import Tensor, nn
 
-from transformer.core.interrupt import OPEN
-from transformer.corpora.treebanks import LEAF
-from transformer.models.tree_model import CLOSE, Written, kinds, still_open
+from transformer.models.tree_model import CLOSE, LEAF, OPEN, Written, kinds, still_open
 
 
 def closing_of(symbols: list[str]) -> Tensor:

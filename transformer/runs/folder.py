@@ -29,7 +29,7 @@ from transformer.runs.experiment import (
     files_of,
     languages,
 )
-from transformer.runs.progress import is_row, validation_score
+from transformer.runs.progress import is_number, is_row, validation_score
 from transformer.runs.training import TrainingConfig
 
 # Its settings
@@ -255,7 +255,11 @@ def done_in(e: Experiment) -> dict:
     """The "update" and the "seconds" that a run goes on from; 0 of one that begins."""
     path = e.folder / "checkpoint.safetensors"
     done = progress_in(path) if e.resume and path.is_file() else {}
-    return {"update": 0, "seconds": 0.0} | done
+    begun = {"update": 0, "seconds": 0.0}
+    # what is no number here is refused, in words, when the checkpoint is loaded
+    return begun | {
+        name: n for name, n in done.items() if name in begun and is_number(n)
+    }
 
 
 def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
