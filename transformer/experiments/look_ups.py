@@ -22,6 +22,7 @@ from transformer.teaching import toys
 
 SEED, STARTS = 0, 5
 COMMAND = "python -m transformer.experiments.look_ups"
+SOFTMAX = partial(torch.softmax, dim=-1)
 
 
 def dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -45,7 +46,7 @@ class LookUp(nn.Module):
         d_k: int,
         score: Callable = scaled_dot_product,
         start: float = 1.0,
-        shares: Callable = partial(torch.softmax, dim=-1),
+        shares: Callable = SOFTMAX,
     ):
         super().__init__()
         self.W_Q = nn.Parameter(start / 4 * torch.randn(16, d_k))
@@ -187,7 +188,7 @@ def scores(known: Tensor, new: Tensor) -> list[dict]:
 def shares(known: Tensor, new: Tensor) -> list[dict]:
     """Other ways from scores to shares than softmax, at one rate."""
     ways = {
-        "softmax": partial(torch.softmax, dim=-1),
+        "softmax": SOFTMAX,
         "positive parts over their sum": lambda scores: over_sum(scores.relu()),
         "squares over their sum": lambda scores: over_sum(scores.square()),
         "scores over their sum": over_sum,
