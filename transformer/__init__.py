@@ -17,6 +17,7 @@ HOMES = {
     "fast.model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
     "models.kinds": ["register"],
+    "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],
     "core.scores": ["bleu"],
     "models.recording": ["record_attention"],

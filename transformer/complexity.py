@@ -33,7 +33,6 @@ from transformer.attention import (
     MultiHeadAttention,
     attention,
     join_heads,
-    scaled_dot_product,
     split_heads,
 )
 from transformer.convolution import GatedBlock
@@ -763,7 +762,7 @@ def pruned_attention(q, k, v, mask=None, keep: int = 4, by: str = "weight"):
             f"keep must be at least 1, not {keep}, "
             f"and by 'weight', 'distance' or 'chance', not {by!r}"
         )
-    order = scaled_dot_product(q, k)
+    order = q @ k.transpose(-2, -1)
     if by == "chance":
         order = torch.rand_like(order)
     if by == "distance":

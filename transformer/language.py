@@ -809,7 +809,7 @@ class Chat:
 # %% [markdown]
 # The bot learns two directions and the questions besides, in more updates with larger batches; it answers greedily, and the encoder-decoder searches with a beam. Shares of translations have a margin of about two points, those of answers of about one, and translations were not compared sentence by sentence, so 91.4% and 92.9% do not say which is better ([chat.md](../data/runs/chat.md) tells how the bot was trained).
 #
-# The same bot answers on the command line, `transformer chat`, and [in a page](https://OWNER.github.io/annotated-attention/bot.html) that `transformer chat --html` writes.
+# The same bot answers on the command line, `transformer chat`, and [in a page](https://owner.github.io/annotated-attention/bot.html) that `transformer chat --html` writes.
 #
 # Large chat bots first learn to go on with very much text, then dialogues, then what people prefer among several answers (Ouyang et al., 2022).
 

@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import causal_mask, masked_softmax, scaled_dot_product
+from transformer.attention import causal_mask, masked_softmax
 from transformer.complexity import collect, deal, local_attention
 from transformer.core.checks import (
     check_from_the_left,
@@ -39,7 +39,11 @@ from transformer.core.checks import (
     check_sees_both_ways,
     check_span,
 )
-from transformer.fast.attention import MultiHeadAttention, scaled_dot_product_attention
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    scaled_dot_product,
+    scaled_dot_product_attention,
+)
 from transformer.fast.model import Parts
 from transformer.language import LanguageConfig, LanguageModel
 from transformer.optimizer import adam

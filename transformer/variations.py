@@ -28,8 +28,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from transformer.attention import scaled_dot_product
-from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.attention import MultiHeadAttention, scaled_dot_product
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.stacks import Residual
 from transformer.models.kinds import parameters_of

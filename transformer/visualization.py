@@ -189,7 +189,7 @@ def pasted(head, rows, vectors):
 # %% [markdown]
 # On GitHub no page runs; the picture leads to one that does.
 #
-# [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://OWNER.github.io/annotated-attention/live.html)
+# [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
 
 # %% [markdown] tags=["question-31"]
 # ## Which word does "its" refer to?

@@ -20,8 +20,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from transformer.attention import masked_softmax, scaled_dot_product
+from transformer.attention import masked_softmax
 from transformer.fast import FAST
+from transformer.fast.attention import scaled_dot_product
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.positions import SinusoidalPositions
 from transformer.models.kinds import register

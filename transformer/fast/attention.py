@@ -1,5 +1,6 @@
 """Attention with checks and switches, with caches, and by torch's kernels."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -21,6 +22,11 @@ from transformer.core.checks import (
 # batch, and its gradients with a mask can be NaN (pytorch issue 196678).
 BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 SHORT = 256  # keys
+
+
+def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
+    """q . k / sqrt(d_k): q (..., T, d_k), k (..., S, d_k) -> the scores (..., T, S)."""
+    return q / math.sqrt(q.shape[-1]) @ k.transpose(-2, -1)
 
 
 def scaled_dot_product_attention(

@@ -13,8 +13,6 @@ HOMES = {
         "look_ups",
         "looks",
         "masks",
-        "one_word",
-        "saturation",
         "splitting_heads",
         "weights",
     ],
@@ -36,6 +34,8 @@ HOMES = {
         "two_lengths",
         "whole_model",
     ],
+    "widgets": ["one_word", "saturation"],
+    "turn": ["Turn"],
     "labels": ["label_ends"],
     "style": ["GREY", "INK", "SERIES", "WARNING", "canvas", "panels", "picture"],
 }

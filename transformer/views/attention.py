@@ -1,7 +1,5 @@
 """The pictures of chapter 04: weights, masks, heads, and where a trained head looks."""
 
-import math
-
 import torch
 from matplotlib.patches import FancyArrowPatch
 
@@ -40,103 +38,7 @@ def weights(tables, words):
     return figure
 
 
-def vector(numbers, digits=None) -> str:
-    """(4, 0)"""
-    form = "{:g}" if digits is None else f"{{:.{digits}f}}"
-    return "(" + ", ".join(form.format(number) for number in numbers.tolist()) + ")"
-
-
 COLUMNS = {"word": 0.55, "key": 2.3, "score": 4.3, "weight": 5.6, "value": 9.1}
-
-
-def one_word(word, words, Q, K, V, asks, gives):
-    """One word's query on its way: keys, scores, weights, values, their blend."""
-    query = Q[words.index(word)]
-    scores = K @ query / math.sqrt(K.shape[1])
-    shares = scores.softmax(0)
-    figure, ax = canvas((0, 10.4), (2.7 - 0.62 * len(words), 5.35), 0.72)
-    text = f"“{word}” asks with its query {vector(query)}"
-    box(ax, (0.1, 4.8), (4.7, 0.48), text, "attention")
-    heads = {
-        "key": ("key: its label", f"({', '.join(asks)})"),
-        "score": ("score", f"query · key / √{K.shape[1]}"),
-        "weight": ("weight", "softmax of the scores"),
-        "value": ("value: what it gives", f"({', '.join(gives)})"),
-    }
-    for column, (name, meaning) in heads.items():
-        side = "left" if column == "weight" else "center"
-        ax.text(COLUMNS[column], 4.3, name, ha=side, weight="bold")
-        ax.text(COLUMNS[column], 3.98, meaning, ha=side, size=9, color=GREY)
-    ax.plot([5.6, 5.6], [3.7, 3.8 - 0.62 * len(words)], color=LIGHT, lw=0.8)
-    for row, other in enumerate(words):
-        bold = "bold" if other == word else "normal"
-        texts = (other, vector(K[row]), f"{scores[row]:.2f}", vector(V[row]))
-        row_of_one_word(ax, 3.45 - 0.62 * row, texts, float(shares[row]), bold)
-    blend(ax, 3.25 - 0.62 * len(words), word, shares @ V, gives)
-    listed = ", ".join(f"{w:.3f} for {o}" for w, o in zip(shares.tolist(), words))
-    figure.alternative = (
-        f"The query of “{word}”, {vector(query)}, is scored against every key; the "
-        f"weights are {listed}; the blend of values is {vector(shares @ V, 2)}."
-    )
-    return figure
-
-
-def row_of_one_word(ax, y, texts, share, bold):
-    """A word, its key and its score, its weight as a bar, and its value."""
-    word, key, score, value = texts
-    ax.text(COLUMNS["word"], y, word, ha="center", va="center", size=12, weight=bold)
-    for column, text in (("key", key), ("score", score), ("value", value)):
-        ax.text(COLUMNS[column], y, text, ha="center", va="center")
-    ax.barh(y, 1.65, 0.34, 5.6, color="#f3f3f5")
-    ax.barh(y, 1.65 * share, 0.34, 5.6, color=BLUE)
-    ax.text(7.32, y, f"{share:.3f}", va="center", size=9.5)
-
-
-def blend(ax, y, word, mean, gives):
-    """The last line: what the word takes home."""
-    ax.plot([0.1, 10.3], [y + 0.42] * 2, color=GREY, lw=0.7)
-    text = f"what “{word}” receives: the values, blended with these weights"
-    ax.text(0.1, y, text, va="center")
-    place = COLUMNS["value"]
-    look = {"weight": "bold", "color": DARK["attention"], "size": 12}
-    ax.text(place, y, vector(mean, 2), ha="center", va="center", **look)
-    ax.text(place, y - 0.36, f"({', '.join(gives)})", ha="center", va="center", size=9)
-
-
-def saturation(d_ks=(4, 64, 1024), keys=8, seed=173):
-    """Softmax of one query's scores at several widths, without and with the scale.
-
-    Seed 173: of 400 draws the one whose six largest weights are nearest to their
-    medians.
-    """
-    chance = torch.Generator().manual_seed(seed)
-    query = torch.randn(max(d_ks), generator=chance)
-    key = torch.randn(keys, max(d_ks), generator=chance)
-    options = {"sharex": True, "sharey": True}
-    figure, axes = panels(7.6, 3.6, 2, len(d_ks), **options)
-    largest = {}
-    for column, d_k in enumerate(d_ks):
-        scores = key[:, :d_k] @ query[:d_k]
-        for row, scale in enumerate((1.0, math.sqrt(d_k))):
-            shares, ax = (scores / scale).softmax(0), axes[row, column]
-            best = int(shares.argmax())
-            largest[row, d_k] = float(shares[best])
-            ax.bar(range(1, keys + 1), shares.tolist(), color=BLUE, width=0.7)
-            ax.text(best + 1, shares[best] + 0.03, f"{shares[best]:.2f}", ha="center")
-            ax.set(ylim=(0, 1.17), yticks=[0, 1], xticks=range(1, keys + 1))
-            ax.spines["left"].set_visible(False)
-            ax.tick_params(length=0)
-        axes[0, column].set_title(f"$d_k$ = {d_k:,}")
-    axes[0, 0].set_ylabel("without the scale\nweight")
-    axes[1, 0].set_ylabel("divided by √$d_k$\nweight")
-    axes[1, len(d_ks) // 2].set_xlabel("key")
-    listed = [", ".join(f"{largest[row, d]:.2f}" for d in d_ks) for row in (0, 1)]
-    figure.alternative = (
-        f"Weights of one query on {keys} keys of width {d_ks}. The largest weight "
-        f"without the scale: {listed[0]}; divided by the root of the width: "
-        f"{listed[1]}."
-    )
-    return figure
 
 
 def masks(tables, words):
