@@ -60,7 +60,10 @@ QUESTIONS = {
     "24": {30},
     "25": {35},
 }
-EXCUSED = {}
+EXCUSED = {
+    # until its text is written anew: the fast parts are measured in its cells
+    "direction_of_cells": {"11_hardware": "fast, fast.loss"},
+}
 
 
 # What the rules look at

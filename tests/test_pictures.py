@@ -17,15 +17,11 @@ from transformer.views.evidence import shown, with_interval, with_p
 from transformer.views.labels import spread
 
 # Pages written for the second edition: every picture has its caption and its words
-SECOND_EDITION = ["evidence/16_translation"]
+SECOND_EDITION = ["04_attention", "evidence/16_translation"]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
-    "one_word": lambda: views.one_word(
-        "his", WORDS, EYE[:, :2], EYE[:, :2], EYE[:, :3], ("a", "b"), ("c", "d", "e")
-    ),
-    "saturation": views.saturation,
     "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
     "splitting_heads": views.splitting_heads,
     "look_ups": lambda: views.look_ups(

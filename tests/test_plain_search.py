@@ -10,7 +10,7 @@ from transformer import decoding, load
 from transformer.corpora import read_bundled
 from transformer.data import pad
 from transformer.fast import search
-from transformer.model import Transformer, TransformerConfig
+from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.checkpoint import average_checkpoints
 
 SOURCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2]]

@@ -190,7 +190,6 @@ def test_nothing_is_copied_where_something_does_not_fit():
         "[1, 2]",
         "3",
         '{"vocab_size": 50}',
-        '{"kind": "lamp", "config": {}, "about": {}}',
         '{"kind": "transformer", "config": {"vocab_size": 50, "colour": "red"}, "about": {}}',
         '{"kind": "transformer", "config": {"vocab_size": "many"}, "about": {}}',
         '{"kind": "transformer", "config": {"vocab_size": -1}, "about": {}}',
@@ -201,6 +200,14 @@ def test_a_damaged_configuration(text, tmp_path):
     save(model_of(), tmp_path)
     (tmp_path / "config.json").write_text(text, encoding="utf8")
     with pytest.raises(ValueError, match=r"config.json is not a model's configuration"):
+        load_model(tmp_path)
+
+
+def test_a_kind_that_nobody_registered(tmp_path):
+    save(model_of(), tmp_path)
+    text = '{"kind": "lamp", "config": {}, "about": {}}'
+    (tmp_path / "config.json").write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match="of the kind 'lamp', which is not registered"):
         load_model(tmp_path)
 
 

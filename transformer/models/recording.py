@@ -24,6 +24,7 @@ LOCK = Lock()
 
 
 def itself(attend: Attend) -> Attend:
+    """What a copy of a `Watched` is made of: the function that stood there before."""
     return attend
 
 
