@@ -60,7 +60,10 @@ QUESTIONS = {
     "24": {30},
     "25": {35},
 }
-EXCUSED = {}
+EXCUSED = {
+    # TEMPORARY: waits for its chapter's new code
+    "direction_of_cells": {"11_hardware": "fast, fast.loss"},
+}
 
 
 # What the rules look at
