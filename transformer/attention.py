@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/04_attention.ipynb)
 #
-# *Section 3.2 of the paper. Reading takes 30 minutes, running half a minute.*
+# *Section 3.2 of the paper. Reading takes about 25 minutes, running half a minute.*
 #
 # *Tom feeds his dog.* Whose dog? You did not have to think. But a computer holds four words as four lists of numbers, and nowhere in the list of "his" is there any Tom. If a model is to know whose dog it is, something has to travel from one word to another.
 #
