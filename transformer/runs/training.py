@@ -225,7 +225,6 @@ class Trainer:
         callbacks: Sequence[Callable] = (),
     ):
         check_pairs(encoded, model.config)
-        check_trainable(model)
         check_share(config.accumulate)
         self.model = model
         self.encoded = encoded
@@ -244,6 +243,7 @@ class Trainer:
 
     def prepare(self, criterion: Callable) -> None:
         """What the device and the precision decide: the objective, the scale, the meter."""
+        check_trainable(self.model)
         self.device = next(self.model.parameters()).device
         precision = choose_precision(self.device, self.config.precision)
         self.scaler = loss_scaler(self.device, precision)
