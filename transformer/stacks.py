@@ -272,8 +272,8 @@ class PreNorm(Residual):
 #     curves = {way: measured[name].mean(dim=1) for way, measured in start.items()}
 #     log = "y" if name in ("size", "length") else ""
 #     plotting.lines(range(13), curves, height, *labels, log=log, ax=ax)
-#     if name != "size":  # one legend is enough
-#         ax.get_legend().remove()
+#     if name != "size":  # names in one panel are enough
+#         ax.get_legend().set_visible(False)
 
 # %% [markdown]
 # The upper row belongs to the first two explanations, the lower row to the third. Only the plain stack without a path loses the size of its vectors and the length of its gradient; He's initialisation or a LayerNorm
