@@ -48,24 +48,23 @@ from torch import Tensor, nn
 # So the shares should depend on the words. Let the **score** of word $j$ for word $i$ be the inner product $x_i \cdot x_j$, which is large when two vectors agree. Softmax turns a row of scores into **weights**, positive and adding up to 1: it takes $e$ to the power of each score and divides by the sum. Before you look: whom will "his" listen to most?
 
 # %% tags=["active-ipynb"]
-# average = torch.full((4, 4), 1 / 4)
 # agreement = (x @ x.T).softmax(dim=1)
-# views.weights({"a plain average": average, "who agrees with me": agreement}, words)
+# views.weights({"who agrees with me": agreement}, words)
 
 # %% [markdown]
-# *Read along a row: averaging gives every word the same, and agreement gives every word mostly itself.*
+# *Read along a row: nearly half of what a word receives is the word itself.*
 
 # %% [markdown] tags=["question-06"]
-# "His" listens to "his". Would other vectors help? They help a little: a long vector for Tom would catch everybody's attention. But look at Tom and "feeds". Tom wants to know what he does, and the deed wants to know who does it. Can each of the two prefer the other to itself? Never. A square is not negative, so
+# "His" listens to "his". Would other vectors help? For "his" they would: lean Tom's vector towards that of "his", make it long, and "his" looks at Tom. But there is something that no vectors can do. Take Tom and "feeds". Tom should look at what he does, and the deed should look at who does it, each of them more than at itself. A square is not negative, so
 #
 # $$0 \le \lVert x_i - x_j \rVert^2 = x_i \cdot x_i + x_j \cdot x_j - 2\, x_i \cdot x_j .$$
 #
-# What two words score for each other is at most the mean of what they score for themselves, and so at least one of the two agrees with itself at least as much. As long as one vector does both the asking and the answering, no training will change that ([evidence 4.4](evidence/04_attention.ipynb) shows one that tried).
+# The score that two words give each other is at most the mean of the scores that they give themselves. So one of the two always prefers itself, or is undecided. The root of it is that scores are symmetric: my interest in you is your interest in me. As long as one vector does both the asking and the answering, no training helps. (Forbid everybody to look at itself, and pairs can find each other; exercise 5 shows what even then cannot be done.)
 
 # %% [markdown] tags=["question-01"]
 # ## A word needs three roles
 #
-# Think of a library. You come with an interest, the **query**. Every book wears a label on its spine, the **key**, and has something inside, the **value**. You compare your query with the labels, but you take home contents. Query and label need not look alike, so you need not resemble what you are looking for. And unlike in a dictionary, a label can fit *somewhat*: attention takes home a blend of all the books, mostly of those that fit.
+# Think of a library. You come with an interest, the **query**. Every book wears a label on its spine, the **key**, and has something inside, the **value**. You compare your query with the labels, but you take home contents. Query and label need not look alike, so you need not resemble what you are looking for; and a book need not give you its label, so what makes a word easy to find need not be what it tells. And unlike in a dictionary, a label can fit *somewhat*: attention takes home a blend of all the books, mostly of those that fit.
 #
 # A Transformer makes the three from each word's vector by three matrices, which it learns: $Q = xW_Q$, $K = xW_K$, $V = xW_V$. We choose ours by hand. Since each of our words has a single 1, row $i$ of a matrix is simply what word $i$ gets.
 
@@ -91,12 +90,12 @@ from torch import Tensor, nn
 #
 # Check Tom's row with a pencil. His key is $(2, 0)$ and the query is $(4, 0)$, so their product is 8, and the score is $8/\sqrt 2 = 5.657$ (why the root, we shall see). Now $e^{5.657} = 286$, and the four powers of $e$ add up to $286 + 1 + 1 + 17 = 305$. Tom's weight is $286/305 = 0.94$.
 #
-# So "his" receives almost pure *Tom*, with a trace of *dog*. What it receives is added to what it already was ([chapter 3](03_stacks.ipynb)). It came in as a word in want of an owner, and it goes on as a word whose owner is Tom.
+# So "his" receives almost pure *Tom*, with a trace of *dog*. (Our words get their queries, keys and values from a table, because each has a 1 of its own. A matrix does more than that: it gives a query to *any* vector, also to one that it has never met.)
 
 # %% [markdown]
 # ## The whole of it is one formula
 #
-# Nothing in this depended on four words, or on our matrices. In general there are some number $T$ of queries and $S$ of keys, each of them $d_k$ numbers wide. One matrix product scores them all, softmax works along each row, and a second product blends the values. That is equation 1 of the paper:
+# Nothing in this depended on four words, or on our matrices. In general there are $T$ queries and $S$ keys, each of them $d_k$ numbers wide. One matrix product scores them all, softmax works along each row, and a second product blends the values. That is equation 1 of the paper:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 
@@ -109,13 +108,13 @@ from torch import Tensor, nn
 #
 # Q, K, V = x @ W_Q, x @ W_K, x @ W_V
 # output, weights = attention(Q, K, V)
-# views.weights({"who agrees with me": agreement, "queries and keys": weights}, words)
+# views.weights({"queries and keys": weights}, words)
 
 # %% [markdown]
-# *On the right Tom looks at "feeds" and "feeds" looks at Tom, which one vector each could never do, and "his" looks at Tom, who does not look back.*
+# *Tom looks at "feeds" and "feeds" looks at Tom, which one vector each could never do, and "his" looks at Tom, who does not look back.*
 
 # %% [markdown] tags=["question-04"]
-# There is no loop over words, and no word has to wait for another. There is no fixed pattern of weights, either. A convolution is a weighted sum, too, but its weights belong to places. These weights are made from the words themselves. Put the words into another order, and see what happens to "his":
+# It is only a weighted sum. What makes it powerful is where the weights come from: not from a place in the sentence, but from the words themselves. Put the words into another order, and see what happens to "his":
 
 # %% tags=["active-ipynb"]
 # order = [3, 2, 1, 0]
@@ -124,7 +123,9 @@ from torch import Tensor, nn
 #     print(f"his, {name}:", [f"{number:.2f}" for number in row])
 
 # %% [markdown]
-# "His" finds Tom wherever he is. Attention is a look-up in a table that the input itself brings along. On a small task, finding the number beside a name, the best fixed weights leave three quarters of the error; a trained attention leaves next to nothing, and finds names that it never saw in training ([evidence 4.1](evidence/04_attention.ipynb)). The same print shows what attention lacks: it has no idea of order. [Chapter 7](07_positions.ipynb) mends that.
+# "His" finds Tom wherever he is. Attention is a look-up in a table that the input itself brings along, and fixed weights, one for each place, can never do that ([evidence 4.1](evidence/04_attention.ipynb)).
+#
+# There is a price, and the same two lines show it. A sentence read backwards gives the same answers, so attention has no idea of order. [Chapter 7](07_positions.ipynb) mends that.
 
 # %% [markdown] tags=["question-05"]
 # ## Why divide by the root of d?
@@ -137,26 +138,25 @@ from torch import Tensor, nn
 # %% [markdown]
 # *In the upper row one key takes all as keys get wider; in the lower row, with the scale, the weights stay spread. (Move $d_k$.)*
 #
-# The division gives the scores variance 1 again, whatever the width. Why care? A model learns by small changes, and a row in which one key has everything hardly changes when a score does. Let us measure how much:
+# The division gives the scores variance 1 again, whatever the width. Why care? Where one key has everything, there is nothing left to choose, and nothing to learn from: move any score a little, and the weights stay as they are. Let us call such a row dead, and count:
 
 # %% tags=["active-ipynb"]
-# def gradient_at_scores(d_k, scale):
+# def dead_rows(d_k, scale):
+#     """The share of 1,000 queries that give one of 64 keys more than 99.9%."""
 #     q, k = torch.randn(1000, 1, d_k), torch.randn(1000, 64, d_k)
-#     scores = (
-#         q @ k.transpose(1, 2) / scale
-#     ).requires_grad_()  # 1000 queries, 64 keys each
-#     (scores.softmax(dim=-1) @ torch.randn(1000, 64, 1)).sum().backward()
-#     return scores.grad.norm(dim=-1).median().item()
+#     weights = (q @ k.transpose(1, 2) / scale).softmax(dim=-1)
+#     return (weights.amax(dim=-1) > 0.999).float().mean().item()
 #
 #
-# for d_k in (4, 64, 1024):
-#     scaled, plain = gradient_at_scores(d_k, math.sqrt(d_k)), gradient_at_scores(d_k, 1)
-#     print(f"d_k = {d_k:4}: gradient {scaled:.2f} with the scale, {plain:.3f} without")
+# for d_k in (16, 64, 256, 1024):
+#     with_scale = dead_rows(d_k, math.sqrt(d_k))
+#     without = dead_rows(d_k, 1)
+#     print(f"d_k = {d_k:4}: {with_scale:.0%} dead with the scale, {without:.0%} without")
 
 # %% [markdown]
-# With narrow keys the scale costs a little gradient. At the largest width, without the scale, half of the queries have almost none left. It matters in training, too: with keys 256 wide a head that looks up numbers learns clearly worse if the scale is left out. Smaller first weights mend it as well ([evidence 4.2](evidence/04_attention.ipynb)), so the root is a good start, not a law.
+# The paper's heads are 64 wide, where few rows are dead yet, and its authors only *suspect* that this is what hurts. So we trained heads 64 wide on a small task, to find the number beside a name: without the scale the error ends a hundred times as large, and wider heads are worse ([evidence 4.2](evidence/04_attention.ipynb)). Starting with smaller $W_Q$ and $W_K$ helps as much, so the root is a good start and not a law.
 #
-# And why softmax, of all ways to make shares? We tried three others on the same task. All learned worse, and among more pairs than in training only softmax still found the right one ([evidence 4.3](evidence/04_attention.ipynb)). It has two virtues, and we could not tell which of them decides: a clear lead gets nearly everything, and yet no weight is exactly zero, so that every score can still learn.
+# Why softmax, and not simply each score divided by the sum of the scores? Scores can be negative, and then the sum may be near zero. One could take only the positive ones, or their squares, but on the same task both end with an error about a hundred times that of softmax ([evidence 4.3](evidence/04_attention.ipynb)). Softmax lets a key that leads by some units win clearly, even among many.
 
 # %% [markdown]
 # ## Masks: who may not be looked at
@@ -185,9 +185,9 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 # views.masks(panels, [*words, "(pad)"])
 
 # %% [markdown]
-# *Padding removes a column, the causal mask removes the corner of the future, and together they leave what both allow.*
+# *Padding removes a column, the causal mask removes the corner of the future, and together they leave what both allow. (The row of the padding stays: what padding looks at, nobody reads.)*
 #
-# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. One detail is worth a line of code. If a row forbids *everything*, softmax would have to divide zero by zero. We write the lowest finite number instead and set forbidden weights to zero afterwards, so that such a row simply receives nothing.
+# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. One detail is worth a line of code. In a row that forbids *everything*, as in an empty sentence, softmax would have to divide zero by zero. We write the lowest finite number instead and set forbidden weights to zero afterwards, so that such a row simply receives nothing.
 
 
 # %%
@@ -204,7 +204,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 # %% [markdown]
-# And this is the attention of the rest of the book. The dots in the shapes stand for sentences and heads, of which there may be any number side by side; and the queries are divided before the product, so that in 16 bits no score overflows.
+# And this is the attention of the rest of the book, in place of the one above. The dots in the shapes stand for sentences and heads, of which there may be any number side by side.
 
 
 # %%
@@ -226,7 +226,9 @@ def attention(
 #
 # "His" wanted an owner and nothing else. A real word wants several things at once: a verb, for example, has a doer *and* a thing done to. Can one attention serve two wishes?
 #
-# It can look at both, but it brings home a single blend. Half of Tom and half of the dog tells you that the two were there, and no longer which of them fed the other. Let us put a number on that. In the next task there are six pairs of a name and a number, a query holds two names, and the answer is their two numbers, the first one first.
+# It can look at both, but it brings home a single blend. Half of Tom and half of the dog tells you that the two were there, and no longer which of them fed the other. Let us put a number on that.
+#
+# In the next task there are six pairs of a name and a number. A query holds two names side by side, and the answer is their two numbers, the first one first. Names are vectors of 16 numbers, and a pair is a name, its number, and zeros, so that everything is 32 wide.
 
 # %% tags=["active-ipynb"]
 # names = torch.randn(32, 16)  # a stock of 32 names
@@ -241,7 +243,7 @@ def attention(
 #     return query, pairs, numbers[:, :, 0].gather(1, asked), asked
 
 # %% [markdown]
-# The numbers have mean 0 and variance 1, so always answering 0 costs an error of 1 for each. Predict the error of a single attention. Say that it puts weight $a$ on the first pair and $1 - a$ on the second, and brings home the blend $m = a\,u + (1-a)\,v$. The best guess of $u$ from $m$ is wrong by $1 - a^2/(a^2 + (1-a)^2)$, the best guess of $v$ by $1 - (1-a)^2/(a^2 + (1-a)^2)$. Add them up: the sum is 1, whatever $a$ is. The mean error is one half, and no training can lower it.
+# The numbers have mean 0 and variance 1, so always answering 0 costs an error of 1 for each. What can a single attention reach? All it can do is to choose two weights. Give everything to the first pair, and you know the first number and nothing of the second: errors 0 and 1. Give half to each, and you bring home the mean of two numbers. It tells half of each, and the errors are one half and one half. (The same $W_V$ works on both pairs, so it cannot put the first number here and the second one there.) Any other split lies between: what you gain for one number you lose for the other, and **the mean error is one half**. Will training find a way around that?
 #
 # The paper's way out is to run several attentions side by side, called **heads**. Each head has its own smaller matrices, so each can ask its own question, and a last matrix $W_O$ mixes what they found:
 #
@@ -316,7 +318,7 @@ class MultiHeadAttention(nn.Module):
 #     )
 
 # %% [markdown]
-# One head ends where the sum said it would. With two heads the error is gone. Where do they look?
+# One head ends at one half, as we predicted. With two heads the error is gone. Where do they look? (Only the weights are wanted here, so the keys are handed in as values, too.)
 
 # %% tags=["active-ipynb"]
 # query, pairs, _, asked = two_look_ups(4)
@@ -332,23 +334,12 @@ class MultiHeadAttention(nn.Module):
 # views.look_ups(panels, asked)
 
 # %% [markdown]
-# *Grey marks the two pairs asked for: the one head finds a single one of them, while two heads share the work.*
+# *Grey marks the two pairs asked for: the one head has settled on one of them, which costs no more than any blend, while two heads share the work.*
 #
 # Nobody told either head which name is its own. Each found a wish that the other did not serve.
 
 # %% [markdown] tags=["question-03"]
 # ## One class, three uses
-#
-# The literature has many words for attention, and they answer different questions:
-#
-# | word | what it decides |
-# |---|---|
-# | dot-product, scaled, additive | how a query and a key are scored |
-# | self-attention, cross-attention | where queries, keys and values come from |
-# | causal (masked) | which keys a query may see |
-# | multi-head | how often it happens side by side |
-#
-# **Additive** attention is the older way of scoring, a small network over the sum of query and key ([chapter 1](01_recurrence.ipynb)). It also learns to look up, but it is many times slower, and hardly finds a name that it has never met ([evidence 4.2](evidence/04_attention.ipynb)).
 #
 # Queries need not come from the same words as keys and values. A Transformer uses our class in three places, and only what is handed in differs:
 #
@@ -357,6 +348,8 @@ class MultiHeadAttention(nn.Module):
 # | self-attention, in the encoder | the source | the source | padding |
 # | causal self-attention, in the decoder | the target | the target | causal |
 # | cross-attention, from decoder to encoder | the target | the source | padding |
+#
+# (The decoder needs no mask for its own padding: that comes last, where the causal mask hides it from every real word.) The many names that you will read answer different questions. *Self* or *cross* says where queries and keys come from, *causal* which keys may be seen, and *multi-head* how often it happens side by side. *Scaled dot-product* is our way of scoring. *Additive* is the older way, a small network over the sum of query and key ([chapter 1](01_recurrence.ipynb)).
 #
 # Is the class right? PyTorch has one of its own, whose masks mean the opposite. With the same matrices both give the same answer:
 
@@ -369,9 +362,7 @@ class MultiHeadAttention(nn.Module):
 # y = torch.randn(2, 5, 32)
 # expected, _ = theirs(y, y, y, attn_mask=~causal_mask(5))
 # assert torch.allclose(ours(y, y, y, causal_mask(5)), expected, atol=1e-6)
-# nothing = torch.zeros(1, 1, 4, 4, dtype=torch.bool)
-# assert attention(*torch.randn(3, 1, 1, 4, 8), nothing)[0].eq(0).all()
-# print("equal to torch's, and zeros where nothing is allowed")
+# print("equal to torch's")
 
 # %% [markdown]
 # ## Where a trained head looks
@@ -395,11 +386,11 @@ class MultiHeadAttention(nn.Module):
 # views.looks(maps, "its", layer=1, head=3, german=german, marks=marks)
 
 # %% [markdown]
-# *Thicker arcs are larger weights: "its" passes over the city and finds the dog, it finds the cat rather than the garden, and then it falls for the house.*
+# *Thicker arcs are larger weights: "its" passes over the city and finds the dog, it leans towards the cat rather than the garden, and then it falls for the house.*
 #
-# The first two are what we hoped for. The third is an honest failure: *Haus* is neuter, a neuter owner takes *seinen*, and so the German says that the ball was the house's.
+# The first two are what we hoped for. The third is an honest failure: *Haus* is neuter, a neuter owner takes *seinen*, and the German, too, says that the ball was the house's.
 #
-# Could the head have known better? Not by grammar. In the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. All three sentences have the same places, so the head has simply learned to like some nouns more than others as owners: "house" beats "cat", and "cat" beats "garden". It is a good guesser all the same. We found it by looking at validation sentences. On test sentences it picks the owner in 79 of 80 that name the owner first. In the 34 others it is right 26 times, where the noun nearest before "its" is right 11 times and the first noun never ([evidence 4.5](evidence/04_attention.ipynb)).
+# Could the head have known better? Not by grammar. In the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. All three sentences have the same places, so the head has simply learned to like some nouns more than others as owners: "house" beats "cat", and "cat" beats "garden". It is a good guesser all the same. In test sentences whose owner is not the first noun it finds the owner in 26 of 34, where the noun nearest before "its" would be right in 11 ([evidence 4.5](evidence/04_attention.ipynb)).
 #
 # Looking is not yet using. [Chapter 19](19_visualization.ipynb) turns this head by hand, and watches whether the German follows.
 #
@@ -415,11 +406,11 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** The dog's query is $(0, 1)$. Which weights does it give to the four words, and what does it receive?
+# **1. By hand.** Let the dog ask four times as loudly, with the query $(0, 4)$. Which weights does it give to the four words, and what does it receive?
 #
 # <details><summary>Answer</summary>
 #
-# Its products with the four keys are 0, 2, 0 and 0, and its scores 0, $2/\sqrt 2 = 1.41$, 0, 0. The powers of $e$ are 1, 4.11, 1 and 1, which add up to 7.11. So "feeds" gets 0.58 and each of the others 0.14. The dog receives $(0.14, 0.14, 0.58)$: mostly *feeding*, blurred by the rest, because it asks so quietly.
+# Its products with the four keys are 0, 8, 0 and 0, so "feeds" has the score $8/\sqrt 2 = 5.657$ and the others have 0. The powers of $e$ are 286 and three times 1, which add up to 289. "Feeds" gets 0.99 and each of the others 0.003. The dog receives almost pure *feeding*. Asking loudly is how a head says that it is sure.
 # </details>
 #
 # **2. In code.** In many later models a position sees only the last few words. Write a causal mask with which position $t$ sees the positions from $t - r + 1$ to $t$, and no padding.
@@ -474,8 +465,16 @@ class MultiHeadAttention(nn.Module):
 # ```
 # </details>
 #
-# **4. On the trained head.** Find an English sentence with "its" that fools it although the owner is the first noun, or convince yourself that there is none. (Nouns of the bundled corpus work best: school, theatre, horse, bird, club, lady.) `views.looks` shows you where it looks.
-#
+# **4. On the trained head.** Find a sentence in which the dog is the owner and "its" looks elsewhere. Does the German fall for it, too? (Words of the bundled corpus work best, for example school, theatre, horse, bird, club, lady.)
+
+# %% tags=["active-ipynb"]
+# english = ["The dog behind the house lost its ball."]  # and yours
+# german = translate(model, tokenizer, english)
+# for pair in attention_maps(model, tokenizer, list(zip(english, german))):
+#     weights = pair.encoder[0, 2, pair.source.index("its")]  # layer 1, head 3
+#     print(" ".join(pair.target), "| its looks at", pair.source[weights.argmax()])
+
+# %% [markdown]
 # **5. To think about.** Rock beats scissors, scissors beats paper, paper beats rock. Each of the three should look most at the one it beats, and nobody may look at itself. Show that no vectors at all can do this with the scores $x_i \cdot x_j$, and say what $W_Q$ and $W_K$ change.
 #
 # <details><summary>Answer</summary>
@@ -483,4 +482,4 @@ class MultiHeadAttention(nn.Module):
 # Write $rs$ for the score between rock and scissors, which is the same in both directions. Rock needs $rs > rp$, paper needs $rp > sp$, and scissors needs $sp > rs$. Together $rs > rp > sp > rs$, which no numbers satisfy. With $W_Q$ and $W_K$ the two directions have scores of their own, and the ring is easy.
 # </details>
 #
-# **Next.** Attention fetches, but it cannot compare what it has fetched. [Chapter 5](05_feed_forward.ipynb) gives each word a small network to think with.
+# **Next.** Attention fetches, but once two numbers are blended it cannot say which was the larger. [Chapter 5](05_feed_forward.ipynb) gives each word a small network to think with.

@@ -184,7 +184,7 @@ class SelfAttention(MultiHeadAttention):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = (split_heads(W(x), self.h) for W in (self.W_Q, self.W_K, self.W_V))
-        return self.W_O(join_heads(self.attend(q, k, v)[0]))
+        return self.W_O(join_heads(self.attend(q, k, v, None)[0]))
 
 
 class Recurrent(nn.GRU):

@@ -32,7 +32,7 @@ from typing import Literal
 
 import torch
 
-from transformer.model import TransformerConfig
+from transformer.model import TransformerConfig as PlainConfig
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.
@@ -45,7 +45,7 @@ from transformer.model import TransformerConfig
 # from torch.multiprocessing import spawn
 # from torch.utils.flop_counter import FlopCounterMode
 #
-# from transformer import Transformer
+# from transformer import Transformer, TransformerConfig
 # from transformer.core.records import read_rows
 # from transformer.fast import FAST
 # from transformer.fast.loss import projected_loss
@@ -207,7 +207,7 @@ def forward_flops(c, S: float, T: float, parameters: int = 0) -> float:
     """
     if hasattr(c, "forward_flops"):
         return c.forward_flops(S, T)
-    if not isinstance(c, TransformerConfig):
+    if not isinstance(c, PlainConfig):
         return parameters * (S + T)
     encoder = attention_flops(c, S, S) + 4 * S * c.d_model * c.d_ff
     decoder = attention_flops(c, T, T) + attention_flops(c, T, S)
