@@ -290,7 +290,9 @@ def drawn_bleu(counts: dict, draws: int = 1000) -> np.ndarray:
     columns = np.array([*shared, *possible, lengths, counts["reference"]])
     sums = (times_drawn(len(lengths), draws) @ columns.T).tolist()  # (draws, 10)
     scores = [
-        BLEU.compute_bleu(drawn[:4], drawn[4:8], *drawn[8:], smooth_method="exp").score
+        BLEU.compute_bleu(
+            drawn[:4], drawn[4:8], drawn[8], drawn[9], smooth_method="exp"
+        ).score
         for drawn in sums
     ]
     return np.array(scores)
