@@ -1,9 +1,24 @@
 """An annotated, executable reproduction of "Attention Is All You Need" (Vaswani et al., 2017).
 
-The names below are the front door: `from transformer import load, translate`. Each is imported
-where it is first asked for, so that `import transformer` itself takes no time. Every other module
-is paired with the notebook of one section of the paper, or serves those; see the README's table.
-Editors and type checkers read `__init__.pyi`.
+Each file here is a chapter, the same cells as its notebook, and each folder is engine:
+
+    whole paper  first_transformer
+    1, 2         recurrence, convolution
+    3.1 to 3.5   stacks, attention, feed_forward, embeddings, positions
+    3            model
+    4            complexity
+    5.1 to 5.4   data, hardware, optimizer, regularization
+    5            training
+    6.1          decoding, translation
+    6.2, 6.3     variations, parsing
+    Figures 3-5  visualization
+    7            speed, language, sparse, images, state_space, imported
+    appendix     vocabulary (torchtext)
+
+A chapter has the plainest form of what it teaches. The names below are the front door, and give
+the engine's strong forms: `from transformer import load, translate`. Each is imported where it is
+first asked for, so that `import transformer` itself takes no time. Editors and type checkers read
+`__init__.pyi`.
 """
 
 from importlib import import_module
