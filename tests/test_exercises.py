@@ -30,8 +30,6 @@ MISTAKES = {
     "stops": ("if number - best", "if len(losses) - best"),
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
-    "attend": (" / math.sqrt(q.shape[-1])", ""),
-    "safe_softmax": ("scores - largest", "scores"),
     "window_mask": ("back < r", "back <= r"),
     "several_heads": (
         "(x @ W).chunk(h, dim=-1)",

@@ -391,7 +391,7 @@ def test_lines_that_cannot_be_taken_are_named(home):
         and out[0] == out[4] != ""
     )
     assert done.err.splitlines() == [
-        "transformer: standard input, line 2, has 602 tokens, more than the model's 150 positions: split it",
+        "transformer: standard input, line 2, has 601 tokens, more than the model's 150 positions: split it",
         "transformer: standard input, line 4, is not UTF-8: convert it, for example with iconv -f latin1 -t utf8",
     ]
     numbers = [

@@ -434,7 +434,7 @@ class MultiHeadAttention(nn.Module):
 #     place = torch.arange(tokens.shape[1])
 #     back = place[:, None] - place  # how far behind the query the key is
 #     near = (back >= 0) & (back < r)
-#     return near & padding_mask(tokens, pad_id)
+#     return near & (tokens != pad_id)[:, None, None, :]
 # ```
 # </details>
 #
@@ -459,8 +459,8 @@ class MultiHeadAttention(nn.Module):
 #     outputs = []
 #     parts = [(x @ W).chunk(h, dim=-1) for W in (W_Q, W_K, W_V)]
 #     for q, k, v in zip(*parts):
-#         output, _ = attention(q, k, v)
-#         outputs.append(output)
+#         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+#         outputs.append(scores.softmax(dim=-1) @ v)
 #     return torch.cat(outputs, dim=-1) @ W_O
 # ```
 # </details>

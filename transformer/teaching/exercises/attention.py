@@ -4,37 +4,10 @@ import torch
 
 from transformer.attention import (
     MultiHeadAttention,
-    attention,
     causal_mask,
     padding_mask,
 )
 from transformer.teaching.exercises import Exercise, normal
-
-
-def attended(q, k, v):
-    return attention(q, k, v)[0]
-
-
-check_attend = Exercise(
-    attended,
-    lambda: [
-        (normal(4, 3, 4), normal(4, 5, 4), normal(4, 5, 2)),
-        (normal(4, 2, 3, 16), normal(4, 2, 7, 16), normal(4, 2, 7, 6)),
-    ],
-    "scores are q times k with its last two axes exchanged, divided by the square root of q's "
-    "width; softmax goes over the keys, the last axis",
-)
-
-check_safe_softmax = Exercise(
-    lambda scores: scores.softmax(dim=-1),
-    lambda: [
-        (normal(4, 2, 5),),
-        (200 * normal(4, 2, 3, 4),),
-        (torch.tensor([-900.0, -901.0]),),
-    ],
-    "exp of 100 is too large for float32, and exp of -900 is 0: shares stay as they are if the "
-    "same number is taken from all scores of a row",
-)
 
 
 def window(tokens, r, pad_id):
