@@ -98,7 +98,7 @@ class EncoderDecoderConfig:
     pad_id: int = 0  # token id that fills up short sentences
     bos_id: int = 1  # token id that every target begins with
     eos_id: int = 2  # token id that every sentence ends with
-    presets: ClassVar = {
+    presets: ClassVar[dict[str, dict]] = {
         "tiny": dict(d_model=128),
         "small": dict(d_model=256),
         "base": dict(),

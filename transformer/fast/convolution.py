@@ -23,7 +23,7 @@ class ConvolutionConfig(EncoderDecoderConfig):
 
     N: int = 12  # blocks in the encoder, and as many in the decoder
     k: int = 3  # positions in each window
-    presets: ClassVar = {
+    presets: ClassVar[dict[str, dict]] = {
         "tiny": dict(d_model=128, N=4),
         "small": dict(d_model=256, N=6),
         "base": dict(),
