@@ -235,12 +235,16 @@ def attention(
 #
 #
 # def two_look_ups(count):
+#     """Queries (count, 1, 32), pairs (count, 6, 32), answers and places (count, 2)."""
 #     chosen = torch.rand(count, 32).argsort(dim=1)[:, :6]  # six different names
-#     numbers = torch.randn(count, 6, 1)
-#     pairs = torch.cat([names[chosen], numbers, torch.zeros(count, 6, 15)], dim=2)
-#     asked = torch.rand(count, 6).argsort(dim=1)[:, :2]  # which two
-#     query = names[chosen.gather(1, asked)].flatten(1)[:, None]  # (count, 1, 32)
-#     return query, pairs, numbers[:, :, 0].gather(1, asked), asked
+#     numbers = torch.randn(count, 6)
+#     empty = torch.zeros(count, 6, 15)
+#     pairs = torch.cat([names[chosen], numbers[:, :, None], empty], dim=2)
+#
+#     places = torch.rand(count, 6).argsort(dim=1)[:, :2]  # of the two asked for
+#     asked = names[chosen.gather(1, places)]  # (count, 2, 16)
+#     query = asked.flatten(1)[:, None]  # the two names side by side
+#     return query, pairs, numbers.gather(1, places), places
 
 # %% [markdown]
 # The numbers have mean 0 and variance 1, so always answering 0 costs an error of 1 for each. What can a single attention reach? All it can do is to choose two weights. Give everything to the first pair, and you know the first number and nothing of the second: errors 0 and 1. Give half to each, and you bring home the mean of two numbers. It tells half of each, and the errors are one half and one half. (The same $W_V$ works on both pairs, so it cannot put the first number here and the second one there.) Any other split lies between: what you gain for one number you lose for the other, and **the mean error is one half**. Will training find a way around that?
@@ -255,7 +259,7 @@ def attention(
 # views.splitting_heads(d_model=512, h=8)
 
 # %% [markdown]
-# *One product makes all the queries; only then are they cut into strips, one for each head.*
+# *Three products make all queries, keys and values; only then are they cut, and head 1 gets the first strip of each, head 2 the second.*
 
 
 # %%
@@ -406,11 +410,11 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Let the dog ask four times as loudly, with the query $(0, 4)$. Which weights does it give to the four words, and what does it receive?
+# **1. By hand.** Leave the keys as they are, and let "his" ask for whatever you like: find a query $(a, b)$ with which it looks at the *dog* most. You will not succeed. Why not, and what is the smallest change that helps?
 #
 # <details><summary>Answer</summary>
 #
-# Its products with the four keys are 0, 8, 0 and 0, so "feeds" has the score $8/\sqrt 2 = 5.657$ and the others have 0. The powers of $e$ are 286 and three times 1, which add up to 289. "Feeds" gets 0.99 and each of the others 0.003. The dog receives almost pure *feeding*. Asking loudly is how a head says that it is sure.
+# The products with the four keys are $2a$ for Tom, $2b$ for "feeds", $0$ for "his" and $a$ for the dog. If $a$ is positive, Tom has twice the dog's score. If $a$ is negative, "his" itself, with 0, is ahead of the dog. And if $a$ is 0, the dog is level with Tom and "his". A query can only prefer what the keys let it tell apart, and on these labels the dog is merely half a Tom. Give the keys a third number, "animal", with 1 for the dog and 0 for the others. Then the query $(0, 0, 8)$ has the score $8/\sqrt 3 = 4.6$ for the dog and 0 for the rest, which is a weight of 0.97.
 # </details>
 #
 # **2. In code.** In many later models a position sees only the last few words. Write a causal mask with which position $t$ sees the positions from $t - r + 1$ to $t$, and no padding.

@@ -68,51 +68,58 @@ def masks(tables, words):
 # Heads
 
 HEIGHTS = (4.95, 3.25, 1.55, -1.15)  # of the strips that are shown: three, and the last
+PRODUCTS = 4.95, 1.9, -1.15  # of queries, keys and values
 
 
 def splitting_heads(d_model=512, h=8):
-    """One wide product, cut into h heads, attended to side by side, joined again."""
-    figure, ax = canvas((0, 19.2), (-3.0, 6.75), 0.41)
+    """Three wide products, cut into h heads, attended to side by side, joined again."""
+    figure, ax = canvas((0, 20.4), (-3.0, 6.6), 0.39)
     shades = [weights_map()(0.2 + 0.45 * i / (h - 1)) for i in range(h)]
     middle = 1.9
-    blocks = {
-        0.1: ("words", f"T × {d_model}", [LIGHT]),
-        4.1: ("queries", f"T × {d_model}\n= {h} strips of {d_model // h}", shades),
-        13.0: ("joined", f"T × {d_model}", shades),
-        16.8: ("output", f"T × {d_model}", [LIGHT]),
-    }
-    for x, (name, shape, colours) in blocks.items():
-        cells(ax, (x, middle - 0.8), (2.3, 1.6), 4, colours)
-        ax.text(x + 1.15, middle + 1.0, name, ha="center", weight="bold")
-        look = {"ha": "center", "va": "top", "size": 9, "color": GREY}
-        ax.text(x + 1.15, middle - 1.0, shape, **look)
-    for x, matrix in ((2.55, "$W_Q$"), (15.45, "$W_O$")):
-        arrow(ax, (x, middle), (x + 1.2, middle), colour=GREY)
-        ax.text(x + 0.6, middle + 0.2, matrix, ha="center")
+    blocks = [
+        (0.1, middle, "words", [LIGHT]),
+        (14.2, middle, "joined", shades),
+        (18.0, middle, "output", [LIGHT]),
+    ]
+    for name, y in zip(("queries", "keys", "values"), PRODUCTS):
+        blocks.append((4.5, y, name, shades))
+        arrow(ax, (2.5, middle), (3.0, middle), (3.0, y), (4.4, y), colour=GREY)
+        ax.text(3.7, y + 0.2, f"$W_{name[0].upper()}$", ha="center")
+    for x, y, name, colours in blocks:
+        cells(ax, (x, y - 0.8), (2.3, 1.6), 4, colours)
+        ax.text(x + 1.15, y + 1.0, name, ha="center", weight="bold")
+    small = {"ha": "center", "va": "top", "size": 9, "color": GREY}
+    for x, y in ((0.1, middle), (4.5, PRODUCTS[-1]), (14.2, middle), (18.0, middle)):
+        ax.text(x + 1.15, y - 0.95, f"T × {d_model}", **small)
     strips(ax, shades, h, middle)
-    ax.text(9.8, 6.3, "one strip for each head", ha="center", color=GREY, size=9)
-    text = "keys and values are made and cut in the same way"
-    ax.text(9.8, -2.6, text, ha="center", color=GREY, size=9)
+    arrow(ax, (16.6, middle), (17.9, middle), colour=GREY)
+    ax.text(17.2, middle + 0.2, "$W_O$", ha="center")
+    text = f"each head gets its strip of all three: {d_model // h} of the {d_model} columns"
+    ax.text(7.9, -2.1, text, va="top", color=GREY, size=9)
     figure.alternative = (
-        f"Words pass one matrix of width {d_model}; the queries are cut into {h} "
-        f"strips of {d_model // h}; each strip attends by itself; the results are "
-        "joined and pass a last matrix."
+        "Words pass three matrices, which make queries, keys and values of width "
+        f"{d_model}; each is cut into {h} strips of {d_model // h}; head 1 attends "
+        "with the first strip of all three, head 2 with the second, and so on; the "
+        "results are joined and pass a last matrix."
     )
     return figure
 
 
 def strips(ax, shades, h, middle):
-    """Strips and their attentions, with ways from the queries and to the joined."""
-    ax.plot([6.5, 6.75], [middle, middle], color=GREY, lw=0.9)
-    ax.plot([12.35, 12.6], [middle, middle], color=GREY, lw=0.9)
+    """Strips and their attentions, with ways from the three products and to the joined."""
+    for y in PRODUCTS:
+        ax.plot([6.9, 7.3], [y, y], color=GREY, lw=0.9)
+    ax.plot([7.3, 7.3], [HEIGHTS[-1], HEIGHTS[0]], color=GREY, lw=0.9)
     for head, y in zip((0, 1, 2, h - 1), HEIGHTS):
-        arrow(ax, (6.75, middle), (6.75, y), (7.75, y), colour=GREY, width=0.9)
-        cells(ax, (7.85, y - 0.6), (0.5, 1.2), 4, [shades[head]])
-        arrow(ax, (8.45, y), (9.1, y), colour=GREY, width=0.9)
-        box(ax, (9.2, y - 0.36), (2.45, 0.72), f"attention {head + 1}", "attention")
-        ax.plot([11.75, 12.35, 12.35], [y, y, middle], color=GREY, lw=0.9)
-    arrow(ax, (12.35, middle), (12.95, middle), colour=GREY, width=0.9)
-    ax.text(10.42, 0.2, "...", ha="center", va="center", size=14, color=GREY)
+        arrow(ax, (7.3, y), (7.8, y), colour=GREY, width=0.9)
+        for number in range(3):
+            place = 7.9 + 0.55 * number, y - 0.55
+            cells(ax, place, (0.42, 1.1), 4, [shades[head]])
+        arrow(ax, (9.6, y), (10.1, y), colour=GREY, width=0.9)
+        box(ax, (10.2, y - 0.36), (2.45, 0.72), f"attention {head + 1}", "attention")
+        ax.plot([12.75, 13.4, 13.4], [y, y, middle], color=GREY, lw=0.9)
+    arrow(ax, (13.4, middle), (14.1, middle), colour=GREY, width=0.9)
+    ax.text(11.42, 0.2, "...", ha="center", va="center", size=14, color=GREY)
 
 
 def look_ups(tables, asked):
