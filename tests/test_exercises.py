@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from transformer.attention import attention, join_heads, split_heads
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
 from transformer.teaching.exercises.feed_forward import check_hat
@@ -31,9 +32,9 @@ MISTAKES = {
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
     "window_mask": ("back < r", "back <= r"),
-    "several_heads": (
-        "(x @ W).chunk(h, dim=-1)",
-        "(x @ W).reshape(*x.shape[:2], -1, h).unbind(-1)",
+    "shared_keys": (
+        "split_heads(x @ W_Q, h)",
+        "(x @ W_Q).unflatten(-1, (-1, h)).movedim(-1, 1)",
     ),
     "look_up": (" / math.sqrt(len(q))", ""),
     "masks": (".tril()", ".triu()"),
@@ -153,6 +154,7 @@ def exercises() -> list:
 
 def written(code, name):
     place = {"math": math, "np": np, "torch": torch, "F": F}
+    place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     exec(code, place)
     return place[name]
 

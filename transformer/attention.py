@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 # %% tags=["active-ipynb"]
 # from transformer import attention_maps, load, translate, views
+# from transformer.teaching import toys
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small, a second thread only waits
@@ -55,11 +56,11 @@ from torch import Tensor, nn
 # *Read along a row: nearly half of what a word receives is the word itself.*
 
 # %% [markdown] tags=["question-06"]
-# "His" listens to "his". Would other vectors help? For "his" they would: lean Tom's vector towards that of "his", make it long, and "his" looks at Tom. But there is something that no vectors can do. Take Tom and "feeds". Tom should look at what he does, and the deed should look at who does it, each of them more than at itself. A square is not negative, so
+# "His" listens to "his". Would other vectors help? Let us try for the first two words, since Tom should look at what he does, and the deed at who does it. Make Tom $(2, 0)$ and "feeds" $(2, 1)$. Now "feeds" gives Tom the score 4, but itself 5. Make Tom longer, $(3, 0)$: then "feeds" prefers Tom, 6 to 5, but Tom, with 9, prefers himself again. Whatever we choose, one of the two looks at itself. A square is never negative, and so
 #
 # $$0 \le \lVert x_i - x_j \rVert^2 = x_i \cdot x_i + x_j \cdot x_j - 2\, x_i \cdot x_j .$$
 #
-# The score that two words give each other is at most the mean of the scores that they give themselves. So one of the two always prefers itself, or is undecided. The root of it is that scores are symmetric: my interest in you is your interest in me. As long as one vector does both the asking and the answering, no training helps. (Forbid everybody to look at itself, and pairs can find each other; exercise 5 shows what even then cannot be done.)
+# The score that two words give each other is at most the mean of the scores that they give themselves, so they cannot both prefer each other. The reason is plain: one vector does both the asking and the answering, and a word always fits its own question. To look *away* from itself, a word must ask with something that is not what it shows to others.
 
 # %% [markdown] tags=["question-01"]
 # ## A word needs three roles
@@ -86,11 +87,11 @@ from torch import Tensor, nn
 # views.one_word(words, x, W_Q, W_K, W_V, "his", asks=("somebody", "deed"), gives=gives)
 
 # %% [markdown]
-# *Follow "his" from left to right: its query fits Tom's key best, so nearly all that it receives is Tom's value. (Choose another word, or write a sentence of your own with these words.)*
+# *Follow "his" from left to right: its query fits Tom's key best, so nearly all that it receives is Tom's value. (In a running notebook: choose another word, or write a sentence of your own with these words.)*
 #
 # Check Tom's row with a pencil. His key is $(2, 0)$ and the query is $(4, 0)$, so their product is 8, and the score is $8/\sqrt 2 = 5.657$ (why the root, we shall see). Now $e^{5.657} = 286$, and the four powers of $e$ add up to $286 + 1 + 1 + 17 = 305$. Tom's weight is $286/305 = 0.94$.
 #
-# So "his" receives almost pure *Tom*, with a trace of *dog*. (Our words get their queries, keys and values from a table, because each has a 1 of its own. A matrix does more than that: it gives a query to *any* vector, also to one that it has never met.)
+# So "his" receives almost pure *Tom*, with a trace of *dog*. The model adds this to the vector that "his" already has, and from now on the word knows whose. Our own words got their queries from a table, because each has a 1 of its own. A matrix does more than a table: it gives a query to *any* vector, also to one that it has never met.
 
 # %% [markdown]
 # ## The whole of it is one formula
@@ -114,10 +115,10 @@ from torch import Tensor, nn
 # *Tom looks at "feeds" and "feeds" looks at Tom, which one vector each could never do, and "his" looks at Tom, who does not look back.*
 
 # %% [markdown] tags=["question-04"]
-# It is only a weighted sum. What makes it powerful is where the weights come from: not from a place in the sentence, but from the words themselves. Put the words into another order, and see what happens to "his":
+# It is only a weighted sum. What makes it powerful is where the weights come from: not from a place in the sentence, but from the words themselves. Put the words into another order, in which "his" is second, and see what it receives:
 
 # %% tags=["active-ipynb"]
-# order = [3, 2, 1, 0]
+# order = [3, 2, 1, 0]  # dog his feeds Tom
 # shuffled, _ = attention(Q[order], K[order], V[order])
 # for name, row in [("in order", output[2]), ("backwards", shuffled[1])]:
 #     print(f"his, {name}:", [f"{number:.2f}" for number in row])
@@ -136,34 +137,33 @@ from torch import Tensor, nn
 # views.saturation(d_ks=(4, 64, 1024))
 
 # %% [markdown]
-# *In the upper row one key takes all as keys get wider; in the lower row, with the scale, the weights stay spread. (Move $d_k$.)*
+# *In the upper row one key takes all as keys get wider; in the lower row, with the scale, the weights stay spread. (In a running notebook: move $d_k$.)*
 #
-# The division gives the scores variance 1 again, whatever the width. Why care? Where one key has everything, there is nothing left to choose, and nothing to learn from: move any score a little, and the weights stay as they are. Let us call such a row dead, and count:
+# The division gives the scores variance 1 again, whatever the width. Why care? Because the model learns by moving scores a little and watching what changes. Where one key has everything, nothing changes. Let us ask for the gradient: how much does the largest weight of a row answer to its scores?
 
 # %% tags=["active-ipynb"]
-# def dead_rows(d_k, scale):
-#     """The share of 1,000 queries that give one of 64 keys more than 99.9%."""
-#     q, k = torch.randn(1000, 1, d_k), torch.randn(1000, 64, d_k)
-#     weights = (q @ k.transpose(1, 2) / scale).softmax(dim=-1)
-#     return (weights.amax(dim=-1) > 0.999).float().mean().item()
+# def answer(d_k, scale):
+#     """The mean gradient of the largest of 8 weights with respect to its own score."""
+#     q, k = torch.randn(10_000, 1, d_k), torch.randn(10_000, 8, d_k)
+#     scores = (q @ k.transpose(1, 2) / scale).requires_grad_()
+#     weights = scores.softmax(dim=-1)
+#     weights.amax(dim=-1).sum().backward()
+#     return scores.grad.amax(dim=-1).mean().item()
 #
 #
-# for d_k in (16, 64, 256, 1024):
-#     with_scale = dead_rows(d_k, math.sqrt(d_k))
-#     without = dead_rows(d_k, 1)
-#     print(f"d_k = {d_k:4}: {with_scale:.0%} dead with the scale, {without:.0%} without")
+# for d_k in (4, 64, 1024):
+#     with_scale, without = answer(d_k, math.sqrt(d_k)), answer(d_k, 1)
+#     print(f"d_k = {d_k:4}: {with_scale:.2f} with the scale, {without:.2f} without")
 
 # %% [markdown]
-# The paper's heads are 64 wide, where few rows are dead yet, and its authors only *suspect* that this is what hurts. So we trained heads 64 wide on a small task, to find the number beside a name: without the scale the error ends a hundred times as large, and wider heads are worse ([evidence 4.2](evidence/04_attention.ipynb)). Starting with smaller $W_Q$ and $W_K$ helps as much, so the root is a good start and not a law.
-#
-# Why softmax, and not simply each score divided by the sum of the scores? Scores can be negative, and then the sum may be near zero. One could take only the positive ones, or their squares, but on the same task both end with an error about a hundred times that of softmax ([evidence 4.3](evidence/04_attention.ipynb)). Softmax lets a key that leads by some units win clearly, even among many.
+# With the scale the answer is the same at every width. Without it, little is left at 64, the width in the paper, and next to nothing at 1,024. The authors only *suspect* that this is what hurts. It does: on a small look-up task, a layer 64 wide ends with a hundred times the error if the scale is left out ([evidence 4.2](evidence/04_attention.ipynb)).
 
 # %% [markdown]
 # ## Masks: who may not be looked at
 #
-# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And a decoder learns to write the *next* word at every place at once, so the words to come are answers that it must not read: position $t$ may look at positions up to $t$ only. Such a mask is called **causal**.
+# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And the half of a Transformer that writes, the decoder, learns to guess the *next* word at every place of a sentence at once, so the words to come are answers that it must not read: position $t$ may look at positions up to $t$ only. Such a mask is called **causal**.
 #
-# A mask is a table of True and False, and in this book **True means "may be looked at"**. Masks that each forbid something are combined with "and".
+# A mask is a table of True and False, and in this book **True means "may be looked at"**. (The 1s in the first shape leave room for heads and for queries.)
 
 
 # %%
@@ -179,15 +179,13 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
 
 # %% tags=["active-ipynb"]
 # tokens = torch.tensor([[5, 8, 3, 9, 0]])  # Tom feeds his dog, and one padding
-# padding = padding_mask(tokens, pad_id=0)[0, 0]
-# causal = causal_mask(5)
-# panels = {"padding": padding, "causal": causal, "both": padding & causal}
+# panels = {"padding": padding_mask(tokens, pad_id=0)[0, 0], "causal": causal_mask(5)}
 # views.masks(panels, [*words, "(pad)"])
 
 # %% [markdown]
-# *Padding removes a column, the causal mask removes the corner of the future, and together they leave what both allow. (The row of the padding stays: what padding looks at, nobody reads.)*
+# *Padding removes a column, and the causal mask removes the corner of the future. (The row of the padding stays: what padding looks at, nobody reads.)*
 #
-# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. One detail is worth a line of code. In a row that forbids *everything*, as in an empty sentence, softmax would have to divide zero by zero. We write the lowest finite number instead and set forbidden weights to zero afterwards, so that such a row simply receives nothing.
+# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. We write the lowest finite number instead, and set forbidden weights to zero afterwards. The only difference is a row that forbids *everything*: it receives nothing, where $-\infty$ would divide zero by zero.
 
 
 # %%
@@ -204,7 +202,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 # %% [markdown]
-# And this is the attention of the rest of the book, in place of the one above. The dots in the shapes stand for sentences and heads, of which there may be any number side by side.
+# And this is the attention of the rest of the book, in place of the one above. Only the mask is new, and the dots in the shapes: they stand for sentences and heads, of which any number may lie side by side.
 
 
 # %%
@@ -216,10 +214,17 @@ def attention(
     q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
     Returns the output (..., T, d_v) and the weights (..., T, S).
     """
-    scores = q / math.sqrt(q.shape[-1]) @ k.transpose(-2, -1)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     weights = masked_softmax(scores, mask)
     return weights @ v, weights
 
+
+# %% tags=["active-ipynb"]
+# _, masked = attention(Q, K, V, causal_mask(4))
+# views.weights({"all may be seen": weights, "causal": masked}, words)
+
+# %% [markdown]
+# *Each row still adds up to 1: Tom, who may see nobody else, is left with himself, while "his" keeps Tom, who came before.*
 
 # %% [markdown]
 # ## One blend at a time
@@ -228,38 +233,29 @@ def attention(
 #
 # It can look at both, but it brings home a single blend. Half of Tom and half of the dog tells you that the two were there, and no longer which of them fed the other. Let us put a number on that.
 #
-# In the next task there are six pairs of a name and a number. A query holds two names side by side, and the answer is their two numbers, the first one first. Names are vectors of 16 numbers, and a pair is a name, its number, and zeros, so that everything is 32 wide.
+# Here is a task with two wishes. The input is six pairs of a name and a number, for example *Ada 0.3, Ben −1.2, Cleo 0.8, Dan −0.5, Eve 1.1, Fay 0.1*. A query asks for two names, say *Dan and Ada*, and the answer is their two numbers, the first one first: *−0.5 and 0.3*. (A name is really a vector of 16 random numbers, one of a stock of 32.)
 
 # %% tags=["active-ipynb"]
-# names = torch.randn(32, 16)  # a stock of 32 names
-#
-#
-# def two_look_ups(count):
-#     """Queries (count, 1, 32), pairs (count, 6, 32), answers and places (count, 2)."""
-#     chosen = torch.rand(count, 32).argsort(dim=1)[:, :6]  # six different names
-#     numbers = torch.randn(count, 6)
-#     empty = torch.zeros(count, 6, 15)
-#     pairs = torch.cat([names[chosen], numbers[:, :, None], empty], dim=2)
-#
-#     places = torch.rand(count, 6).argsort(dim=1)[:, :2]  # of the two asked for
-#     asked = names[chosen.gather(1, places)]  # (count, 2, 16)
-#     query = asked.flatten(1)[:, None]  # the two names side by side
-#     return query, pairs, numbers.gather(1, places), places
+# names = torch.randn(32, 16)
+# query, pairs, right, asked = toys.ask_for_two(names, count=64)
+# print("64 queries", tuple(query.shape), "to six pairs", tuple(pairs.shape))
+# one, other = asked[0].tolist()
+# print(f"the first asks for pairs {one} and {other}, and for the numbers", right[0])
 
 # %% [markdown]
-# The numbers have mean 0 and variance 1, so always answering 0 costs an error of 1 for each. What can a single attention reach? All it can do is to choose two weights. Give everything to the first pair, and you know the first number and nothing of the second: errors 0 and 1. Give half to each, and you bring home the mean of two numbers. It tells half of each, and the errors are one half and one half. (The same $W_V$ works on both pairs, so it cannot put the first number here and the second one there.) Any other split lies between: what you gain for one number you lose for the other, and **the mean error is one half**. Will training find a way around that?
+# The numbers have mean 0 and variance 1, so always answering 0 costs an error of 1 for each. What can a single attention reach? It can choose how to split its weight between the two pairs. Give all to the first, and you know the first number and nothing of the second: errors 0 and 1. Give half to each, and you bring home the mean of the two numbers. It tells half of each, and the errors are one half and one half. (The same $W_V$ works on both pairs, so it cannot put the first number here and the second one there.) Every other split has the same sum: what you gain for one number you lose for the other. **The mean error is one half.** Will training find a way around that?
 #
 # The paper's way out is to run several attentions side by side, called **heads**. Each head has its own smaller matrices, so each can ask its own question, and a last matrix $W_O$ mixes what they found:
 #
 # $$\mathrm{head}_i = \mathrm{Attention}(xW^Q_i,\ xW^K_i,\ xW^V_i), \qquad \mathrm{output} = [\mathrm{head}_1, \ldots, \mathrm{head}_h]\,W_O$$
 #
-# The paper's model is 512 numbers wide and has eight heads of 64, so eight heads have as many weights as one head of full width. The small matrices sit side by side in one large matrix, and we cut after the product:
+# The small matrices lie side by side in one large matrix, and we cut after the product. The paper's model is 512 numbers wide and has eight heads, so each head gets 64 columns, and all eight together have no more weights than one head of full width.
 
 # %% tags=["active-ipynb"]
 # views.splitting_heads(d_model=512, h=8)
 
 # %% [markdown]
-# *Three products make all queries, keys and values; only then are they cut, and head 1 gets the first strip of each, head 2 the second.*
+# *Three products make all queries, keys and values; only then are they cut, and head 1 gets the first strip of each.*
 
 
 # %%
@@ -305,7 +301,7 @@ class MultiHeadAttention(nn.Module):
 #     optimizer = torch.optim.Adam([*heads.parameters(), *read.parameters()], lr=0.005)
 #     errors = []
 #     for _ in range(steps):
-#         query, pairs, right, _ = two_look_ups(64)
+#         query, pairs, right, _ = toys.ask_for_two(names, count=64)
 #         error = (read(heads(query, pairs, pairs))[:, 0] - right).square().mean()
 #         optimizer.zero_grad()
 #         error.backward()
@@ -322,30 +318,28 @@ class MultiHeadAttention(nn.Module):
 #     )
 
 # %% [markdown]
-# One head ends at one half, as we predicted. With two heads the error is gone. Where do they look? (Only the weights are wanted here, so the keys are handed in as values, too.)
+# One head ends at one half, as we predicted. With two heads the error is gone. Where do they look?
 
 # %% tags=["active-ipynb"]
-# query, pairs, _, asked = two_look_ups(4)
+# query, pairs, _, asked = toys.ask_for_two(names, count=4)
 # panels = {}
 # for h in (1, 2):
 #     heads = trained[h][0][0]
 #     q = split_heads(heads.W_Q(query), h)
 #     k = split_heads(heads.W_K(pairs), h)
-#     _, weights = attention(q, k, k)  # (4, h, 1, 6)
-#     for i in range(h):
-#         title = "one head" if h == 1 else f"two heads: head {i + 1}"
-#         panels[title] = weights[:, i, 0].detach()
+#     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (4, h, 1, 6)
+#     for i, weights in enumerate(masked_softmax(scores)[:, :, 0].unbind(1), 1):
+#         title = "one head" if h == 1 else f"two heads: head {i}"
+#         panels[title] = weights.detach()
 # views.look_ups(panels, asked)
 
 # %% [markdown]
-# *Grey marks the two pairs asked for: the one head has settled on one of them, which costs no more than any blend, while two heads share the work.*
-#
-# Nobody told either head which name is its own. Each found a wish that the other did not serve.
+# *The bars are weights, and grey marks the two pairs asked for: the network with one head has settled on the first of them, while in the other network two heads share the work.*
 
 # %% [markdown] tags=["question-03"]
 # ## One class, three uses
 #
-# Queries need not come from the same words as keys and values. A Transformer uses our class in three places, and only what is handed in differs:
+# Queries need not come from the same words as keys and values. A Transformer reads the source sentence with an encoder and writes the target with a decoder. It uses our class in three places, and only what is handed in differs:
 #
 # | | queries from | keys and values from | mask |
 # |---|---|---|---|
@@ -353,7 +347,7 @@ class MultiHeadAttention(nn.Module):
 # | causal self-attention, in the decoder | the target | the target | causal |
 # | cross-attention, from decoder to encoder | the target | the source | padding |
 #
-# (The decoder needs no mask for its own padding: that comes last, where the causal mask hides it from every real word.) The many names that you will read answer different questions. *Self* or *cross* says where queries and keys come from, *causal* which keys may be seen, and *multi-head* how often it happens side by side. *Scaled dot-product* is our way of scoring. *Additive* is the older way, a small network over the sum of query and key ([chapter 1](01_recurrence.ipynb)).
+# For example, while the decoder writes *Ball*, cross-attention lets it look at "ball". (The decoder's own padding needs no mask: it comes last, where the causal mask hides it from every real word.)
 #
 # Is the class right? PyTorch has one of its own, whose masks mean the opposite. With the same matrices both give the same answer:
 
@@ -371,34 +365,36 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## Where a trained head looks
 #
-# Our story was staged. Here is a head that nobody staged: the third head in the first layer of the encoder that ships with this book. It learned to translate, from pairs of sentences and nothing else. A dog is masculine in German, *der Hund*, and a cat is feminine, *die Katze*. So German must choose: *seinen Ball* if the dog lost its ball, *ihren Ball* if the cat did. In these three sentences, the owner is *not* the first noun:
+# Our story was staged. Here is a head that nobody staged: the third of four heads in the first layer of the encoder that ships with this book. It learned to translate, from pairs of sentences and nothing else. ([Evidence 4.5](evidence/04_attention.ipynb) says how we found it.)
+#
+# In German a noun is masculine, feminine or neuter, and a word for "its" must follow its owner: *ihren Ball* if the owner is feminine, *seinen Ball* if not. A city and a cat are feminine (*die Stadt, die Katze*), a dog is masculine (*der Hund*), and a house is neuter (*das Haus*). So in each of these sentences the two nouns before "its" ask for different words, and the German shows which one was taken for the owner:
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # english = [
-#     "In the city the dog lost its ball.",
-#     "In the garden the cat lost its ball.",
+#     "The dog in the city lost its ball.",
+#     "The cat behind the house lost its ball.",
 #     "In the house the cat lost its ball.",
 # ]
 # german = translate(model, tokenizer, english)
 # maps = attention_maps(model, tokenizer, list(zip(english, german)))
 # marks = [
-#     ("seinen", "right: the dog's ball", True),
-#     ("ihren", "right: the cat's ball", True),
-#     ("seinen", "wrong: the house's ball", False),
+#     ("seinen", "right: the dog's, not the city's", True),
+#     ("ihren", "right: the cat's, not the house's", True),
+#     ("seinen", "wrong: cannot be the cat's", False),
 # ]
 # views.looks(maps, "its", layer=1, head=3, german=german, marks=marks)
 
 # %% [markdown]
-# *Thicker arcs are larger weights: "its" passes over the city and finds the dog, it leans towards the cat rather than the garden, and then it falls for the house.*
+# *Thicker arcs are larger weights: "its" passes over the city and finds the dog, it wavers between the cat and the house, and then it falls for the house.*
 #
-# The first two are what we hoped for. The third is an honest failure: *Haus* is neuter, a neuter owner takes *seinen*, and the German, too, says that the ball was the house's.
+# The first two are what we hoped for, and the owner is not the nearest noun. The third is an honest failure. It has the same cat and the same house as the second, but in other places, and the place tips the balance.
 #
-# Could the head have known better? Not by grammar. In the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. All three sentences have the same places, so the head has simply learned to like some nouns more than others as owners: "house" beats "cat", and "cat" beats "garden". It is a good guesser all the same. In test sentences whose owner is not the first noun it finds the owner in 26 of 34, where the noun nearest before "its" would be right in 11 ([evidence 4.5](evidence/04_attention.ipynb)).
+# Could the head have known better? Not by grammar. In the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. The head has learned that the first noun is often the owner, and that some nouns make better owners than others. It is a good guesser all the same. In test sentences whose owner is *not* the first noun it finds the owner in 26 of 34, where the noun nearest before "its" would be right in 11 ([evidence 4.5](evidence/04_attention.ipynb)).
 #
 # Looking is not yet using. [Chapter 19](19_visualization.ipynb) turns this head by hand, and watches whether the German follows.
 #
-# *`from transformer import MultiHeadAttention` gives the [engine's version](https://github.com/OWNER/annotated-attention/blob/main/transformer/fast/attention.py): the same names and the same weights, and also caches, rotary positions and faster kernels. A test holds the two equal.*
+# *The package has a [larger version](https://github.com/OWNER/annotated-attention/blob/main/transformer/fast/attention.py) of this class, `from transformer import MultiHeadAttention`, with the same names and the same weights. It is made for speed, and later chapters explain what it adds. A test holds the two equal.*
 
 # %% [markdown]
 # ## What to keep
@@ -442,37 +438,37 @@ class MultiHeadAttention(nn.Module):
 # ```
 # </details>
 #
-# **3. In code.** Write self-attention with $h$ heads without any class: a loop over heads, from the four matrices alone. Head $i$ uses the $i$-th strip of columns.
+# **3. In code.** When a model writes, it must keep the keys and values of all that it has written, for every head. Many of today's models save memory here: each head has its own queries, but all heads *share* one strip of keys and one of values (multi-query attention, Shazeer 2019). Write it from the four matrices. $W_K$ and $W_V$ are only $d_k = d/h$ wide.
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.attention import check_several_heads
+# from transformer.teaching.exercises.attention import check_shared_keys
 #
 #
-# def several_heads(x, W_Q, W_K, W_V, W_O, h):
-#     """x (B, T, d), matrices (d, d), applied as x @ W -> (B, T, d); d_k = d / h."""
+# def shared_keys(x, W_Q, W_K, W_V, W_O, h):
+#     """x (B, T, d); W_Q, W_O (d, d), W_K, W_V (d, d / h), used as x @ W -> (B, T, d)."""
 #     ...
 #
 #
-# check_several_heads(several_heads)
+# check_shared_keys(shared_keys)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def several_heads(x, W_Q, W_K, W_V, W_O, h):
-#     outputs = []
-#     parts = [(x @ W).chunk(h, dim=-1) for W in (W_Q, W_K, W_V)]
-#     for q, k, v in zip(*parts):
-#         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
-#         outputs.append(scores.softmax(dim=-1) @ v)
-#     return torch.cat(outputs, dim=-1) @ W_O
+# def shared_keys(x, W_Q, W_K, W_V, W_O, h):
+#     q = split_heads(x @ W_Q, h)  # (B, h, T, d_k)
+#     k, v = (x @ W_K)[:, None], (x @ W_V)[:, None]  # (B, 1, T, d_k)
+#     output, _ = attention(q, k, v)
+#     return join_heads(output) @ W_O
 # ```
+#
+# The 1 in the shape of `k` and `v` does it: torch repeats them for every head.
 # </details>
 #
-# **4. On the trained head.** Find a sentence in which the dog is the owner and "its" looks elsewhere. Does the German fall for it, too? (Words of the bundled corpus work best, for example school, theatre, horse, bird, club, lady.)
+# **4. On the trained head.** Fool it. The dog takes *seinen*, so put a feminine noun into the sentence and see whether *ihren* appears (for example school, city, lady, or cat). Does the German go wrong only where "its" looks at the wrong noun?
 
 # %% tags=["active-ipynb"]
-# english = ["The dog behind the house lost its ball."]  # and yours
+# english = ["The lady saw the dog that lost its ball."]  # and yours
 # german = translate(model, tokenizer, english)
 # for pair in attention_maps(model, tokenizer, list(zip(english, german))):
 #     weights = pair.encoder[0, 2, pair.source.index("its")]  # layer 1, head 3

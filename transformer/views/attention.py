@@ -112,9 +112,11 @@ def strips(ax, shades, h, middle):
     ax.plot([7.3, 7.3], [HEIGHTS[-1], HEIGHTS[0]], color=GREY, lw=0.9)
     for head, y in zip((0, 1, 2, h - 1), HEIGHTS):
         arrow(ax, (7.3, y), (7.8, y), colour=GREY, width=0.9)
-        for number in range(3):
+        for number, name in enumerate("QKV"):
             place = 7.9 + 0.55 * number, y - 0.55
             cells(ax, place, (0.42, 1.1), 4, [shades[head]])
+            if head == 0:
+                ax.text(place[0] + 0.21, y + 0.7, f"${name}_1$", ha="center", size=9)
         arrow(ax, (9.6, y), (10.1, y), colour=GREY, width=0.9)
         box(ax, (10.2, y - 0.36), (2.45, 0.72), f"attention {head + 1}", "attention")
         ax.plot([12.75, 13.4, 13.4], [y, y, middle], color=GREY, lw=0.9)
@@ -183,7 +185,8 @@ def arcs(ax, words, start, shares):
         bold = "bold" if place == start else "normal"
         ax.text(place, 0, word, ha="center", va="center", size=12.5, weight=bold)
         if share > 0.02 and place != start:
-            bend = 0.36 if place < start else -0.36
+            bend = 0.36 * min(1, 4 / abs(start - place))  # no arc leaves the panel
+            bend = bend if place < start else -bend
             arc = FancyArrowPatch(
                 (start, 0.3),
                 (place, 0.3),

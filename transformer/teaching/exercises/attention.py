@@ -35,9 +35,18 @@ def heads(x, W_Q, W_K, W_V, W_O, h):
         return module(x, x, x)
 
 
-check_several_heads = Exercise(
-    heads,
-    lambda: [(normal(4, 2, 5, 12), *normal(h, 4, 12, 12), h) for h in (1, 3, 4)],
-    "head i has the columns from i d_k to (i + 1) d_k of q, k and v, and its result has the same "
-    "columns of what W_O multiplies",
+def shared(x, W_Q, W_K, W_V, W_O, h):
+    return heads(x, W_Q, W_K.repeat(1, h), W_V.repeat(1, h), W_O, h)
+
+
+def shared_matrices(h):
+    W_Q, W_O = normal(h, 2, 12, 12)
+    W_K, W_V = normal(h + 10, 2, 12, 12 // h)
+    return normal(4, 2, 5, 12), W_Q, W_K, W_V, W_O, h
+
+
+check_shared_keys = Exercise(
+    shared,
+    lambda: [shared_matrices(h) for h in (1, 3, 4)],
+    "only q is cut into heads; every head looks at the same k, and blends the same v",
 )
