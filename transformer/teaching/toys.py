@@ -292,20 +292,29 @@ def two_look_ups(names, n=6, runs=5, count=32):
     return asked.flatten(2)[:, :, None], F.pad(pairs, (0, names.shape[1] - 1)), right
 
 
-def ask_for_two(names, count=64, n=6):
-    """n pairs of a name and a number, and a query for two of the names.
+def ask(names, wishes=1, count=64, n=6):
+    """n pairs of a name and a number, and some of the names.
 
-    names: all there are, (number, d). Returns the query (count, 1, 2 d), two names side by side;
-    the pairs (count, n, 2 d), each a name, its number and zeros; the two numbers, and the places
-    of their pairs (count, 2).
+    names: all there are, (number, d). Returns the names asked for (count, wishes, d), all names
+    (count, n, d), their numbers (count, n, 1), the numbers asked for (count, wishes, 1) and their
+    places (count, wishes).
     """
     chosen = torch.rand(count, len(names)).argsort(dim=1)[:, :n]  # n different names
-    numbers = torch.randn(count, n)
-    pairs = torch.cat([names[chosen], numbers[:, :, None]], dim=2)
-    pairs = F.pad(pairs, (0, names.shape[1] - 1))
-    places = torch.rand(count, n).argsort(dim=1)[:, :2]
-    asked = names[chosen.gather(1, places)]  # (count, 2, d)
-    return asked.flatten(1)[:, None], pairs, numbers.gather(1, places), places
+    numbers = torch.randn(count, n, 1)
+    places = torch.rand(count, n).argsort(dim=1)[:, :wishes]
+    right = numbers.gather(1, places[:, :, None])
+    return names[chosen.gather(1, places)], names[chosen], numbers, right, places
+
+
+def ask_for_two(names, count=64):
+    """`ask` for two names in one query.
+
+    Returns the query (count, 1, 2 d), two names side by side; the pairs (count, 6, 2 d), each a
+    name, its number and zeros; the two numbers, and the places of their pairs (count, 2).
+    """
+    asked, keys, numbers, right, places = ask(names, 2, count)
+    pairs = F.pad(torch.cat([keys, numbers], dim=2), (0, names.shape[1] - 1))
+    return asked.flatten(1)[:, None], pairs, right[:, :, 0], places
 
 
 def fetches(partner, runs=5, count=32):

@@ -1,0 +1,221 @@
+"""The pictures of chapter 16: sentences that become German, a run, its scores, and
+Table 2."""
+
+import textwrap
+from statistics import mean
+
+from transformer.views.labels import label_ends
+from transformer.views.style import (
+    GREY,
+    IDEAS,
+    INK,
+    LIGHT,
+    SERIES,
+    WARNING,
+    panels,
+    without_frame,
+)
+
+BLUE = IDEAS["attention"]
+WIDEST = 84  # letters of a line
+
+
+def becoming(log, sentences, updates):
+    """What a model wrote for each sentence after some updates.
+
+    log: rows with "update" and "translations", one a sentence; updates: which rows.
+    """
+    rows = [row for row in log if row["update"] in updates]
+    blocks = [
+        [
+            textwrap.shorten(row["translations"][i], WIDEST, placeholder=" ...")
+            for row in rows
+        ]
+        for i in range(len(sentences))
+    ]
+    lines = len(sentences) * (len(rows) + 1.7)
+    figure, axes = panels(7.6, 0.225 * lines)
+    ax = axes[0, 0]
+    ax.set(xlim=(0, 10), ylim=(lines - 0.5, -0.6))
+    ax.set_axis_off()
+    y = 0.0
+    for sentence, block in zip(sentences, blocks):
+        ax.text(0, y, sentence, weight="bold", va="center")
+        for row, text in zip(rows, block):
+            y += 1
+            last = row is rows[-1]
+            ax.text(0.75, y, f"{row['update']:,}", ha="right", va="center", color=GREY)
+            ax.text(1.0, y, text, va="center", color=BLUE if last else INK)
+        y += 1.7
+    figure.alternative = " ".join(
+        f"“{sentence}” after {rows[0]['update']:,} updates: {block[0]} After "
+        f"{rows[-1]['update']:,}: {block[-1]}"
+        for sentence, block in zip(sentences, blocks)
+    )
+    return figure
+
+
+def progress(log):
+    """A run: both losses on the left, the BLEU of greedy translations on the right."""
+    updates = [row["update"] for row in log]
+    figure, axes = panels(7.6, 3.0, columns=2)
+    losses = {"training": (SERIES[0], "loss"), "validation": (BLUE, "validation_loss")}
+    for name, (colour, figures) in losses.items():
+        values = [row[figures] for row in log]
+        axes[0, 0].plot(updates, values, color=colour, label=name)
+    scores = [row["bleu"] for row in log]
+    axes[0, 1].plot(updates, scores, color=BLUE)
+    axes[0, 0].set(ylim=(0, None), ylabel="nats per target token", title="loss")
+    axes[0, 1].set(ylim=(0, None), ylabel="BLEU", title="translations of validation")
+    for ax in axes[0]:
+        ax.set(xlim=(0, updates[-1]), xlabel="update")
+    label_ends(axes[0, 0])
+    first, last = log[0], log[-1]
+    figure.alternative = (
+        f"Over {updates[-1]:,} updates the training loss falls from {first['loss']:.2f} "
+        f"to {last['loss']:.2f} nats per token, the validation loss from "
+        f"{first['validation_loss']:.2f} to {last['validation_loss']:.2f}, and the BLEU "
+        f"of greedy translations rises from {first['bleu']:.1f} to {last['bleu']:.1f}."
+    )
+    return figure
+
+
+def ladder(scores):
+    """BLEU as steps that lead upwards: {what was done: BLEU}."""
+    figure, axes = panels(6.2, 0.52 * len(scores) + 0.5)
+    ax = axes[0, 0]
+    names, values = list(scores), list(scores.values())
+    low = min(values) - 2
+    for place, value in enumerate(values):
+        ax.plot([low, value], [place] * 2, color=LIGHT, lw=9, solid_capstyle="butt")
+        ax.plot(value, place, "o", color=BLUE, ms=8)
+        gain = f"  (+{value - values[place - 1]:.1f})" if place else ""
+        ax.text(value + 0.12, place, f"{value:.1f}{gain}", va="center")
+    ax.set(
+        xlim=(low, max(values) + 1.2),
+        ylim=(-0.6, len(names) - 0.4),
+        xlabel="BLEU, test",
+    )
+    ax.set_yticks(range(len(names)), names)
+    without_frame(ax)
+    listed = ", ".join(f"{name}: {value:.1f}" for name, value in scores.items())
+    figure.alternative = f"BLEU on the test set. {listed}."
+    return figure
+
+
+def trainings(scores):
+    """A dot for every training: {row: ([validation BLEU, ...], [test BLEU, ...])}."""
+    figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, columns=2, sharey=True)
+    said = []
+    for ax, side, title in zip(axes[0], (0, 1), ("validation", "test")):
+        for place, values in enumerate(row[side] for row in scores.values()):
+            middle = mean(values)
+            ax.plot(
+                values, [place] * len(values), "o", color=BLUE, alpha=0.55, mec="none"
+            )
+            ax.plot([middle] * 2, [place - 0.28, place + 0.28], color=INK, lw=1.6)
+        ax.set(title=title, xlabel="BLEU")
+        ax.grid(axis="x")
+        without_frame(ax)
+    axes[0, 0].set_yticks(range(len(scores)), list(scores))
+    axes[0, 0].set_ylim(len(scores) - 0.5, -0.5)
+    for name, (validation, test) in scores.items():
+        said.append(f"{name} {mean(validation):.1f} and {mean(test):.1f}")
+    figure.alternative = (
+        f"A dot for every training, a stroke for the mean. On validation and on test: "
+        f"{'; '.join(said)}."
+    )
+    return figure
+
+
+def penalties(alphas, curves, chosen):
+    """BLEU over the length penalty: {split: [a curve a training, ...]}, with their mean,
+    and how many trainings chose which."""
+    figure, axes = panels(7.6, 3.1, columns=len(curves), sharey=True)
+    said = []
+    for ax, (split, lines) in zip(axes[0], curves.items()):
+        for line in lines:
+            ax.plot(alphas, line, color=LIGHT, lw=1.1, zorder=1)
+        middle = [mean(values) for values in zip(*lines)]
+        ax.plot(alphas, middle, color=BLUE, lw=2.2, marker="o", ms=4)
+        ax.axvline(chosen, color=GREY, lw=0.8, ls=":", zorder=0)
+        ax.set(title=split, xlabel="length penalty α", xticks=alphas)
+        falls = ", ".join(
+            f"{value:.1f} at {alpha}" for alpha, value in zip(alphas, middle)
+        )
+        said.append(f"{split}: {falls}")
+    axes[0, 0].set_ylabel("BLEU")
+    look = {"size": 9.5, "color": GREY, "ha": "right", "va": "bottom"}
+    low = axes[0, 0].get_ylim()[0]
+    axes[0, 0].text(chosen - 0.03, low, "chosen by most", **look)
+    figure.alternative = f"Mean BLEU by length penalty. {'. '.join(said)}."
+    return figure
+
+
+def table_2(rows):
+    """Table 2 as a picture: BLEU over the FLOPs of training, {name: (BLEU, FLOPs or None)}.
+
+    What has no FLOPs is left out.
+    """
+    figure, axes = panels(7.2, 3.7)
+    ax = axes[0, 0]
+    said = []
+    for name, (score, flops) in rows.items():
+        if flops is None:
+            continue
+        transformer = name.startswith("Transformer")
+        colour = BLUE if transformer else GREY
+        ax.plot(flops, score, "o", color=colour, ms=9 if transformer else 6)
+        left = flops > 6e19
+        ax.annotate(
+            name,
+            (flops, score),
+            (-9 if left else 9, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            color=colour if transformer else INK,
+            weight="bold" if transformer else "normal",
+        )
+        said.append(f"{name}: {score} BLEU, {flops:.1e} FLOPs")
+    ax.set(xscale="log", xlim=(2e18, 2.6e20), ylim=(24, 29))
+    ax.set(xlabel="floating-point operations of training", ylabel="BLEU, newstest2014")
+    ax.grid(axis="y")
+    figure.alternative = "; ".join(said) + "."
+    return figure
+
+
+def by_length(curves, groups, seen):
+    """BLEU by the length of the source: {family: [BLEU of each group]}; groups: [(first,
+    last), ...] in words; seen: the longest in training."""
+    figure, axes = panels(7.4, 3.3)
+    ax = axes[0, 0]
+    places = range(len(groups))
+    colours = [BLUE, *SERIES]
+    for colour, (name, values) in zip(colours, curves.items()):
+        ax.plot(places, values, color=colour, marker="o", ms=4, label=name)
+    border = sum(last <= seen for _, last in groups) - 0.5
+    ax.axvspan(border, len(groups) - 0.5, color="#f4f3f7", zorder=0, lw=0)
+    ax.text(border + 0.08, 3, "longer than in training", color=GREY, size=9.5)
+    ax.set_xticks(places, [f"{first}-{last}" for first, last in groups])
+    ax.set(ylim=(0, 100), xlim=(-0.3, len(groups) - 0.5))
+    ax.set(xlabel="words and punctuation of the source", ylabel="BLEU")
+    label_ends(ax)
+    said = "; ".join(f"{n} from {v[0]:.0f} to {v[-1]:.0f}" for n, v in curves.items())
+    figure.alternative = f"BLEU from the shortest to the longest sentences: {said}."
+    return figure
+
+
+def failed(updates, losses, scores):
+    """Two runs: the loss of both on validation falls, and one does not translate."""
+    figure, axes = panels(7.6, 3.0, columns=2)
+    titles = ("validation loss, nats per token", "BLEU of greedy translations")
+    said = []
+    for ax, curves, title in zip(axes[0], (losses, scores), titles):
+        for (name, values), colour in zip(curves.items(), (BLUE, WARNING)):
+            ax.plot(updates, values, color=colour, label=name)
+            said.append(f"{title}, {name}: {values[0]:.1f} to {values[-1]:.1f}")
+        ax.set(title=title, xlabel="update", ylim=(0, None), xlim=(0, updates[-1]))
+        label_ends(ax)
+    figure.alternative = "; ".join(said) + "."
+    return figure
